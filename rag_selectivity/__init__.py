@@ -1,0 +1,38 @@
+"""rag-selectivity: what your retrieval is really worth.
+
+>>> import rag_selectivity as rs
+>>> report = rs.evaluate({"q": {"d1": 1}}, {"bm25": {"q": ["d1", "d2"]}}, corpus_size=1000, depths=[2])
+>>> round(report["bm25", "BoR@2"].value, 3)
+8.966
+"""
+
+from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
+from rag_selectivity.evaluation import evaluate, report_of
+from rag_selectivity.judged import JudgedRun, judge
+from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.policy import Policy
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.report import Estimate, Report
+from rag_selectivity.run import Run
+from rag_selectivity.statistics import Bootstrap
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bootstrap",
+    "Estimate",
+    "InputError",
+    "JudgedRun",
+    "Measure",
+    "MissingExtraError",
+    "Policy",
+    "Qrels",
+    "Report",
+    "Run",
+    "SelectivityError",
+    "SelectivityWarning",
+    "evaluate",
+    "judge",
+    "parse_measure",
+    "report_of",
+]

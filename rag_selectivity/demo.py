@@ -1,0 +1,166 @@
+"""The 99 % success paradox on the reader's own machine: BM25 over Python's own docstrings, in two regimes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import sysconfig
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.evaluation import evaluate
+from rag_selectivity.measures.chance import regime
+from rag_selectivity.report.report import Report, RunReport, write_whole
+
+SCHEMA = "rag-selectivity/demo/1"
+DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+_DENSE_MODULE = 60
+_QUERIES = 1000
+_LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "lib2to3", "__pycache__"}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A docstring: where it stands, its summary line, and the rest of it."""
+
+    id: str
+    module: str
+    summary: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """The two reports over one corpus and one set of queries."""
+
+    sparse: Report
+    dense: Report
+
+    def to_json(self) -> str:
+        """Both reports in one JSON document."""
+        return json.dumps({"schema": SCHEMA, "sparse": self.sparse.to_dict(), "dense": self.dense.to_dict()}, indent=2)
+
+    def meaning(self) -> str:
+        """What the tables say, in two sentences."""
+        first, last = 10, self.dense.depths[-1]
+        dense, sparse = ({key: cell.value for key, cell in part.estimates.items()} for part in self._parts())
+        lam = dense[f"lambda@{last}"]
+        return (
+            f"Dense relevance: from K = {first} to {last}, success climbs from {dense[f'Success@{first}']:.0%} to "
+            f"{dense[f'Success@{last}']:.1%} while BoR falls from {dense[f'BoR@{first}']:.2f} to "
+            f"{dense[f'BoR@{last}']:.2f} bits: lambda = {lam:.1f} ({regime(lam)}), so a random draw would succeed "
+            f"as well, and the high success rate says nothing about the retriever.\n"
+            f"Sparse relevance: the same retriever on the same corpus is worth {sparse[f'BoR@{first}']:.2f} bits at "
+            f"K = {first} (ceiling {sparse[f'BoR_max@{first}']:.2f}) with a success rate of only "
+            f"{sparse[f'Success@{first}']:.0%}, since blind luck would find that one passage in one draw of "
+            f"{2 ** sparse[f'BoR_max@{first}']:,.0f}."
+        )
+
+    def _parts(self) -> tuple[RunReport, RunReport]:
+        return self.dense.runs["dense"], self.sparse.runs["sparse"]
+
+
+def run_demo(*, progress: bool = True) -> Demo:
+    """Build the corpus, retrieve with BM25, and measure both regimes. Deterministic for one Python version."""
+    try:
+        import bm25s
+        from tqdm import tqdm
+    except ImportError:
+        raise MissingExtraError("bm25s and tqdm", "demo", "the demo") from None
+    passages = list(tqdm(_passages(), desc="reading docstrings", unit=" passages", disable=not progress))
+    sizes = Counter(passage.module for passage in passages)
+    once = Counter(passage.summary for passage in passages)
+    askable = [passage for passage in passages if sizes[passage.module] >= _DENSE_MODULE and once[passage.summary] == 1]
+    if len(askable) < 2:
+        raise InputError("this Python has no standard library sources with docstrings to retrieve from")
+    # Evenly spread over the corpus, so that no module and no part of the alphabet is favoured.
+    step = max(1, len(askable) // _QUERIES)
+    asked = askable[::step][:_QUERIES]
+
+    retriever = bm25s.BM25()
+    stop = {"stopwords": "en", "show_progress": False}
+    retriever.index(bm25s.tokenize([passage.body for passage in passages], **stop), show_progress=False)
+    tokens = bm25s.tokenize([passage.summary for passage in asked], **stop, return_ids=False)
+    run: dict[str, list[str]] = {}
+    depth = min(DEPTHS[-1], len(passages))
+    for passage, words in zip(
+        tqdm(asked, desc="retrieving", unit=" queries", disable=not progress), tokens, strict=True
+    ):
+        found, _ = retriever.retrieve([words], k=depth, show_progress=False, sorted=True)
+        run[passage.id] = [passages[int(i)].id for i in found[0]]
+
+    of_module: dict[str, list[str]] = {}
+    for passage in passages:
+        of_module.setdefault(passage.module, []).append(passage.id)
+    reports = [
+        evaluate(labels, {name: run}, corpus_size=len(passages), depths=[k for k in DEPTHS if k <= len(passages)])
+        for name, labels in (
+            ("sparse", {passage.id: [passage.id] for passage in asked}),
+            ("dense", {passage.id: of_module[passage.module] for passage in asked}),
+        )
+    ]
+    return Demo(*reports)
+
+
+def save_demo(demo: Demo, folder: Path) -> list[Path]:
+    """Write `selectivity-demo.json` and `selectivity-demo.png`; gives their paths."""
+    data, picture = folder / "selectivity-demo.json", folder / "selectivity-demo.png"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
+    write_whole(data, demo.to_json() + "\n")
+    _draw(demo, picture)
+    return [data, picture]
+
+
+def _draw(demo: Demo, path: Path) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "demo", "the demo's plot") from None
+    from rag_selectivity import plots
+
+    figure = Figure(figsize=(10.4, 3.8), layout="constrained")
+    for axes, report in zip(figure.subplots(1, 2), (demo.sparse, demo.dense), strict=True):
+        plots.selectivity(report, ax=axes)
+    figure.savefig(path, dpi=150)
+
+
+def _passages() -> Iterator[Passage]:
+    """The standard library's docstrings that have a summary line and a text after it, in a fixed order."""
+    root = Path(sysconfig.get_paths()["stdlib"])
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).parts
+        if _LEFT_OUT.isdisjoint(parts):
+            yield from _docstrings(path, parts)
+
+
+def _docstrings(path: Path, parts: tuple[str, ...]) -> Iterator[Passage]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        # A template that is no Python, or a file without read permission: not a docstring.
+        return
+    for node, name in _named(tree, "/".join(parts)):
+        doc = ast.get_docstring(node)
+        summary, _, body = inspect.cleandoc(doc or "").partition("\n")
+        if len(summary.split()) >= 3 and len(body.split()) >= 8:
+            yield Passage(name, parts[0].removesuffix(".py"), summary.strip(), body.strip())
+
+
+def _named(tree: ast.Module, name: str) -> Iterator[tuple[Any, str]]:
+    yield tree, name
+    seen: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            seen[node.name] += 1
+            yield node, f"{name}:{node.name}:{seen[node.name]}"

@@ -1,0 +1,46 @@
+"""The one family of exceptions and warnings that a user's mistake can raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
+
+
+class SelectivityError(Exception):
+    """Base of all errors that rag-selectivity raises on purpose."""
+
+
+class InputError(SelectivityError, ValueError):
+    """Something given is wrong; the message says what, where, and how to mend it."""
+
+
+class MissingExtraError(SelectivityError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install 'rag-selectivity[{extra}]'")
+
+
+class SelectivityWarning(UserWarning):
+    """The figures stand, but something in the input is probably not what was meant."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`'; did you mean "BoR"?'` when a known word is close, else an empty string.
+
+    >>> did_you_mean("bro", ["BoR", "EF"])
+    '; did you mean "BoR"?'
+    """
+    by_folded = {name.casefold(): name for name in known}
+    close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.5)
+    return f'; did you mean "{by_folded[close[0]]}"?' if close else ""
+
+
+def examples(ids: Iterable[object], limit: int = 3) -> str:
+    """The first few ids, quoted, for an error message.
+
+    >>> examples(["a", "b", "c", "d"])
+    "'a', 'b', 'c'"
+    """
+    return ", ".join(repr(value) for value in islice(ids, limit))

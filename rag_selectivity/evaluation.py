@@ -1,0 +1,269 @@
+"""`evaluate`: labels and runs in, a Report out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.frames import is_frame
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import JudgedRun, judge
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.policy import Policy, resolve_policy
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.report import Estimate, Report, RunReport
+from rag_selectivity.run import Run
+from rag_selectivity.scales import Scale, scale_named
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+DEFAULT_MEASURES = ("Success", "BoR", "BoR_max", "lambda")
+DEFAULT_MEASURES_WITHOUT_N = ("Success",)
+
+
+def evaluate(
+    qrels: Any,
+    runs: Any,
+    *,
+    corpus_size: Any = None,
+    corpus: Iterable[Any] | None = None,
+    measures: Sequence[str | Measure] | str | None = None,
+    depths: Sequence[int] | None = None,
+    scale: str | Scale = "trec",
+    grade_map: str | Mapping[int, int] | None = None,
+    policy: str | Policy | None = None,
+    bootstrap: Bootstrap | None = Bootstrap(),
+    **choices: Any,
+) -> Report:
+    """Measure runs against judgments.
+
+    Parameters
+    ----------
+    qrels : Qrels, {query: {passage: grade}}, DataFrame, rows or path
+    runs : {name: run}, or one run
+        A run is a Run, {query: [passage, …]}, {query: {passage: score}}, a DataFrame, rows or a
+        path. Files stream: memory holds their judged hits only.
+    corpus_size : int or {query: int}, optional
+        N, how many passages could have been retrieved. Chance-corrected measures need it.
+    corpus : iterable of passage ids, optional
+        Gives N, and finds judgments that belong to another corpus.
+    measures : sequence of str or Measure, optional
+        `"BoR"` is taken at every depth, `"BoR@10"` at 10 alone. Default: Success, BoR, BoR_max, lambda.
+    depths : sequence of int, optional
+        Default: 1, 2, 5, 10, … 1000, as far as the longest list and the corpus reach.
+    scale : {"trec", "utility"}
+        `trec`: 0 is not relevant, 1 and up are. `utility`: grades 1–5, relevant from 4.
+    grade_map : {old: new} or str, optional
+        Carries other grades over to the scale, `"0:1,1:3,2:4,3:5"`.
+    policy : {"default", "trec_eval"} or Policy
+        What happens at the edges; single choices as keywords, `depth="returned"`.
+    bootstrap : Bootstrap or None
+        Intervals over queries: 5,000 resamples, seed 7, 95 %. None leaves them out.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError
+        With what is wrong, where, and the mend.
+
+    Examples
+    --------
+    >>> report = evaluate(
+    ...     {"q1": {"d1": 1}, "q2": {"d2": 1}},
+    ...     {"bm25": {"q1": ["d1", "d9"], "q2": ["d8", "d2"]}},
+    ...     corpus_size=1024, measures=["BoR", "Success"], depths=[1, 2],
+    ... )
+    >>> report["bm25", "BoR@1"].value, report["bm25", "Success@1"].value
+    (9.0, 0.5)
+    """
+    labels = Qrels.of(qrels).regraded(grade_map)
+    chosen_scale, chosen_policy = scale_named(scale), resolve_policy(policy, **choices)
+    caught: dict[str, list[str]] = {}
+    judged: dict[str, JudgedRun] = {}
+    corpus_ids = list(corpus) if corpus is not None else None
+    for name, run in _named_runs(runs).items():
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", SelectivityWarning)
+            judged[name] = judge(
+                labels,
+                _opened(run),
+                corpus_size=corpus_size,
+                corpus=corpus_ids,
+                scale=chosen_scale,
+                policy=chosen_policy,
+                name=name,
+            )
+        caught[name] = [str(warning.message) for warning in heard]
+        for warning in heard:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return report_of(judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=caught)
+
+
+def report_of(
+    judged: Mapping[str, JudgedRun],
+    *,
+    measures: Sequence[str | Measure] | str | None = None,
+    depths: Sequence[int] | None = None,
+    bootstrap: Bootstrap | None = Bootstrap(),
+    notes: Mapping[str, list[str]] | None = None,
+) -> Report:
+    """Measure joins that have been made already; `evaluate` is this after `judge`."""
+    if not judged:
+        raise InputError("there are no runs to evaluate")
+    first = next(iter(judged.values()))
+    wanted = _measures(measures, first)
+    grid = _depths(depths, judged.values(), wanted)
+    plan = _plan(wanted, grid)
+    deepest = np.array(sorted({depth for _, at in plan for depth in at}), np.int64)
+
+    outcomes: dict[str, list[Outcome]] = {}
+    for name, run in judged.items():
+        run.check_depths(deepest)
+        outcomes[name] = [measure.outcome(run, at) for measure, at in plan]
+    intervals = _intervals(judged, outcomes, bootstrap)
+
+    reports = {}
+    for name, run in judged.items():
+        estimates: dict[str, Estimate] = {}
+        per_query = {}
+        for (measure, at), outcome, (low, high) in zip(plan, outcomes[name], intervals[name], strict=True):
+            for i, depth in enumerate(at.tolist()):
+                key = str(measure @ depth)
+                estimates[key] = _estimate(outcome, i, float(low[i]), float(high[i]), len(run))
+                if measure.per_query:
+                    per_query[key] = outcome.parts[0][:, i]
+        clipped = run.clipped_at(int(deepest.max()))
+        found = [f"{clipped} queries have a corpus smaller than K: their draw is all of it"] if clipped else []
+        found += [f"{run.coverage.duplicates} passages stand twice in their list"] if run.coverage.duplicates else []
+        found += (
+            [f"{run.coverage.negative_judgments} judgments below 0 were taken as not judged"]
+            if run.coverage.negative_judgments
+            else []
+        )
+        reports[name] = RunReport(
+            run.queries, estimates, per_query, run.coverage, (*(notes or {}).get(name, ()), *found)
+        )
+
+    size = first.corpus_size
+    return Report(
+        runs=reports,
+        measures=tuple(wanted),
+        depths=tuple(deepest.tolist()),
+        corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
+        scale=first.scale.name,
+        settings=(
+            {"resamples": bootstrap.resamples, "seed": bootstrap.seed, "level": bootstrap.level} if bootstrap else {}
+        ),
+    )
+
+
+def _named_runs(runs: Any) -> dict[str, Any]:
+    """{name: run}; a single run is called `run`, or after its file."""
+    if isinstance(runs, Mapping):
+        if not runs:
+            raise InputError("there are no runs to evaluate")
+        values = list(runs.values())
+        if all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values) and not any(
+            isinstance(value, Mapping)
+            and all(isinstance(score, (int, float, np.number)) for score in value.values())
+            and value
+            for value in values
+        ):
+            return {str(name): run for name, run in runs.items()}
+        return {"run": runs}
+    if isinstance(runs, (str, Path)):
+        return {Path(runs).name.split(".")[0]: runs}
+    return {"run": runs}
+
+
+def _opened(run: Any) -> Run | Iterable[Run]:
+    if isinstance(run, (str, Path)):
+        from rag_selectivity.files import read_run
+
+        return read_run(run)
+    return Run.of(run)
+
+
+def _measures(measures: Sequence[str | Measure] | str | None, judged: JudgedRun) -> list[Measure]:
+    if measures is None:
+        measures = DEFAULT_MEASURES if judged.corpus_size is not None else DEFAULT_MEASURES_WITHOUT_N
+    if isinstance(measures, (str, Measure)):
+        measures = [measures]
+    wanted = [parse_measure(measure) for measure in measures]
+    if not wanted:
+        raise InputError("no measure was asked for")
+    return list(dict.fromkeys(wanted))
+
+
+def _depths(depths: Sequence[int] | None, judged: Iterable[JudgedRun], wanted: list[Measure]) -> IntArray:
+    """The depths for measures that name none."""
+    if depths is not None:
+        for depth in depths:
+            if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+                raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
+        if not len(depths) and any(measure.at is None for measure in wanted):
+            raise InputError("the list of depths is empty")
+        return np.array(sorted(set(depths)), np.int64)
+    runs = list(judged)
+    reach = max((int(run.returned.max(initial=1)) for run in runs), default=1)
+    for run in runs:
+        if run.corpus_size is not None and len(run.corpus_size):
+            reach = min(reach, int(run.corpus_size.max()))
+    return np.array([depth for depth in DEFAULT_DEPTHS if depth <= max(1, reach)], np.int64)
+
+
+def _plan(wanted: list[Measure], grid: IntArray) -> list[tuple[Measure, IntArray]]:
+    """Each measure without its depth, once, with all the depths it is wanted at."""
+    depths: dict[Measure, set[int]] = {}
+    for measure in wanted:
+        at = depths.setdefault(_without_depth(measure), set())
+        at.update(grid.tolist() if measure.at is None else [measure.at])
+    return [(measure, np.array(sorted(at), np.int64)) for measure, at in depths.items()]
+
+
+def _without_depth(measure: Measure) -> Measure:
+    from dataclasses import replace
+
+    return replace(measure, at=None)
+
+
+def _intervals(
+    judged: Mapping[str, JudgedRun], outcomes: Mapping[str, list[Outcome]], bootstrap: Bootstrap | None
+) -> dict[str, list[tuple[Any, Any]]]:
+    """Intervals of every run; runs over the same queries share their resamples in one pass."""
+    if bootstrap is None:
+        return {
+            name: [(np.full(o.parts[0].shape[1], np.nan),) * 2 for o in of_run] for name, of_run in outcomes.items()
+        }
+    by_queries: dict[tuple[str, ...], list[str]] = {}
+    for name, run in judged.items():
+        by_queries.setdefault(run.queries, []).append(name)
+    result: dict[str, list[tuple[Any, Any]]] = {}
+    for names in by_queries.values():
+        together = bootstrap.intervals([outcome for name in names for outcome in outcomes[name]])
+        for name in names:
+            result[name], together = together[: len(outcomes[name])], together[len(outcomes[name]) :]
+    return {name: result[name] for name in judged}
+
+
+def _estimate(outcome: Outcome, column: int, low: float, high: float, total: int) -> Estimate:
+    defined = outcome.defined[:, column]
+    n = int(defined.sum())
+    if n == 0:
+        return Estimate(np.nan, np.nan, np.nan, 0, total, outcome.undefined)
+    means = [np.asarray(part[defined, column].mean()) for part in outcome.parts]
+    value = float(outcome.aggregate.value(*means))
+    reason = None
+    if np.isneginf(value):
+        reason = "no query succeeded: log2 of 0"
+    elif not np.isfinite(value):
+        reason = outcome.undefined
+    return Estimate(value, low, high, n, total, reason)

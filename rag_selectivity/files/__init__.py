@@ -1,0 +1,147 @@
+"""Readers: TREC, BEIR, JSONL, CSV and Parquet files (gzipped too) to Qrels and Run; logs and corpora.
+
+The format follows from the content or the name and can be given: `trec`, `beir`, `jsonl`, `csv`,
+`tsv`, `parquet`. Whatever is wrong with a file is an InputError that names the file and the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.files import tabular, trec
+from rag_selectivity.files.opening import first_bytes
+from rag_selectivity.frames import (
+    GRADE_NAMES,
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    SCORE_NAMES,
+    find_column,
+    optional_column,
+)
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.run import Run
+
+FORMATS = ("trec", "beir", "jsonl", "csv", "tsv", "parquet")
+_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+def read_qrels(path: str | Path, *, format: str | None = None) -> Qrels:
+    """Judgments from a file, or from a BEIR folder (`qrels/test.tsv`, or the only file there)."""
+    file = Path(path)
+    kind = _format(file, format)
+    if kind == "beir":
+        file, kind = _beir_qrels(file), "tsv"
+    if kind == "trec":
+        return trec.read_qrels(file)
+    rows = tabular.rows_of(file, kind)
+    names = rows.names
+    chosen = [
+        find_column(names, QUERY_NAMES, "query", str(file)),
+        find_column(names, PASSAGE_NAMES, "passage", str(file)),
+        find_column(names, GRADE_NAMES, "grade", str(file)),
+    ]
+    records, lines = _selected(rows, chosen, file)
+    return Qrels.from_records(records, source=str(file), lines=lines)
+
+
+def read_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
+    """A run from a file, in parts over different queries; TREC files stream block by block."""
+    file = Path(path)
+    kind = _format(file, format)
+    if kind == "trec":
+        return trec.read_run(file)
+    if kind == "beir":
+        raise InputError(f"{file} is a folder; a run is a file")
+    rows = tabular.rows_of(file, kind)
+    names = rows.names
+    chosen = [
+        find_column(names, QUERY_NAMES, "query", str(file)),
+        find_column(names, PASSAGE_NAMES, "passage", str(file)),
+    ]
+    score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
+    extra = score or rank
+    records, lines = _selected(rows, [*chosen, *([extra] if extra else [])], file)
+    return [_run_of_rows(records, lines, file, ranked=score is None and rank is not None)]
+
+
+def read_corpus_ids(path: str | Path) -> Iterator[str]:
+    """The passage ids of a corpus: JSONL with `_id` (a BEIR folder's corpus.jsonl too), or one of the tables."""
+    file = Path(path)
+    if file.is_dir():
+        file = file / "corpus.jsonl"
+    rows = tabular.rows_of(file, _format(file, None))
+    column = find_column(rows.names, ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
+    for line, row in rows:
+        if row.get(column) in (None, ""):
+            raise InputError(f"{file}:{line}: the passage has no {column}")
+        yield str(row[column])
+
+
+def read_records(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
+    file = Path(path)
+    kind = _format(file, None)
+    if kind in ("trec", "beir"):
+        raise InputError(f"{file}: expected JSONL, CSV or Parquet rows")
+    yield from tabular.rows_of(file, kind)
+
+
+def _selected(rows: tabular.Rows, columns: list[str], file: Path) -> tuple[list[tuple[Any, ...]], list[int]]:
+    records, lines = [], []
+    for line, row in rows:
+        for column in columns:
+            if row.get(column) in (None, ""):
+                raise InputError(f"{file}:{line}: {column} is missing")
+        records.append(tuple(row[column] for column in columns))
+        lines.append(line)
+    return records, lines
+
+
+def _run_of_rows(records: list[tuple[Any, ...]], lines: list[int], file: Path, *, ranked: bool) -> Run:
+    checked = []
+    for line, record in zip(lines, records, strict=True):
+        if len(record) == 3:
+            try:
+                value = float(record[2])
+            except (TypeError, ValueError):
+                value = float("nan")
+            if value != value:
+                raise InputError(f"{file}:{line}: query {record[0]!r}: {record[2]!r} is not a number")
+            # A rank counts upwards: its negative sorts as a score does.
+            record = (record[0], record[1], -value if ranked else value)
+        checked.append(record)
+    return Run.from_records(checked)
+
+
+def _format(file: Path, given: str | None) -> str:
+    if given is not None:
+        if given not in FORMATS:
+            raise InputError(f"unknown format {given!r}{did_you_mean(given, FORMATS)} (known: {', '.join(FORMATS)})")
+        return given
+    if file.is_dir():
+        return "beir"
+    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
+    head = first_bytes(file)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if suffixes and suffixes[-1] in _BY_SUFFIX:
+        return _BY_SUFFIX[suffixes[-1]]
+    first_line = head.split(b"\n", 1)[0]
+    if first_line.lstrip().startswith(b"{"):
+        return "jsonl"
+    fields = first_line.decode("utf-8", "replace").strip().split("\t")
+    return "tsv" if len(fields) > 1 and optional_column(fields, QUERY_NAMES) else "trec"
+
+
+def _beir_qrels(folder: Path) -> Path:
+    place = folder / "qrels" if (folder / "qrels").is_dir() else folder
+    files = sorted(place.glob("*.tsv"))
+    if not files:
+        raise InputError(f"{folder}: no qrels/*.tsv in this folder")
+    for file in files:
+        if file.name == "test.tsv" or len(files) == 1:
+            return file
+    raise InputError(f"{place}: several qrels ({', '.join(file.name for file in files)}); name one of them")

@@ -1,0 +1,50 @@
+"""Opening plain and gzipped files, with one kind of error for all that can go wrong."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from rag_selectivity.errors import InputError
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file's bytes, decompressed when it is gzipped, whatever its name."""
+    try:
+        with path.open("rb") as plain:
+            packed = plain.read(2) == b"\x1f\x8b"
+            plain.seek(0)
+            if packed:
+                with gzip.GzipFile(fileobj=plain) as unpacked:
+                    yield cast("IO[bytes]", unpacked)
+            else:
+                yield plain
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: the gzip data is damaged ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def first_bytes(path: Path, size: int = 4096) -> bytes:
+    """The beginning of a file."""
+    with opened(path) as file:
+        return file.read(size)
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(line number, text) of each line that is not blank."""
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise InputError(f"{path}:{number}: this line is not UTF-8 text") from None
+            if text.strip():
+                yield number, text.rstrip("\r\n")

@@ -1,0 +1,255 @@
+"""TREC qrels and run files. Runs stream in blocks: a file of any length needs the memory of a few of them.
+
+A regular block is parsed by pyarrow; one that pyarrow refuses, or every block where pyarrow is
+absent, line by line, which either reads it or says which line is wrong and why.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.files.opening import opened, text_lines
+from rag_selectivity.ids import IdColumn
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.run import Run, ScatteredQueries
+
+# Small, since throughput hardly depends on it and a block costs many times its size while it is parsed.
+_BLOCK = 1 << 18
+_REGROUPED_ROWS = 1 << 18
+# Where bytes.split() and pyarrow would disagree on what is a line or a field.
+_UNUSUAL = (b"\0", b"\v", b"\f")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Judgments of four fields a line: query, iteration, passage, grade."""
+    records, lines = [], []
+    for number, line in text_lines(path):
+        fields = line.split()
+        if len(fields) != 4:
+            raise InputError(
+                f"{path}:{number}: expected 4 fields (query, 0, passage, grade), found {len(fields)}: {line[:60]!r}"
+            )
+        records.append((fields[0], fields[2], fields[3]))
+        lines.append(number)
+    return Qrels.from_records(records, source=str(path), lines=lines)
+
+
+def read_run(path: Path) -> Iterator[Run]:
+    """Runs of six fields a line (query, Q0, passage, rank, score, tag), in parts of whole queries.
+
+    A file that is grouped by query streams. One whose queries are scattered raises
+    `ScatteredQueries`, whose `again` reads it into columns and regroups it.
+    """
+    finished: set[str] = set()
+    open_parts: list[_Block] = []
+    open_query: str | None = None
+    for block in _blocks(path):
+        starts = np.append(0, np.flatnonzero(block.codes[1:] != block.codes[:-1]) + 1)
+        queries = [block.names[code] for code in block.codes[starts].tolist()]
+        if len(set(queries)) < len(queries) or not finished.isdisjoint(queries) or open_query in queries[1:]:
+            raise ScatteredQueries(lambda: _regrouped(path))
+        bounds = [*starts.tolist(), len(block.codes)]
+        if queries[0] == open_query:
+            open_parts.append(block.rows(0, bounds[1]))
+            queries, bounds = queries[1:], bounds[1:]
+        if queries:
+            # The last query of a block may go on in the next one.
+            if open_query is not None:
+                yield _one_query(open_query, open_parts)
+                finished.add(open_query)
+            if len(queries) > 1:
+                body = block.rows(bounds[0], bounds[-2])
+                yield Run(queries[:-1], np.array(bounds[:-1]) - bounds[0], body.passages, body.scores)
+                finished.update(queries[:-1])
+            open_query, open_parts = queries[-1], [block.rows(bounds[-2], bounds[-1])]
+    if open_query is not None:
+        yield _one_query(open_query, open_parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Parsed lines: `names[codes[i]]` is the query of row i."""
+
+    names: list[str]
+    codes: NDArray[np.int32]
+    passages: IdColumn
+    scores: NDArray[np.float64]
+
+    def rows(self, start: int, stop: int) -> _Block:
+        return _Block(self.names, self.codes[start:stop], self.passages[start:stop], self.scores[start:stop])
+
+
+def _one_query(query: str, parts: list[_Block]) -> Run:
+    passages = IdColumn.concatenate([part.passages for part in parts])
+    return Run([query], np.array([0, len(passages)]), passages, np.concatenate([part.scores for part in parts]))
+
+
+def _regrouped(path: Path) -> Iterator[Run]:
+    """All rows, brought together by query in parts of a bounded size."""
+    position: dict[str, int] = {}
+    columns: list[tuple[NDArray[np.int32], IdColumn, NDArray[np.float64]]] = []
+    for block in _blocks(path):
+        known = np.array([position.setdefault(name, len(position)) for name in block.names], np.int32)
+        columns.append((known[block.codes], block.passages, block.scores))
+    codes = np.concatenate([column[0] for column in columns])
+    passages = IdColumn.concatenate([column[1] for column in columns])
+    scores = np.concatenate([column[2] for column in columns])
+    columns.clear()
+    # A stable sort of 16-bit numbers is a radix sort.
+    order = np.argsort(codes.astype(np.uint16) if len(position) <= 1 << 16 else codes, kind="stable")
+    names, lengths = list(position), np.bincount(codes)
+    ends = np.cumsum(lengths)
+    first = 0
+    while first < len(names):
+        base = int(ends[first] - lengths[first])
+        last = max(first + 1, int(np.searchsorted(ends, base + _REGROUPED_ROWS, "right")))
+        rows = order[base : int(ends[last - 1])]
+        yield Run(names[first:last], np.append(0, ends[first:last] - base), passages.take(rows), scores[rows])
+        first = last
+
+
+def _blocks(path: Path) -> Iterator[_Block]:
+    """The file's lines, parsed in blocks; the next ones are parsed while the caller works on one."""
+    with opened(path) as file, ThreadPoolExecutor(1) as pool:
+        pending: deque[Future[_Block | None]] = deque()
+        offset = 0
+        while text := file.read(_BLOCK):
+            text += file.readline()
+            pending.append(pool.submit(_parse, path, offset, text))
+            offset += len(text)
+            if len(pending) > 2 and (block := pending.popleft().result()) is not None:
+                yield block
+        if not offset:
+            raise InputError(f"{path}: the run file is empty")
+        while pending:
+            if (block := pending.popleft().result()) is not None:
+                yield block
+
+
+def _parse(path: Path, offset: int, text: bytes) -> _Block | None:
+    """The rows of a block of whole lines; None where all of them are blank."""
+    if not text.strip():
+        return None
+    if offset == 0:
+        text = text.removeprefix(_BYTE_ORDER_MARK)
+    block = None
+    if not any(mark in text for mark in _UNUSUAL):
+        block = _parse_fast(text) or _parse_fast(_single_spaced(text))
+    if block is None:
+        block = _parse_slowly(path, offset, text)
+    return block if len(block.codes) else None
+
+
+def _single_spaced(text: bytes) -> bytes:
+    """The same lines with one space between fields."""
+    text = re.sub(rb"[ \t]+", b" ", text)
+    return re.sub(rb" ?(\r?\n) ?", rb"\1", text).strip(b" ")
+
+
+def _parse_fast(text: bytes) -> _Block | None:
+    """By pyarrow, or None where it is missing or the lines are not regular."""
+    try:
+        import pyarrow
+        from pyarrow import csv
+    except ImportError:
+        return None
+    try:
+        table = csv.read_csv(
+            pyarrow.BufferReader(text),
+            csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(_FIELDS)),
+            csv.ParseOptions(delimiter=" ", quote_char=False, double_quote=False),
+            csv.ConvertOptions(
+                include_columns=["query", "passage", "score"],
+                column_types={
+                    "query": pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
+                    "passage": pyarrow.string(),
+                    "score": pyarrow.float64(),
+                },
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+            # The default pool keeps what it has had; the system's gives it back.
+            memory_pool=pyarrow.system_memory_pool(),
+        )
+    except pyarrow.ArrowException:
+        return None
+    query, passage, score = (table[name].combine_chunks() for name in ("query", "passage", "score"))
+    query = query.chunk(0) if hasattr(query, "chunk") else query
+    scores = score.to_numpy(zero_copy_only=False)
+    if not len(scores) or np.isnan(scores).any():
+        return None
+    offsets = np.frombuffer(passage.buffers()[1], np.int32)[passage.offset : passage.offset + len(passage) + 1]
+    names = query.dictionary.to_pylist()
+    if (offsets[1:] == offsets[:-1]).any() or "" in names:
+        return None
+    return _Block(
+        names,
+        query.indices.to_numpy(),
+        IdColumn.from_buffer(passage.buffers()[2], offsets),
+        np.array(scores),
+    )
+
+
+_FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
+
+
+def _parse_slowly(path: Path, offset: int, text: bytes) -> _Block:
+    """Line by line, naming the line that is wrong."""
+    names: dict[str, int] = {}
+    codes: list[int] = []
+    passages: list[str] = []
+    scores: list[float] = []
+    for number, line in enumerate(text.split(b"\n"), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        problem = _problem(fields)
+        if problem:
+            raise InputError(f"{path}:{_lines_before(path, offset) + number}: {problem}")
+        codes.append(names.setdefault(fields[0].decode(), len(names)))
+        passages.append(fields[2].decode())
+        scores.append(float(fields[4]))
+    return _Block(list(names), np.array(codes, np.int32), IdColumn.from_strings(passages), np.array(scores, np.float64))
+
+
+def _problem(fields: list[bytes]) -> str | None:
+    """What is wrong with a line's fields, or None."""
+    if len(fields) != len(_FIELDS):
+        shown = b" ".join(fields)[:60].decode("utf-8", "replace")
+        hint = " (four fields: is this a qrels file?)" if len(fields) == 4 else ""
+        return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {shown!r}"
+    try:
+        for field in (fields[0], fields[2]):
+            field.decode()
+    except UnicodeDecodeError:
+        return "an id is not UTF-8 text"
+    if not fields[0] or b"\0" in fields[0] or b"\0" in fields[2]:
+        return "an id is empty or holds a NUL character"
+    try:
+        score = float(fields[4]) if b"_" not in fields[4] else math.nan
+    except ValueError:
+        score = math.nan
+    if math.isnan(score):
+        return f"query {fields[0].decode()!r}: the score {fields[4].decode('utf-8', 'replace')!r} is not a number"
+    return None
+
+
+def _lines_before(path: Path, offset: int) -> int:
+    """How many lines end before a byte offset of the (decompressed) file; only an error needs to know."""
+    count = 0
+    with opened(path) as file:
+        while offset > 0 and (text := file.read(min(_BLOCK, offset))):
+            count += text.count(b"\n")
+            offset -= len(text)
+    return count

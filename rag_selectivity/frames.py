@@ -1,0 +1,55 @@
+"""Reading columns from pandas and polars frames (and anything alike) without depending on either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rag_selectivity.errors import InputError
+
+QUERY_NAMES = ("query_id", "qid", "query-id", "q_id", "query", "topic")
+PASSAGE_NAMES = (
+    "doc_id",
+    "docid",
+    "corpus-id",
+    "corpus_id",
+    "passage_id",
+    "docno",
+    "pid",
+    "did",
+    "doc",
+    "passage",
+)
+GRADE_NAMES = ("grade", "relevance", "rel", "label", "score")
+SCORE_NAMES = ("score", "sim", "similarity")
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a DataFrame: it has named columns and gives a column by its name."""
+    return hasattr(value, "columns") and hasattr(value, "__getitem__") and not isinstance(value, dict)
+
+
+def find_column(names: Sequence[str], accepted: Sequence[str], what: str, where: str) -> str:
+    """The first accepted name among a table's columns; an InputError lists both when there is none."""
+    by_folded = {str(name).strip().casefold(): name for name in reversed(names)}
+    for candidate in accepted:
+        if candidate in by_folded:
+            return by_folded[candidate]
+    raise InputError(
+        f"{where}: no column for the {what}; it has {', '.join(map(str, names)) or 'no columns'}, "
+        f"and one of {', '.join(accepted)} is needed"
+    )
+
+
+def optional_column(names: Sequence[str], accepted: Sequence[str]) -> str | None:
+    """The first accepted name among a table's columns, or None."""
+    try:
+        return find_column(names, accepted, "", "")
+    except InputError:
+        return None
+
+
+def column_values(frame: Any, name: str) -> list[Any]:
+    """A column as a list of Python values."""
+    column = frame[name]
+    return list(column.to_list() if hasattr(column, "to_list") else column)

@@ -1,0 +1,448 @@
+"""The join of qrels and run: only judged hits and list lengths are kept, since only they matter."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.ids import IdColumn, IntArray
+from rag_selectivity.policy import Policy, resolve_policy
+from rag_selectivity.qrels import Qrels, pair_keys
+from rag_selectivity.run import Run, ScatteredQueries
+from rag_selectivity.scales import SCALES, Scale, scale_named
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The judged passages of every list, by query and then rank.
+
+    `query` is a position in `JudgedRun.queries`, `rank` starts at 1, `repeated` marks the second
+    and further copies of a passage in its list.
+    """
+
+    query: IntArray
+    rank: IntArray
+    grade: IntArray
+    repeated: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the join found and left out."""
+
+    missing_from_run: int = 0
+    not_in_qrels: int = 0
+    duplicates: int = 0
+    repeated_judgments: int = 0
+    negative_judgments: int = 0
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """One run judged by one set of labels: all that a measure sees.
+
+    Attributes
+    ----------
+    queries : tuple of str
+        The queries of the qrels, those missing from the run included.
+    hits : Hits
+    returned : int64[queries]
+        Length of each list; 0 where the run lacks the query.
+    grades : int64[levels]
+    labels : int64[queries, levels]
+        How many passages of the query were given each grade.
+    corpus_size : int64[queries] or None
+        Passages that could have been retrieved, N.
+    scale, policy, coverage
+    """
+
+    queries: tuple[str, ...]
+    hits: Hits
+    returned: IntArray
+    grades: IntArray
+    labels: IntArray
+    corpus_size: IntArray | None
+    scale: Scale
+    policy: Policy
+    coverage: Coverage = field(default_factory=Coverage)
+
+    @classmethod
+    def from_counts(
+        cls, N: ArrayLike, K: ArrayLike, R: ArrayLike, hit: ArrayLike, *, queries: Sequence[str] | None = None
+    ) -> JudgedRun:
+        """From counts alone, one of each for a query: what a production log has without ids.
+
+        `hit` is a bool, or the number of relevant passages among the K. The draw is of what was
+        shown, so measure at `depths=[max(K)]`. Serves the chance-corrected measures.
+        """
+        size, shown, relevant = (_count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
+        found = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
+        if not len(size) == len(shown) == len(relevant) == len(found):
+            raise InputError("counts: N, K, R and hit differ in length")
+        names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
+        for column, name, limit, bound in (
+            (shown, "K", size, "N"),
+            (relevant, "R", size, "N"),
+            (found, "hit", np.minimum(shown, relevant), "min(K, R)"),
+        ):
+            over = np.flatnonzero(column > limit)
+            if len(over):
+                i = int(over[0])
+                raise InputError(
+                    f"counts of query {names[i]!r}: {name} = {column[i]} is more than {bound} = {limit[i]}"
+                )
+        row = np.repeat(np.arange(len(found)), found)
+        # Which of the K slots held the hits is unknown and does not matter: the first ones stand for them.
+        rank = np.arange(len(row)) - np.repeat(np.cumsum(found) - found, found) + 1
+        return cls(
+            queries=names,
+            hits=Hits(row, rank, np.ones(len(row), np.int64), np.zeros(len(row), bool)),
+            returned=shown,
+            grades=np.array([1]),
+            labels=relevant[:, None],
+            corpus_size=size,
+            scale=SCALES["trec"],
+            policy=resolve_policy(depth="returned"),
+        )
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def relevant(self, rel: int | None = None) -> IntArray:
+        """R: how many passages of each query were given at least the grade `rel` (default: the scale's)."""
+        chosen = self.grades >= (self.scale.relevant_from if rel is None else rel)
+        result: IntArray = self.labels[:, chosen].sum(axis=1)
+        return result
+
+    def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
+        """Distinct relevant passages in the top K: int64[queries, depths]."""
+        threshold = self.scale.relevant_from if rel is None else rel
+        chosen = (self.hits.grade >= threshold) & ~self.hits.repeated
+        return self._count(chosen, depths)
+
+    def _count(self, chosen: NDArray[np.bool_], depths: IntArray) -> IntArray:
+        """How many of the chosen hits each query has within each depth; all depths cost one pass."""
+        order = np.argsort(depths, kind="stable")
+        bin_of = np.searchsorted(depths[order], self.hits.rank[chosen])
+        width = len(depths) + 1
+        cells = np.bincount(self.hits.query[chosen] * width + bin_of, minlength=len(self.queries) * width)
+        cumulative = np.cumsum(cells.reshape(len(self.queries), width)[:, :-1], axis=1)
+        result = np.empty_like(cumulative)
+        result[:, order] = cumulative
+        return result
+
+    def slots_at(self, depths: IntArray) -> IntArray:
+        """How many slots count at each depth: K, or what was returned under `depth="returned"`."""
+        requested = np.broadcast_to(depths, (len(self.queries), len(depths)))
+        return np.minimum(requested, self.returned[:, None]) if self.policy.depth == "returned" else requested
+
+    def drawn_at(self, depths: IntArray) -> IntArray:
+        """How many passages the random draw takes: the slots, but never more than the corpus has."""
+        slots = self.slots_at(depths)
+        return slots if self.corpus_size is None else np.minimum(slots, self.corpus_size[:, None])
+
+    def clipped_at(self, depth: int) -> int:
+        """Queries whose own corpus is smaller than K, so that their draw is of all of it."""
+        return 0 if self.corpus_size is None else int((self.corpus_size < depth).sum())
+
+    def require_corpus_size(self, measure: str) -> IntArray:
+        """N for each query, or an error that says how to give it."""
+        if self.corpus_size is None:
+            raise InputError(
+                f"{measure} compares with a random draw and needs the corpus size N: "
+                f"pass corpus_size=… (--corpus-size on the command line)"
+            )
+        return self.corpus_size
+
+    def check_depths(self, depths: IntArray) -> None:
+        """Refuse depths that the corpus or the policies rule out."""
+        size = self.corpus_size
+        if size is not None and len(size) and (size == size[0]).all() and depths.max() > size[0]:
+            raise InputError(
+                f"depth K = {depths.max()} is more than the corpus size N = {size[0]}: "
+                f"lower the depths, or correct the corpus size"
+            )
+        if self.policy.unjudged == "error":
+            within = self.hits.rank <= depths.max()
+            judged = np.bincount(self.hits.query[within], minlength=len(self.queries))
+            short = np.flatnonzero(judged < np.minimum(self.returned, depths.max()))
+            if len(short):
+                i = int(short[0])
+                raise InputError(
+                    f"query {self.queries[i]!r}: only {judged[i]} of the first {min(self.returned[i], depths.max())} "
+                    f'passages are judged, and the policy is unjudged="error"'
+                )
+
+
+def judge(
+    qrels: Qrels,
+    run: Run | Iterable[Run],
+    *,
+    corpus_size: Any = None,
+    corpus: Iterable[Any] | None = None,
+    scale: str | Scale = "trec",
+    policy: str | Policy | None = None,
+    name: str = "run",
+) -> JudgedRun:
+    """Join a run with its judgments.
+
+    Parameters
+    ----------
+    qrels : Qrels
+    run : Run or iterable of Runs over different queries
+        The latter lets a file of any length stream through.
+    corpus_size : int, {query: int} or None
+        N, for all queries or for each.
+    corpus : iterable of passage ids, optional
+        The corpus itself: gives N, and finds judgments that are of another corpus.
+    scale : {"trec", "utility"}
+    policy : Policy or its name
+    name : str
+        What to call the run in messages.
+    """
+    scale, policy = scale_named(scale), resolve_policy(policy)
+    qrels.check_scale(scale)
+    if not len(qrels):
+        raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
+    if corpus is not None:
+        known = _check_corpus(qrels, corpus)
+        corpus_size = known if corpus_size is None else corpus_size
+
+    try:
+        joined = _join(qrels, [run] if isinstance(run, Run) else run, policy, name)
+    except ScatteredQueries as scattered:
+        joined = _join(qrels, scattered.again(), policy, name)
+    returned, hits, unknown = joined.returned, joined.hits, joined.unknown
+
+    present = returned >= 0
+    if not present.any():
+        raise InputError(
+            f"no query id of {name} is in the qrels: {name} has {examples(unknown) or 'no queries'}, "
+            f"the qrels have {examples(qrels.queries)}; are both about the same queries, with the same ids?"
+        )
+    missing = int((~present).sum())
+    if missing and policy.missing_query == "error":
+        absent = [query for query, there in zip(qrels.queries, present, strict=True) if not there]
+        raise InputError(
+            f"{name} lacks {missing} of the {len(qrels)} queries in the qrels ({examples(absent)}), "
+            f'and the policy is missing_query="error"'
+        )
+    _warn_of_mismatch(name, qrels, present, joined.not_in_qrels, unknown, hits)
+
+    grades = np.unique(qrels.grade)
+    labels = np.zeros((len(qrels), len(grades)), np.int64)
+    np.add.at(labels, (qrels.query, np.searchsorted(grades, qrels.grade)), 1)
+    judged = JudgedRun(
+        queries=qrels.queries,
+        hits=hits,
+        returned=np.maximum(returned, 0),
+        grades=grades,
+        labels=labels,
+        corpus_size=_corpus_sizes(corpus_size, qrels, labels.sum(axis=1)),
+        scale=scale,
+        policy=policy,
+        coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
+    )
+    return _only(judged, present) if policy.missing_query == "skip" and missing else judged
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """List lengths by the qrels' queries (−1: not in the run), hits in order, and what fell outside."""
+
+    returned: IntArray
+    hits: Hits
+    not_in_qrels: int
+    unknown: list[str]
+    duplicates: int
+
+
+def _join(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -> _Joined:
+    returned = np.full(len(qrels), -1, np.int64)
+    none = np.empty(0, np.int64)
+    collected = [Hits(none, none, none, np.empty(0, bool))]
+    unknown: list[str] = []
+    not_in_qrels = duplicates = 0
+    for part in parts:
+        position = np.array([qrels.position(query) for query in part.queries], np.int64)
+        inside = position >= 0
+        not_in_qrels += int((~inside).sum())
+        unknown.extend(part.queries[i] for i in np.flatnonzero(~inside)[: max(0, 3 - len(unknown))].tolist())
+        if (returned[position[inside]] >= 0).any():
+            raise InputError(f"{name}: a query appears in two parts of the run")
+        lengths, hits, repeats = _judge_part(qrels, part, position, policy, name)
+        returned[position[inside]] = lengths[inside]
+        collected.append(hits)
+        duplicates += repeats
+    columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
+    order = np.lexsort((columns[1], columns[0]))
+    return _Joined(returned, Hits(*(column[order] for column in columns)), not_in_qrels, unknown, duplicates)
+
+
+def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str) -> tuple[IntArray, Hits, int]:
+    """List lengths (one for each of the part's queries), judged hits, and the number of duplicates."""
+    part = part.ordered(policy)
+    local = part.row_queries()
+    query = position[local]
+    keys = pair_keys(query, part.passages)
+    copies = _copies(keys, query, part.passages)
+    if len(copies) and policy.duplicates == "error":
+        row = int(copies[0])
+        raise InputError(
+            f"{name}: query {qrels.queries[query[row]]!r} lists passage {part.passages[row]!r} more than once, "
+            f'and the policy is duplicates="error"'
+        )
+    rows, judgments = qrels.lookup(keys, query, part.passages)
+    repeated = np.isin(rows, copies, assume_unique=True)
+    rank = rows - part.offsets[local[rows]] + 1
+    lengths = part.lengths
+    if policy.duplicates == "drop" and len(copies):
+        dropped_before = np.searchsorted(copies, rows) - np.searchsorted(copies, part.offsets[local[rows]])
+        keep = ~repeated
+        rows, judgments, rank = rows[keep], judgments[keep], (rank - dropped_before)[keep]
+        lengths = lengths - np.bincount(local[copies], minlength=len(lengths))
+        repeated = np.zeros(len(rows), bool)
+    if policy.unjudged == "condense":
+        lengths = np.bincount(local[rows], minlength=len(lengths))
+        rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
+    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated), len(copies)
+
+
+def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:
+    """Rows that hold a passage which the same list had before; queries outside the qrels are not searched."""
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.empty(0, np.int64)
+    order = np.argsort(keys, kind="stable")
+    shared = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    seen: set[tuple[int, str]] = set()
+    copies = []
+    for row in np.unique(order[np.concatenate([shared, shared + 1])]).tolist():
+        pair = (int(query[row]), passages[row])
+        if pair[0] < 0:
+            continue
+        if pair in seen:
+            copies.append(row)
+        seen.add(pair)
+    return np.array(copies, np.int64)
+
+
+def _warn_of_mismatch(
+    name: str, qrels: Qrels, present: NDArray[np.bool_], not_in_qrels: int, unknown: list[str], hits: Hits
+) -> None:
+    found = int(present.sum())
+    if found < 0.1 * min(len(qrels), found + not_in_qrels):
+        absent = [query for query, there in zip(qrels.queries, present, strict=True) if not there]
+        warnings.warn(
+            f"only {found} query ids are both in {name} and in the qrels: {name} also has {examples(unknown)}, "
+            f"the qrels {examples(absent)}; are both about the same queries, with the same ids?",
+            SelectivityWarning,
+            stacklevel=3,
+        )
+    if not len(hits.query) and len(qrels.query):
+        warnings.warn(
+            f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
+            f"{examples(qrels.passages)}: do the run's passage ids come from the same corpus?",
+            SelectivityWarning,
+            stacklevel=3,
+        )
+
+
+def _check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
+    """The number of passages; an error when none of the judged ones is among them."""
+    ids = {str(passage) for passage in corpus}
+    if not ids:
+        raise InputError("the corpus has no passages")
+    unknown = {passage for passage in qrels.passages if passage not in ids}
+    judged = len(set(qrels.passages))
+    if judged and len(unknown) == judged:
+        raise InputError(
+            f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
+            f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids?"
+        )
+    if unknown:
+        warnings.warn(
+            f"{len(unknown)} of {judged} judged passages are not in the corpus ({examples(sorted(unknown))})",
+            SelectivityWarning,
+            stacklevel=4,
+        )
+    return len(ids)
+
+
+def _corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray) -> IntArray | None:
+    if corpus_size is None:
+        return None
+    if isinstance(corpus_size, Mapping):
+        by_text = {str(query): size for query, size in corpus_size.items()}
+        absent = [query for query in qrels.queries if query not in by_text]
+        if absent:
+            raise InputError(
+                f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries ({examples(absent)})"
+            )
+        sizes = [whole_count(by_text[query], f"corpus_size of query {query!r}") for query in qrels.queries]
+    else:
+        sizes = [whole_count(corpus_size, "corpus_size")] * len(qrels)
+    result = np.array(sizes, np.int64)
+    over = np.flatnonzero(judged > result)
+    if len(over):
+        i = int(over[0])
+        raise InputError(
+            f"query {qrels.queries[i]!r} has {judged[i]} judged passages, more than the corpus size "
+            f"N = {result[i]}: correct the corpus size"
+        )
+    return result
+
+
+def whole_count(value: Any, what: str) -> int:
+    """A whole number from 0 to 2**53 as an int, else an InputError that says what it was for."""
+    try:
+        count = int(value)
+        if count == float(value) and 0 <= count <= 1 << 53 and not isinstance(value, bool):
+            return count
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{what} is {value!r}; a whole number from 0 to 2**53 is needed")
+
+
+def _count_column(values: ArrayLike, name: str) -> IntArray:
+    array = np.atleast_1d(np.asarray(values))
+    try:
+        whole = array.astype(np.int64)
+        bad = np.flatnonzero((array.astype(np.float64) != whole) | (whole < 0))
+    except (TypeError, ValueError):
+        raise InputError(f"counts: {name} holds something that is not a number") from None
+    if len(bad):
+        raise InputError(
+            f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; a whole number ≥ 0 is needed"
+        )
+    return whole
+
+
+def _only(judged: JudgedRun, kept: NDArray[np.bool_]) -> JudgedRun:
+    """The join restricted to some of its queries."""
+    renumbered = np.cumsum(kept) - 1
+    of_kept = kept[judged.hits.query]
+    return JudgedRun(
+        queries=tuple(query for query, keep in zip(judged.queries, kept, strict=True) if keep),
+        hits=Hits(
+            renumbered[judged.hits.query[of_kept]],
+            judged.hits.rank[of_kept],
+            judged.hits.grade[of_kept],
+            judged.hits.repeated[of_kept],
+        ),
+        returned=judged.returned[kept],
+        grades=judged.grades,
+        labels=judged.labels[kept],
+        corpus_size=None if judged.corpus_size is None else judged.corpus_size[kept],
+        scale=judged.scale,
+        policy=judged.policy,
+        coverage=judged.coverage,
+    )

@@ -1,0 +1,299 @@
+"""Chance-corrected measures: what retrieval is worth over a blind draw of the same size.
+
+After "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import JudgedRun
+from rag_selectivity.measures.base import (
+    Aggregate,
+    FloatArray,
+    Measure,
+    Outcome,
+    parameter,
+    register,
+    rel_parameter,
+)
+from rag_selectivity.measures.hypergeometric import log2_of, random_success
+
+
+def m_parameter() -> Any:
+    return parameter(1, doc="relevant passages in the top K that make a success")
+
+
+def _identity(value: FloatArray) -> FloatArray:
+    return value
+
+
+def _ratio(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        return success / chance
+
+
+def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
+    """success / chance − 1, in the form that keeps its digits next to certainty."""
+    with np.errstate(invalid="ignore"):
+        return np.where(miss < 0.5, miss - (1 - success), success - chance) / chance
+
+
+def _bits_of_gain(gain: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.where(gain < 1, np.log1p(gain) / np.log(2), np.log2(1 + gain)) + 0.0
+
+
+def _bits(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
+    """log2(success / chance)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.log2(success) - np.log2(chance)
+    return np.where(miss < 0.5, _bits_of_gain(_gain(success, chance, miss)), far) + 0.0
+
+
+_BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain)
+_ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity)
+
+
+def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
+    """−log2(chance), in the form that keeps its digits next to certainty."""
+    bits: FloatArray = 0.0 - log2_of(chance, miss)
+    return bits + 0.0
+
+
+def _ceiling_of_share(share: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return 0.0 - np.log2(share) + 0.0
+
+
+_CEILING = Aggregate(value=_ceiling, statistic=_ceiling, link=_identity)
+_CEILING_OF_SHARE = Aggregate(value=_ceiling_of_share, statistic=_ceiling_of_share, link=_identity)
+
+
+@dataclass(frozen=True, repr=False)
+class _ChanceMeasure(Measure):
+    """Shared by the measures of m or more relevant passages in the top K."""
+
+    rel: int | None = rel_parameter()
+    m: int = m_parameter()
+
+    def _possible(self, judged: JudgedRun) -> IntArray:
+        """R where a success is possible, −1 elsewhere."""
+        relevant = judged.relevant(self.rel)
+        short = relevant < self.m
+        if judged.policy.no_relevant == "error" and short.any():
+            i = int(np.flatnonzero(short)[0])
+            raise InputError(
+                f"{self}: query {judged.queries[i]!r} has {relevant[i]} relevant passages, a success needs {self.m}, "
+                f'and the policy is no_relevant="error"'
+            )
+        return np.where(short, -1, relevant)
+
+    def _success(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
+        success[self._possible(judged) < 0] = np.nan
+        return success
+
+    def _chance(self, judged: JudgedRun, depths: IntArray) -> tuple[FloatArray, FloatArray]:
+        size = judged.require_corpus_size(str(self))
+        relevant = self._possible(judged)
+        known = relevant >= 0
+        chance = np.full((len(judged), len(depths)), np.nan)
+        miss = chance.copy()
+        drawn = judged.drawn_at(depths)
+        chance[known], miss[known] = random_success(size[known, None], relevant[known, None], drawn[known], self.m)
+        return chance, miss
+
+    @property
+    def _undefined(self) -> str:
+        return f"no query has {self.m} or more relevant passages"
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Success(_ChanceMeasure):
+    """1 if at least m relevant passages are in the top K, else 0. Also: hit rate, Hit@K, success_K in trec_eval.
+
+    Range 0–1, higher is better. NaN for a query with fewer than m relevant passages, which no
+    retriever could satisfy; a query missing from the run is a failure.
+
+    It says nothing about luck: a success rate of 99 % can equal a random draw. See BoR.
+    """
+
+    name: ClassVar[str] = "Success"
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        return Outcome((self._success(judged, depths),), self._undefined)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class RandomSuccess(_ChanceMeasure):
+    """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
+
+    Range 0–1; a property of corpus, labels and K, not of the retriever. NaN as for Success.
+    Exact to 1e-13 relative. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    """
+
+    name: ClassVar[str] = "RandomSuccess"
+    higher_is_better: ClassVar[bool | None] = None
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        return Outcome(self._chance(judged, depths)[:1], self._undefined)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class EF(_ChanceMeasure):
+    """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
+
+    Range 0–∞, 1 is chance, higher is better. A ratio of means: it has no per-query values.
+    Source: the enrichment factor of virtual screening; "The 99% Success Paradox", ICLR Blogposts 2026.
+    """
+
+    name: ClassVar[str] = "EF"
+    per_query: ClassVar[bool] = False
+    aggregate: ClassVar[Aggregate] = _ENRICHMENT
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        chance, miss = self._chance(judged, depths)
+        return Outcome((self._success(judged, depths), chance, miss), self._undefined, self.aggregate)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class BoR(EF):
+    """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
+
+    How many bits of selectivity the retriever has over a random draw of the same size. Each bit
+    means that blind luck would have needed twice the chance. 0 is chance, below 0 is worse than
+    chance, −inf is no success at all; at most BoR_max. Higher is better; compare at equal K.
+    A ratio of means: per query, Success and RandomSuccess are shown instead.
+
+    Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
+    """
+
+    name: ClassVar[str] = "BoR"
+    aggregate: ClassVar[Aggregate] = _BITS
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class BoR_max(_ChanceMeasure):
+    """The ceiling of BoR: −log2(mean RandomSuccess), what a perfect retriever would reach at this K.
+
+    Range 0–∞ bits; a property of corpus, labels and K. Near 0 no retriever can show selectivity.
+    Not the mean of per-query ceilings. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    """
+
+    name: ClassVar[str] = "BoR_max"
+    higher_is_better: ClassVar[bool | None] = None
+    per_query: ClassVar[bool] = False
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        return Outcome(self._chance(judged, depths), self._undefined, _CEILING)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class BoR_opt(Measure):
+    """log2(N/K): the ceiling of BoR if every query had one relevant passage.
+
+    Needs no labels. With N per query: −log2(mean K/N). NaN for a query with an empty corpus or draw.
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    """
+
+    name: ClassVar[str] = "BoR_opt"
+    higher_is_better: ClassVar[bool | None] = None
+    per_query: ClassVar[bool] = False
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        size = judged.require_corpus_size(str(self))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = judged.drawn_at(depths) / size[:, None]
+        return Outcome((share,), "the corpus is empty", _CEILING_OF_SHARE)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class BoR_recall(Measure):
+    """log2(mean recall / mean random recall): BoR for recall in the place of success.
+
+    Recall@K is the share of a query's relevant passages in the top K; a random draw's is K/N.
+    Bits; 0 is chance. NaN for a query without relevant passages. Source: "The 99% Success Paradox",
+    ICLR Blogposts 2026.
+    """
+
+    name: ClassVar[str] = "BoR_recall"
+    per_query: ClassVar[bool] = False
+    rel: int | None = rel_parameter()
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        size = judged.require_corpus_size(str(self))[:, None]
+        relevant = judged.relevant(self.rel)
+        known = (relevant > 0)[:, None]
+        drawn = judged.drawn_at(depths)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            recall = np.where(known, judged.hits_at(depths, self.rel) / relevant[:, None], np.nan)
+            chance = np.where(known, drawn / size, np.nan)
+            miss = np.where(known, (size - drawn) / size, np.nan)
+        return Outcome((recall, chance, miss), "no query has a relevant passage", _BITS)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Lambda(Measure):
+    """λ = K·R/N: how many relevant passages a random draw of K holds on average.
+
+    Below 1 healthy, 1 to 3 degraded, from 3 on the collapse zone: a random draw nearly always
+    succeeds, and no retriever can show selectivity. The mean is over the queries with a relevant
+    passage, those that BoR rests on. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    """
+
+    name: ClassVar[str] = "lambda"
+    higher_is_better: ClassVar[bool | None] = None
+    rel: int | None = rel_parameter()
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        size = judged.require_corpus_size(str(self))[:, None]
+        relevant = judged.relevant(self.rel)[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
+        return Outcome((expected,), "no query has a relevant passage")
+
+
+def regime(lam: float) -> str:
+    """`healthy` below 1, `degraded` from 1, `collapse` from 3."""
+    return "healthy" if lam < 1 else "degraded" if lam < 3 else "collapse"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """How BoR changes from depth K1 to K2, in bits.
+
+    observed = BoR(K2) − BoR(K1); predicted = log2(P2/P1) − m·log2(K2/K1), the change that sparse
+    relevance implies for the success rates seen; flat = −m·log2(K2/K1), were success unchanged.
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    """
+
+    observed: float
+    predicted: float
+    flat: float
+
+
+def delta_bor(success: tuple[float, float], bor: tuple[float, float], depths: tuple[int, int], m: int = 1) -> Delta:
+    """ΔBoR between two depths, observed, predicted and flat.
+
+    >>> delta_bor((0.95, 1.0), (4.0, 2.5), (10, 30)).predicted.__round__(2)
+    -1.51
+    """
+    flat = -m * float(np.log2(depths[1] / depths[0])) + 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = float(np.log2(success[1]) - np.log2(success[0]))
+        observed = float(np.subtract(bor[1], bor[0]))
+    return Delta(observed, gain + flat, flat)

@@ -1,0 +1,51 @@
+"""Reading measures from text: `BoR`, `BoR@10`, `BoR(rel=5, m=2)@20`."""
+
+from __future__ import annotations
+
+import re
+
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.measures.base import Measure, measure_class
+
+_SHAPE = re.compile(r"\s*([^\s()@]+)\s*(?:\(([^()]*)\))?\s*(?:@\s*(\S+))?\s*")
+
+
+def parse_measure(text: str | Measure) -> Measure:
+    """The measure that a string names; its `str` is the canonical spelling.
+
+    Names are case-insensitive. A typo is an InputError with the closest name.
+
+    >>> parse_measure("bor( rel=5, m=1 )@10")
+    BoR(rel=5)@10
+    """
+    if isinstance(text, Measure):
+        return text
+    if isinstance(text, type) and issubclass(text, Measure):
+        return text()
+    match = _SHAPE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InputError(f"measure {text!r} is not NAME, NAME@K or NAME(parameter=value)@K")
+    name, arguments, depth = match.groups()
+    cls = measure_class(name)
+    known = {item.name: item for item in cls.parameters()}
+    values: dict[str, int] = {}
+    for argument in filter(None, (part.strip() for part in (arguments or "").split(","))):
+        key, equals, value = (part.strip() for part in argument.partition("="))
+        if not equals or key not in known:
+            raise InputError(
+                f"measure {text!r}: {cls.name} has no parameter {key!r}{did_you_mean(key, known)} "
+                f"(it has: {', '.join(known) or 'none'})"
+            )
+        if key in values:
+            raise InputError(f"measure {text!r}: {key} is given twice")
+        values[key] = _whole(value, f"measure {text!r}: {key}")
+    if depth is not None:
+        values["at"] = _whole(depth, f"measure {text!r}: the depth")
+    return cls(**values)
+
+
+def _whole(text: str, what: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"{what} must be a whole number, got {text!r}") from None

@@ -1,0 +1,322 @@
+"""What was judged: query id → {passage id: grade}."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.frames import (
+    GRADE_NAMES,
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    column_values,
+    find_column,
+    is_frame,
+)
+from rag_selectivity.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.scales import Scale, parse_grade_map
+
+
+class Qrels:
+    """Relevance judgments, one grade for a (query, passage) pair.
+
+    Columnar inside; outside it reads like a dict of dicts:
+
+    >>> qrels = Qrels.from_dict({"q1": {"d1": 5, "d2": 1}, "q2": {"d7": 4}})
+    >>> qrels["q1"], len(qrels), "q3" in qrels
+    ({'d1': 5, 'd2': 1}, 2, False)
+
+    Attributes
+    ----------
+    queries : tuple of str
+        Query ids in order of first appearance, those whose judgments were all dropped included.
+    query, grade : int64[judgments]
+        The query's position in `queries`, and the grade; sorted by query.
+    passages : IdColumn
+        The passage of each judgment.
+    repeated, negative : int
+        Judgments left out: said twice with the same grade; below zero (in TREC files: not judged).
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[str],
+        query: NDArray[np.integer[Any]],
+        passages: IdColumn,
+        grade: NDArray[np.integer[Any]],
+        *,
+        source: str | None = None,
+        lines: NDArray[np.integer[Any]] | None = None,
+    ) -> None:
+        self.queries = tuple(queries)
+        self.source = source
+        self._position: dict[str, int] = {query_id: i for i, query_id in enumerate(self.queries)}
+        if "" in self._position:
+            raise InputError(f"{source or 'qrels'}: a query id is empty")
+
+        kept = np.flatnonzero(grade >= 0)
+        self.negative = len(grade) - len(kept)
+        order = kept[np.argsort(query[kept], kind="stable")]
+        self.query: IntArray = query[order].astype(np.int64)
+        self.grade: IntArray = grade[order].astype(np.int64)
+        self.passages = passages.take(order)
+        self._lines = lines[order] if lines is not None else None
+        self.repeated = 0
+        self._build_index()
+
+    # -- making one ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
+        """From {query: {passage: grade}}; a list or set of passages stands for grade 1 each."""
+        rows: list[tuple[Any, Any, Any]] = []
+        for query, judged in judgments.items():
+            if isinstance(judged, Mapping):
+                rows.extend((query, passage, grade) for passage, grade in judged.items())
+            elif isinstance(judged, str) or not isinstance(judged, Iterable):
+                raise InputError(
+                    f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids, got {judged!r}"
+                )
+            else:
+                rows.extend((query, passage, 1) for passage in judged)
+        return cls.from_records(rows, queries=judgments)
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Iterable[Sequence[Any]],
+        *,
+        queries: Iterable[Any] = (),
+        source: str | None = None,
+        lines: Sequence[int] | None = None,
+    ) -> Qrels:
+        """From (query, passage, grade) rows; `queries` names further ones that have no judgment."""
+        position: dict[str, int] = {}
+        for query in queries:
+            position.setdefault(query_text(query, source or "qrels"), len(position))
+        query_column, passages, grades = [], [], []
+        for number, record in enumerate(records):
+            where = locate(source or "qrels", lines[number] if lines is not None else None)
+            try:
+                query, passage, grade = record
+            except (TypeError, ValueError):
+                raise InputError(f"{where}: expected (query, passage, grade), got {record!r}") from None
+            name = query_text(query, where)
+            query_column.append(position.setdefault(name, len(position)))
+            passages.append(passage)
+            grades.append(whole_grade(grade, f"{where}: query {name!r}, passage {passage!r}"))
+        return cls(
+            tuple(position),
+            np.array(query_column, np.int64),
+            IdColumn.from_strings(passages),
+            np.array(grades, np.int64),
+            source=source,
+            lines=np.array(lines, np.int64) if lines is not None else None,
+        )
+
+    @classmethod
+    def from_dataframe(cls, frame: Any) -> Qrels:
+        """From a pandas or polars frame with a query, a passage and a grade column (the usual names are known)."""
+        names = list(frame.columns)
+        chosen = [
+            find_column(names, QUERY_NAMES, "query", "qrels frame"),
+            find_column(names, PASSAGE_NAMES, "passage", "qrels frame"),
+            find_column(names, GRADE_NAMES, "grade", "qrels frame"),
+        ]
+        return cls.from_records(zip(*(column_values(frame, name) for name in chosen), strict=True))
+
+    @classmethod
+    def read(cls, path: str | Path, *, format: str | None = None) -> Qrels:
+        """From a file or BEIR folder: TREC, BEIR, JSONL, CSV, Parquet; see `rag_selectivity.files`."""
+        from rag_selectivity.files import read_qrels
+
+        return read_qrels(path, format=format)
+
+    @classmethod
+    def of(cls, value: Any) -> Qrels:
+        """Whatever a user has: a Qrels, a dict, a frame, a path, or rows."""
+        if isinstance(value, Qrels):
+            return value
+        if isinstance(value, Mapping):
+            return cls.from_dict(value)
+        if isinstance(value, (str, Path)):
+            return cls.read(value)
+        if is_frame(value):
+            return cls.from_dataframe(value)
+        if isinstance(value, Iterable):
+            return cls.from_records(value)
+        raise InputError(f"qrels: expected a dict, DataFrame, path, rows or Qrels, got {type(value).__name__}")
+
+    # -- reading it ------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __contains__(self, query: object) -> bool:
+        return query in self._position
+
+    def __getitem__(self, query: str) -> dict[str, int]:
+        start, stop = np.searchsorted(self.query, [self._position[query], self._position[query] + 1])
+        return dict(zip(self.passages[start:stop], self.grade[start:stop].tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """As {query: {passage: grade}}."""
+        return {query: self[query] for query in self.queries}
+
+    def position(self, query: str) -> int:
+        """The query's place in `queries`, or −1."""
+        return self._position.get(query, -1)
+
+    def regraded(self, grade_map: str | Mapping[int, int] | None) -> Qrels:
+        """The same judgments with grades carried over to another scale, `0:1,1:3,2:4,3:5`."""
+        mapping = parse_grade_map(grade_map)
+        if mapping is None:
+            return self
+        for row, grade in zip(*np.unique(self.grade, return_index=True)[::-1], strict=True):
+            if int(grade) not in mapping:
+                raise InputError(f"{self._row_text(int(row))} is not in the grade map; add {int(grade)}:NEW to it")
+        grades, back = np.unique(self.grade, return_inverse=True)
+        new = np.array([mapping[int(grade)] for grade in grades], np.int64)[back] if len(grades) else self.grade
+        result = Qrels(self.queries, self.query, self.passages, new, source=self.source, lines=self._lines)
+        result.repeated, result.negative = self.repeated, self.negative + result.negative
+        return result
+
+    def check_scale(self, scale: Scale) -> None:
+        """Refuse a grade that the scale does not have, naming its place and the mend."""
+        off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))
+        if off.any():
+            row = int(np.flatnonzero(off)[0])
+            raise InputError(
+                f"{self._row_text(row)} is off the {scale.name} scale ({scale.range_text}); "
+                f"carry other grades over with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale"
+            )
+
+    def lookup(self, keys: HashArray, query: IntArray, passages: IdColumn) -> tuple[IntArray, IntArray]:
+        """Which of the given rows are judged, and by which judgment.
+
+        Parameters
+        ----------
+        keys : uint64[rows]
+            `pair_keys(query, passages)`.
+        query : int64[rows]
+            Position in `queries`, −1 for a query that is not there.
+        passages : IdColumn[rows]
+
+        Returns
+        -------
+        rows, judgments : int64[hits]
+        """
+        candidates = np.flatnonzero(self._filter[keys >> self._filter_shift] & (query >= 0))
+        rows, judgments = [], []
+        found = np.searchsorted(self._sorted_keys, keys[candidates])
+        while len(candidates):
+            # One step each, until a key differs: two pairs may share a hash.
+            inside = found < len(self._sorted_keys)
+            candidates, found = candidates[inside], found[inside]
+            same_key = self._sorted_keys[found] == keys[candidates]
+            candidates, found = candidates[same_key], found[same_key]
+            judgment = self._by_key[found]
+            match = (self.query[judgment] == query[candidates]) & passages.equal(candidates, self.passages, judgment)
+            rows.append(candidates[match])
+            judgments.append(judgment[match])
+            candidates, found = candidates[~match], found[~match] + 1
+        if not rows:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        all_rows = np.concatenate(rows)
+        order = np.argsort(all_rows, kind="stable")
+        return all_rows[order], np.concatenate(judgments)[order]
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _build_index(self) -> None:
+        keys = pair_keys(self.query, self.passages)
+        by_key = np.argsort(keys, kind="stable")
+        keys = keys[by_key]
+        doubles = self._find_doubles(keys, by_key)
+        if len(doubles):
+            self.repeated = len(doubles)
+            keep = np.ones(len(self.query), bool)
+            keep[doubles] = False
+            kept = np.flatnonzero(keep)
+            self.query, self.grade = self.query[kept], self.grade[kept]
+            self.passages = self.passages.take(kept)
+            self._lines = self._lines[kept] if self._lines is not None else None
+            self._build_index_from(pair_keys(self.query, self.passages))
+        else:
+            self._sorted_keys, self._by_key = keys, by_key
+            self._build_filter()
+
+    def _build_index_from(self, keys: HashArray) -> None:
+        self._by_key = np.argsort(keys, kind="stable")
+        self._sorted_keys = keys[self._by_key]
+        self._build_filter()
+
+    def _build_filter(self) -> None:
+        # A bit table in front of the search: nearly all rows of a run are unjudged and end here.
+        bits = max(10, int(np.ceil(np.log2(16 * (len(self._sorted_keys) + 1)))))
+        self._filter_shift = np.uint64(64 - bits)
+        self._filter = np.zeros(1 << bits, bool)
+        self._filter[self._sorted_keys >> self._filter_shift] = True
+
+    def _find_doubles(self, keys: HashArray, by_key: IntArray) -> IntArray:
+        shared = np.flatnonzero(keys[1:] == keys[:-1])
+        first_of: dict[tuple[int, str], int] = {}
+        doubles = []
+        for row in np.unique(by_key[np.concatenate([shared, shared + 1])]).tolist():
+            first = first_of.setdefault((int(self.query[row]), self.passages[row]), row)
+            if first == row:
+                continue
+            if self.grade[first] != self.grade[row]:
+                raise InputError(
+                    f"{self._row_text(row)}, but {self._row_text(first)}: one pair cannot have two grades; remove one"
+                )
+            doubles.append(row)
+        return np.array(doubles, np.int64)
+
+    def _row_text(self, row: int) -> str:
+        line = int(self._lines[row]) if self._lines is not None else None
+        return (
+            f"{locate(self.source or 'qrels', line)}: query {self.queries[self.query[row]]!r}, "
+            f"passage {self.passages[row]!r}: grade {self.grade[row]}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Qrels: {len(self.queries)} queries, {len(self.query)} judgments>"
+
+
+def pair_keys(query: IntArray, passages: IdColumn) -> HashArray:
+    """A 64-bit key for each (query, passage) pair."""
+    return mix(passages.hashes(), query.astype(np.uint64) + np.uint64(1))
+
+
+def query_text(query: Any, where: str) -> str:
+    """A query id as a non-empty string."""
+    if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
+        return str(query)
+    if not isinstance(query, str) or not query:
+        raise InputError(f"{where}: query id {query!r} is not a non-empty string or an integer")
+    return query
+
+
+def whole_grade(value: Any, where: str) -> int:
+    """A grade as an int; a fractional or non-numeric one is an InputError."""
+    try:
+        grade = int(value)
+        if (isinstance(value, str) or grade == value) and abs(grade) < 1 << 31:
+            return grade
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{where}: grade {value!r} is not a whole number")
+
+
+def locate(source: str, line: int | None) -> str:
+    """`file:line`, or the file alone."""
+    return f"{source}:{line}" if line is not None else source

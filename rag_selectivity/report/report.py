@@ -1,0 +1,225 @@
+"""Report: every measure's value, interval and count, every query's values, and what was left out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
+from rag_selectivity.judged import Coverage
+from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.chance import Delta, Success, delta_bor
+from rag_selectivity.measures.names import parse_measure
+
+SCHEMA = "rag-selectivity/report/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A measure at one depth, over the queries of one run.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The figure and the ends of its interval; NaN where undefined, −inf for BoR without a success.
+    n, n_total : int
+        Queries that the figure rests on, and queries in all.
+    reason : str or None
+        Why the value is not a finite number.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    n_total: int
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: what is not finite is null, with the reason."""
+        result: dict[str, Any] = {
+            "value": finite(self.value),
+            "low": finite(self.low),
+            "high": finite(self.high),
+            "n": self.n,
+            "n_total": self.n_total,
+        }
+        if self.reason is not None:
+            result["reason"] = self.reason
+        elif result["low"] is None or result["high"] is None:
+            result["reason"] = (
+                "one query has no interval" if math.isnan(self.low) else "some resamples hold no success: −inf bits"
+            )
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run's estimates and its figures for each query.
+
+    `per_query` holds a float64[queries] column for each canonical measure that has per-query
+    values; a ratio of means (EF, BoR) has none.
+    """
+
+    queries: tuple[str, ...]
+    estimates: Mapping[str, Estimate]
+    per_query: Mapping[str, FloatArray]
+    coverage: Coverage
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `evaluate` returns; `print` it, index it, or take it as JSON or DataFrame.
+
+    `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` does.
+    """
+
+    runs: Mapping[str, RunReport]
+    measures: tuple[Measure, ...]
+    depths: tuple[int, ...]
+    corpus_size: int | None
+    scale: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, key: str | tuple[str, str | Measure]) -> Estimate:
+        if isinstance(key, tuple):
+            run, measure = key
+        else:
+            run, measure = self._only_run(), key
+        name = str(parse_measure(measure))
+        estimates = self._run(run).estimates
+        if name not in estimates:
+            raise KeyError(f"{name} was not measured; the report has {', '.join(estimates)}")
+        return estimates[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
+        """ΔBoR of a run from depth k1 to k2: observed, predicted under sparse relevance, and flat, in bits.
+
+        Both depths must have been measured for BoR, and Success with the same parameters.
+        """
+        base = parse_measure(measure)
+        if base.name != "BoR":
+            raise InputError(f"delta is defined for BoR, not for {base.name}")
+        rel, m = getattr(base, "rel"), getattr(base, "m")  # noqa: B009 - typed as Measure here
+        success = Success(rel=rel, m=m)
+        pairs = [(self[run, success @ k].value, self[run, base @ k].value) for k in (k1, k2)]
+        return delta_bor((pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]), (k1, k2), m)
+
+    def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
+        """A row for each run and query: {"run", "query", measure: value or None}."""
+        rows = []
+        for name in [run] if run is not None else list(self.runs):
+            part = self._run(name)
+            columns = {measure: values.tolist() for measure, values in part.per_query.items()}
+            for i, query in enumerate(part.queries):
+                row: dict[str, Any] = {"run": name, "query": query}
+                row.update((measure, finite(values[i])) for measure, values in columns.items())
+                rows.append(row)
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "corpus_size": self.corpus_size,
+            "scale": self.scale,
+            "settings": dict(self.settings),
+            "runs": {
+                name: {
+                    "queries": {
+                        "evaluated": len(part.queries),
+                        "missing_from_run": part.coverage.missing_from_run,
+                        "not_in_qrels": part.coverage.not_in_qrels,
+                        "duplicates": part.coverage.duplicates,
+                    },
+                    "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
+                    "notes": list(part.notes),
+                }
+                for name, part in self.runs.items()
+            },
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """As JSON text; what is undefined is null with a reason."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame: one row a run, measure and depth."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "all", "Report.to_dataframe") from None
+        return pandas.DataFrame(self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a run, measure and depth, as the CSV view and the DataFrame have it."""
+        return [
+            {
+                "run": name,
+                "measure": key,
+                "value": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "n": estimate.n,
+                "n_total": estimate.n_total,
+            }
+            for name, part in self.runs.items()
+            for key, estimate in part.estimates.items()
+        ]
+
+    def to_text(self) -> str:
+        """A table for a terminal."""
+        from rag_selectivity.report.tables import text_tables
+
+        return text_tables(self)
+
+    def to_markdown(self) -> str:
+        """Tables for a pull request."""
+        from rag_selectivity.report.tables import markdown_tables
+
+        return markdown_tables(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON view to a file, whole or not at all."""
+        write_whole(path, self.to_json() + "\n")
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _run(self, name: str) -> RunReport:
+        try:
+            return self.runs[name]
+        except KeyError:
+            raise KeyError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})") from None
+
+    def _only_run(self) -> str:
+        if len(self.runs) != 1:
+            raise KeyError(f"say which run: report[run, measure]; runs: {', '.join(self.runs)}")
+        return next(iter(self.runs))
+
+
+def finite(value: float) -> float | None:
+    """The value, or None where JSON has no word for it."""
+    return float(value) if np.isfinite(value) else None
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Write a text file so that a reader finds the old one or the new one, never half of it."""
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"{target}: cannot be written ({error.strerror})") from None

@@ -1,0 +1,142 @@
+"""The report as tables of 80 columns, or as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.chance import BoR, regime
+from rag_selectivity.report.report import Estimate, Report, RunReport
+
+_WIDTH = 80
+_BLANK = "·"
+
+
+def text_tables(report: Report) -> str:
+    """One table a run, a row a depth, broken into several where the terminal is too narrow."""
+    parts = []
+    for name, run in report.runs.items():
+        parts.append(_headline(report, name, run))
+        header, rows = _grid(report, name, run)
+        parts.extend(align(slice_header, slice_rows) for slice_header, slice_rows in _fit(header, rows))
+        parts.extend(f"note: {note}" for note in run.notes)
+    return "\n\n".join(parts)
+
+
+def markdown_tables(report: Report) -> str:
+    """The same as Markdown, unbroken."""
+    parts = []
+    for name, run in report.runs.items():
+        header, rows = _grid(report, name, run)
+        parts.append(f"**{_headline(report, name, run)}**")
+        parts.append(markdown(header, rows))
+        parts.extend(f"> {note}" for note in run.notes)
+    return "\n\n".join(parts)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    lines = [" | ".join(header), " | ".join("---:" for _ in header), *(" | ".join(row) for row in rows)]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns to the right, two spaces between."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows)]
+    lines.insert(1, "  ".join("─" * width for width in widths))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def number(value: float) -> str:
+    """Four significant digits at least, the sign of infinity in words of the field."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and abs(value) < 0.001:
+        return f"{value:.1e}"
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def _headline(report: Report, name: str, run: RunReport) -> str:
+    size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
+    left_out = [
+        f"{count} {what}"
+        for count, what in (
+            (run.coverage.missing_from_run, "missing from the run"),
+            (run.coverage.not_in_qrels, "not in the qrels"),
+        )
+        if count
+    ]
+    return f"{name}: {len(run.queries)} queries{size}, {report.scale} scale" + (
+        f" ({', '.join(left_out)})" if left_out else ""
+    )
+
+
+def _grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
+    """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
+    bases = list(dict.fromkeys(type(measure)(**_arguments(measure)) for measure in report.measures))
+    header = ["K"]
+    columns: list[list[str]] = [[str(depth) for depth in report.depths]]
+    for base in bases:
+        cells = [run.estimates.get(str(base @ depth)) for depth in report.depths]
+        shows_interval = base.higher_is_better is not None and any(
+            cell is not None and not math.isnan(cell.low) for cell in cells
+        )
+        header.append(f"{base} [{report.settings['level']:.0%}]" if shows_interval else str(base))
+        columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
+        if isinstance(base, BoR):
+            changes = _changes(report, name, base, cells)
+            if changes:
+                header.extend(["Δ", "Δ sparse"])
+                columns.extend(changes)
+    return header, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _arguments(measure: Measure) -> dict[str, int | None]:
+    return {item.name: getattr(measure, item.name) for item in measure.parameters()}
+
+
+def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
+    if cell is None:
+        return _BLANK
+    text = number(cell.value)
+    if base.name == "lambda" and cell.value >= 1:
+        text = f"{regime(cell.value)} {text}"
+    if interval:
+        text += f" [{number(cell.low)}, {number(cell.high)}]"
+    return text
+
+
+def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | None]) -> list[list[str]]:
+    """ΔBoR from the depth before, observed and predicted; nothing where Success was not measured."""
+    observed, predicted = [], []
+    before: int | None = None
+    for depth, cell in zip(report.depths, cells, strict=True):
+        if cell is None:
+            observed.append(_BLANK)
+            predicted.append(_BLANK)
+            continue
+        try:
+            change = report.delta(name, base, before, depth) if before is not None else None
+        except KeyError:
+            return []
+        observed.append(number(change.observed) if change else "")
+        predicted.append(number(change.predicted) if change else "")
+        before = depth
+    return [observed, predicted] if len([cell for cell in cells if cell]) > 1 else []
+
+
+def _fit(header: list[str], rows: list[list[str]]) -> Iterable[tuple[list[str], list[list[str]]]]:
+    """Split the columns into tables that fit the width, each with the depth in front."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    chosen, used = [0], widths[0]
+    for column in range(1, len(header)):
+        if used + 2 + widths[column] > _WIDTH and len(chosen) > 1:
+            yield [header[i] for i in chosen], [[row[i] for i in chosen] for row in rows]
+            chosen, used = [0], widths[0]
+        chosen.append(column)
+        used += 2 + widths[column]
+    yield [header[i] for i in chosen], [[row[i] for i in chosen] for row in rows]

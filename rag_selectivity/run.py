@@ -1,0 +1,248 @@
+"""What was retrieved, or put into the prompt: query id → passage ids in rank order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.frames import (
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    SCORE_NAMES,
+    column_values,
+    find_column,
+    is_frame,
+    optional_column,
+)
+from rag_selectivity.ids import IdColumn, IntArray
+from rag_selectivity.policy import Policy
+from rag_selectivity.qrels import query_text
+
+
+class ScatteredQueries(Exception):
+    """A streaming source meets a query again that it has given out; `again()` starts over, regrouped."""
+
+    def __init__(self, again: Callable[[], Iterator[Run]]) -> None:
+        super().__init__("the lines of a query do not stand together")
+        self.again = again
+
+
+class Run:
+    """Ranked passage ids for each query, with scores where there are some.
+
+    >>> run = Run.from_dict({"q1": ["d3", "d1"], "q2": {"d7": 0.2, "d9": 0.8}})
+    >>> run["q1"], len(run)
+    (['d3', 'd1'], 2)
+
+    Attributes
+    ----------
+    queries : tuple of str
+    offsets : int64[queries + 1]
+        Query i's list is rows `offsets[i]:offsets[i + 1]`, in the order given.
+    passages : IdColumn
+    scores : float64[rows] or None
+        Without scores the order given is the ranking.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[str],
+        offsets: NDArray[np.integer[Any]],
+        passages: IdColumn,
+        scores: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.queries = tuple(queries)
+        self.offsets: IntArray = np.asarray(offsets, np.int64)
+        self.passages = passages
+        self.scores = scores
+        if scores is not None and np.isnan(scores).any():
+            row = int(np.flatnonzero(np.isnan(scores))[0])
+            query = self.queries[int(np.searchsorted(self.offsets, row, "right")) - 1]
+            raise InputError(f"run: query {query!r}, passage {passages[row]!r}: the score is not a number")
+
+    # -- making one ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
+        """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
+        queries, lengths, passages, scores = [], [], [], []
+        scored: bool | None = None
+        for query, ranked in lists.items():
+            queries.append(query_text(query, "run"))
+            if isinstance(ranked, str) or not isinstance(ranked, Iterable):
+                raise InputError(f"run: query {query!r}: expected a list of ids or {{passage: score}}, got {ranked!r}")
+            rows = list(ranked.items() if isinstance(ranked, Mapping) else ranked)
+            lengths.append(len(rows))
+            if not rows:
+                continue
+            pairs = isinstance(rows[0], (tuple, list))
+            if scored is None:
+                scored = pairs
+            elif scored != pairs:
+                raise InputError(f"run: query {query!r} has {'' if pairs else 'no '}scores, unlike those before it")
+            if pairs:
+                for row in rows:
+                    passage, score = _scored_pair(row, query)
+                    passages.append(passage)
+                    scores.append(score)
+            else:
+                passages.extend(rows)
+        if len(set(queries)) != len(queries):
+            raise InputError("run: two query ids are the same once written as text")
+        offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))])
+        return cls(
+            queries,
+            offsets,
+            IdColumn.from_strings(passages),
+            np.array(scores, np.float64) if scored else None,
+        )
+
+    @classmethod
+    def from_records(cls, records: Iterable[Sequence[Any]]) -> Run:
+        """From (query, passage) or (query, passage, score) rows, in any order of queries."""
+        lists: dict[str, list[Any]] = {}
+        for record in records:
+            if len(record) not in (2, 3):
+                raise InputError(f"run: expected (query, passage) or (query, passage, score), got {record!r}")
+            lists.setdefault(query_text(record[0], "run"), []).append(
+                record[1] if len(record) == 2 else tuple(record[1:])
+            )
+        return cls.from_dict(lists)
+
+    @classmethod
+    def from_dataframe(cls, frame: Any) -> Run:
+        """From a pandas or polars frame with a query and a passage column, and a score or rank column if it has one."""
+        names = list(frame.columns)
+        chosen = [
+            find_column(names, QUERY_NAMES, "query", "run frame"),
+            find_column(names, PASSAGE_NAMES, "passage", "run frame"),
+        ]
+        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
+        columns = [column_values(frame, name) for name in [*chosen, *([score] if score else [])]]
+        rows = list(zip(*columns, strict=True))
+        if score is None and rank is not None:
+            ranks = column_values(frame, rank)
+            rows = [rows[i] for i in sorted(range(len(rows)), key=ranks.__getitem__)]
+        return cls.from_records(rows)
+
+    @classmethod
+    def read(cls, path: str | Path, *, format: str | None = None) -> Run:
+        """From a file: TREC, JSONL, CSV, Parquet; see `rag_selectivity.files`."""
+        from rag_selectivity.files import read_run
+
+        try:
+            return cls.concatenate(list(read_run(path, format=format)))
+        except ScatteredQueries as scattered:
+            return cls.concatenate(list(scattered.again()))
+
+    @classmethod
+    def of(cls, value: Any) -> Run:
+        """Whatever a user has: a Run, a dict, a frame, a path, or rows."""
+        if isinstance(value, Run):
+            return value
+        if isinstance(value, Mapping):
+            return cls.from_dict(value)
+        if isinstance(value, (str, Path)):
+            return cls.read(value)
+        if is_frame(value):
+            return cls.from_dataframe(value)
+        if isinstance(value, Iterable):
+            return cls.from_records(value)
+        raise InputError(f"run: expected a dict, DataFrame, path, rows or Run, got {type(value).__name__}")
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Run]) -> Run:
+        """Join runs over different queries."""
+        queries = [query for part in parts for query in part.queries]
+        lengths = [np.diff(part.offsets) for part in parts]
+        offsets = np.append(0, np.cumsum(np.concatenate(lengths))) if parts else np.zeros(1, np.int64)
+        scored = [part.scores for part in parts if part.scores is not None]
+        return cls(
+            queries,
+            offsets,
+            IdColumn.concatenate([part.passages[: len(part.passages)] for part in parts]),
+            np.concatenate(scored) if scored and len(scored) == len(parts) else None,
+        )
+
+    # -- reading it ------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __getitem__(self, query: str) -> list[str]:
+        try:
+            i = self.queries.index(query)
+        except ValueError:
+            raise KeyError(query) from None
+        return list(self.passages[int(self.offsets[i]) : int(self.offsets[i + 1])])
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """As {query: [passage, …]}, in the order given."""
+        cuts = self.offsets.tolist()
+        return {
+            query: list(self.passages[start:stop])
+            for query, start, stop in zip(self.queries, cuts, cuts[1:], strict=False)
+        }
+
+    @property
+    def lengths(self) -> IntArray:
+        """Length of each query's list."""
+        return np.diff(self.offsets)
+
+    def row_queries(self) -> IntArray:
+        """The position of each row's query."""
+        return np.repeat(np.arange(len(self.queries)), self.lengths)
+
+    def ordered(self, policy: Policy) -> Run:
+        """The same lists in ranking order: by score and tie rule, or as given."""
+        if self.scores is None or policy.order == "rank":
+            return self
+        scores = self.scores.astype(np.float32) if policy.scores == "float32" else self.scores
+        order = _ranking(self, scores, descending_ids=policy.ties == "docid_descending")
+        if order is None:
+            return self
+        return Run(self.queries, self.offsets, self.passages.take(order), self.scores[order])
+
+    def __repr__(self) -> str:
+        return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
+
+
+def _ranking(run: Run, scores: NDArray[np.floating[Any]], *, descending_ids: bool) -> IntArray | None:
+    """The permutation that sorts each list, or None where it is sorted already, as most files are."""
+    passages = run.passages
+    last_rows = run.offsets[1:-1] - 1
+    rising, tied = scores[1:] > scores[:-1], scores[1:] == scores[:-1]
+    # From the last row of a list to the first of the next there is no order to keep.
+    rising[last_rows[last_rows >= 0]] = tied[last_rows[last_rows >= 0]] = False
+    if not rising.any():
+        ties = np.flatnonzero(tied)
+        if not descending_ids or not len(ties):
+            return None
+        cells = passages.fixed_width(np.concatenate([ties, ties + 1]))
+        if (cells[: len(ties)] >= cells[len(ties) :]).all():
+            return None
+    query = run.row_queries()
+    order = np.lexsort((-scores, query))
+    if descending_ids:
+        tied = (query[order][1:] == query[order][:-1]) & (scores[order][1:] == scores[order][:-1])
+        member = np.concatenate([tied, [False]]) | np.concatenate([[False], tied])
+        group = np.cumsum(np.concatenate([[True], ~tied]))[member]
+        _, id_rank = np.unique(passages.fixed_width(order[member]), return_inverse=True)
+        order[member] = order[member][np.lexsort((-id_rank, group))]
+    return order
+
+
+def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:
+    try:
+        passage, score = row
+        return passage, float(score)
+    except (TypeError, ValueError):
+        raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {row!r}") from None
