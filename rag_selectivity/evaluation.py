@@ -265,5 +265,5 @@ def _estimate(outcome: Outcome, column: int, low: float, high: float, total: int
     if np.isneginf(value):
         reason = "no query succeeded: log2 of 0"
     elif not np.isfinite(value):
-        reason = outcome.undefined
+        reason = "a random draw of this depth can never succeed"
     return Estimate(value, low, high, n, total, reason)

@@ -41,7 +41,9 @@ def _ratio(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatAr
 def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
     """success / chance − 1, in the form that keeps its digits next to certainty."""
     with np.errstate(invalid="ignore"):
-        return np.where(miss < 0.5, miss - (1 - success), success - chance) / chance
+        gain = np.where(miss < 0.5, miss - (1 - success), success - chance) / chance
+        # Rounding must not turn "no success" into less than none, whose logarithm does not exist.
+        return np.where((success == 0) & (chance > 0), -1.0, gain)
 
 
 def _bits_of_gain(gain: FloatArray) -> FloatArray:

@@ -1,0 +1,235 @@
+"""The BoR family: published figures, and every value on Cranfield against a slow reference."""
+
+from __future__ import annotations
+
+from math import inf, log2
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from rag_selectivity import JudgedRun, report_of
+from rag_selectivity.measures.chance import delta_bor, regime
+from tests import reference
+
+FAMILY = ["Success", "RandomSuccess", "EF", "BoR", "BoR_max", "BoR_opt", "BoR_recall", "lambda"]
+WITH_M = ["Success", "RandomSuccess", "EF", "BoR", "BoR_max"]
+
+
+def counted(N: int, R: int, K: int, *, hits: int, of: int = 1000) -> rs.Report:
+    """A report over `of` queries alike, of which `hits` succeed."""
+    judged = JudgedRun.from_counts([N] * of, [K] * of, [R] * of, [True] * hits + [False] * (of - hits))
+    return report_of({"run": judged}, measures=FAMILY, depths=[K], bootstrap=None)
+
+
+@pytest.mark.parametrize(
+    ("N", "R", "K", "hits", "chance", "ef", "bor"),
+    [(10_000, 10, 20, 600, 0.01983, 30.257, 4.92), (10_000, 10, 100, 700, 0.09566, 7.318, 2.87)],
+)
+def test_the_posts_worked_example(N, R, K, hits, chance, ef, bor) -> None:
+    report = counted(N, R, K, hits=hits)
+    assert report[f"RandomSuccess@{K}"].value == pytest.approx(chance, abs=5e-6)
+    assert report[f"EF@{K}"].value == pytest.approx(ef, abs=1e-3)
+    assert report[f"BoR@{K}"].value == pytest.approx(bor, abs=5e-3)
+
+
+@pytest.mark.parametrize(("K", "ceiling"), [(5, 1.69), (20, 0.276), (58, 0.0)])
+def test_the_posts_tool_selection(K, ceiling) -> None:
+    assert counted(58, 4, K, hits=1000)[f"BoR@{K}"].value == pytest.approx(ceiling, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("recall", "bits"), [(0.857, 12.89), (0.979, 13.08), (0.985, 13.09), (0.987, 13.09), (1.0, 13.11)]
+)
+def test_the_posts_ms_marco_rows(recall, bits) -> None:
+    assert counted(8_841_823, 1, 1000, hits=round(1000 * recall))["BoR@1000"].value == pytest.approx(bits, abs=6e-3)
+
+
+@pytest.mark.parametrize(("K", "ceiling", "tolerance"), [(10, 1.30, 5e-3), (100, 0.0079, 5e-5)])
+def test_the_posts_20_newsgroups_ceilings(K, ceiling, tolerance) -> None:
+    assert counted(11_314, 572, K, hits=1000)[f"BoR_max@{K}"].value == pytest.approx(ceiling, abs=tolerance)
+
+
+def test_going_from_95_to_100_percent_while_tripling_k_costs_one_and_a_half_bits() -> None:
+    assert delta_bor((0.95, 1.0), (0.0, 0.0), (10, 30)).predicted == pytest.approx(log2(1 / 0.95) - log2(3))
+    observed = counted(10**7, 1, 30, hits=1000)["BoR@30"].value - counted(10**7, 1, 10, hits=950)["BoR@10"].value
+    assert observed == pytest.approx(-1.5, abs=0.02)
+
+
+@pytest.mark.parametrize(("lam", "name"), [(0.99, "healthy"), (1, "degraded"), (2.99, "degraded"), (3, "collapse")])
+def test_regimes(lam, name) -> None:
+    assert regime(lam) == name
+
+
+@pytest.mark.parametrize("rel", [None, 5, 3])
+@pytest.mark.parametrize("name", ["bm25", "lsa"])
+def test_the_whole_family_on_cranfield_equals_the_reference(data, name, rel) -> None:
+    folder = data / "cranfield"
+    depths = [1, 2, 5, 10, 20, 50, 100, 200, 500]
+    measures = [f"{measure}(rel={rel})" if rel and measure != "BoR_opt" else measure for measure in FAMILY]
+    report = rs.evaluate(
+        folder / "qrels.trec",
+        {name: folder / "runs" / f"{name}.trec"},
+        corpus_size=1400,
+        scale="utility",
+        measures=measures,
+        depths=depths,
+        bootstrap=None,
+    )
+    qrels = reference.read_trec_qrels(folder / "qrels.trec")
+    run = reference.read_trec_run(folder / "runs" / f"{name}.trec")
+    for depth in depths:
+        expected = reference.family(qrels, run, N=1400, K=depth, rel=rel or 4)
+        for plain, measure in zip(FAMILY, measures, strict=True):
+            assert report[name, f"{measure}@{depth}"].value == pytest.approx(expected[plain], rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("returned", [False, True])
+def test_m_of_r_success_and_returned_depth_on_cranfield(data, m, returned) -> None:
+    folder = data / "cranfield"
+    measures = [f"{measure}(m={m})" for measure in WITH_M]
+    report = rs.evaluate(
+        folder / "qrels.trec",
+        {"bm25": folder / "runs" / "bm25.trec"},
+        corpus_size=1400,
+        scale="utility",
+        measures=measures,
+        depths=[5, 50, 300],
+        bootstrap=None,
+        depth="returned" if returned else "requested",
+    )
+    qrels = reference.read_trec_qrels(folder / "qrels.trec")
+    run = reference.read_trec_run(folder / "runs" / "bm25.trec")
+    for depth in (5, 50, 300):
+        expected = reference.family(qrels, run, N=1400, K=depth, rel=4, m=m, returned=returned)
+        for plain, measure in zip(WITH_M, measures, strict=True):
+            assert report["bm25", f"{measure}@{depth}"].value == pytest.approx(expected[plain], rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_random_worlds_equal_the_reference(data) -> None:
+    N = data.draw(st.integers(8, 60))
+    ids = [f"d{i}" for i in range(N)]
+    queries = [f"q{i}" for i in range(data.draw(st.integers(1, 6)))]
+    qrels = {q: data.draw(st.dictionaries(st.sampled_from(ids), st.integers(0, 3), max_size=8)) for q in queries}
+    run = {q: data.draw(st.lists(st.sampled_from(ids), unique=True, max_size=8)) for q in queries[:4]}
+    rel, m = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    if not any(sum(grade >= rel for grade in judged.values()) >= m for judged in qrels.values()):
+        return
+    measures = [f"{name}(rel={rel},m={m})" for name in WITH_M] + [f"BoR_recall(rel={rel})", f"lambda(rel={rel})"]
+    report = rs.evaluate(qrels, {"r": run}, corpus_size=N, measures=measures, depths=[1, 3, 8], bootstrap=None)
+    for depth in (1, 3, 8):
+        expected = reference.family(qrels, run, N=N, K=depth, rel=rel, m=m)
+        for measure in measures:
+            found = report["r", f"{measure}@{depth}"].value
+            assert found == pytest.approx(expected[measure.split("(")[0]], rel=1e-11, abs=1e-13, nan_ok=True)
+
+
+def test_perfect_retrieval_reaches_the_ceiling_and_never_prints_a_negative_zero() -> None:
+    report = counted(58, 4, 58, hits=1000)
+    for name in ("BoR@58", "BoR_max@58", "BoR_opt@58"):
+        assert report[name].value == 0.0
+        assert not np.signbit(report[name].value)
+    near = counted(10**6, 10**5, 380, hits=1000)
+    assert 0 < near["BoR@380"].value == pytest.approx(near["BoR_max@380"].value, rel=1e-12)
+
+
+def test_no_success_is_minus_infinity_with_a_reason_and_json_null() -> None:
+    report = counted(1000, 5, 10, hits=0)
+    assert report["BoR@10"].value == -inf
+    assert report["EF@10"].value == 0.0
+    written = report.to_dict()["runs"]["run"]["measures"]["BoR@10"]
+    assert written["value"] is None
+    assert "no query succeeded" in written["reason"]
+
+
+def test_per_query_corpus_sizes_follow_the_general_definitions() -> None:
+    qrels = {"a": {"d1": 1}, "b": {"d1": 1, "d2": 1}}
+    report = rs.evaluate(
+        qrels,
+        {"r": {"a": ["d1"], "b": ["x"]}},
+        corpus_size={"a": 10, "b": 40},
+        measures=["BoR_opt", "lambda", "RandomSuccess"],
+        depths=[4],
+        bootstrap=None,
+    )
+    assert report["r", "BoR_opt@4"].value == pytest.approx(-log2((4 / 10 + 4 / 40) / 2))
+    assert report["r", "lambda@4"].value == pytest.approx((4 / 10 + 8 / 40) / 2)
+    chances = [float(reference.random_success(10, 1, 4)), float(reference.random_success(40, 2, 4))]
+    assert report["r", "RandomSuccess@4"].value == pytest.approx(np.mean(chances))
+    assert report.corpus_size is None
+
+
+def test_delta_between_depths_of_a_report(data) -> None:
+    folder = data / "cranfield"
+    report = rs.evaluate(
+        folder / "qrels.trec",
+        {"bm25": folder / "runs" / "bm25.trec"},
+        corpus_size=1400,
+        scale="utility",
+        measures=["BoR", "Success", "BoR(m=2)", "Success(m=2)"],
+        depths=[10, 100],
+        bootstrap=None,
+    )
+    for suffix, m in (("", 1), ("(m=2)", 2)):
+        delta = report.delta("bm25", f"BoR{suffix}", 10, 100)
+        p1, p2 = (report["bm25", f"Success{suffix}@{k}"].value for k in (10, 100))
+        b1, b2 = (report["bm25", f"BoR{suffix}@{k}"].value for k in (10, 100))
+        assert delta.observed == pytest.approx(b2 - b1)
+        assert delta.predicted == pytest.approx(log2(p2 / p1) - m * log2(10))
+        assert delta.flat == pytest.approx(-m * log2(10))
+
+
+def test_success_equals_trec_evals_ties_and_missing_queries_included(data) -> None:
+    import pytrec_eval
+
+    folder = data / "trec"
+    qrels = reference.read_trec_qrels(folder / "trec_eval.qrels.test")
+    report = rs.evaluate(
+        folder / "trec_eval.qrels.test",
+        {"r": folder / "trec_eval.results.test"},
+        measures=["Success"],
+        depths=[1, 5, 10],
+        policy="trec_eval",
+        bootstrap=None,
+    )
+    with (folder / "trec_eval.results.test").open() as file:
+        run = pytrec_eval.parse_run(file)
+    expected = pytrec_eval.RelevanceEvaluator(qrels, {"success.1,5,10"}).evaluate(run)
+    for row in report.per_query("r"):
+        for depth in (1, 5, 10):
+            assert row[f"Success@{depth}"] == expected.get(row["query"], {}).get(f"success_{depth}", 0.0)
+    # The figures that trec_eval publishes for its own test.
+    assert [round(report["r", f"Success@{k}"].value, 4) for k in (1, 5, 10)] == [0.3333, 0.3333, 0.6667]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["qrels.dl19-passage.txt"],
+)
+def test_success_equals_trec_evals_on_dl19(data, name) -> None:
+    import pytrec_eval
+
+    folder = data / "trec"
+    path = folder / "run.msmarco-v1-passage.bm25-default.dl19.txt"
+    report = rs.evaluate(
+        folder / name,
+        {"bm25": path},
+        measures=["Success(rel=2)"],
+        depths=[1, 5, 10],
+        policy="trec_eval",
+        bootstrap=None,
+    )
+    qrels = reference.read_trec_qrels(folder / name)
+    with path.open() as file:
+        run = pytrec_eval.parse_run(file)
+    expected = pytrec_eval.RelevanceEvaluator(qrels, {"success.1,5,10"}, relevance_level=2).evaluate(run)
+    for row in report.per_query("bm25"):
+        for depth in (1, 5, 10):
+            found = row[f"Success(rel=2)@{depth}"]
+            assert found is None or found == expected[row["query"]][f"success_{depth}"]
