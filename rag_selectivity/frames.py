@@ -33,8 +33,8 @@ def find_column(names: Sequence[str], accepted: Sequence[str], what: str, where:
     """The first accepted name among a table's columns; an InputError lists both when there is none."""
     by_folded = {str(name).strip().casefold(): name for name in reversed(names)}
     for candidate in accepted:
-        if candidate in by_folded:
-            return by_folded[candidate]
+        if candidate.casefold() in by_folded:
+            return by_folded[candidate.casefold()]
     raise InputError(
         f"{where}: no column for the {what}; it has {', '.join(map(str, names)) or 'no columns'}, "
         f"and one of {', '.join(accepted)} is needed"

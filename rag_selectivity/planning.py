@@ -49,7 +49,7 @@ def plan(corpus_size: int, relevant: int | Sequence[int], depths: Sequence[int],
         {"schema", "rows": [{"K", "lambda", "random_success", "BoR_max", "BoR_opt", "regime"}, …]}
 
     >>> [round(row["BoR_max"], 3) for row in plan(58, 4, [5, 20, 58])["rows"]]
-    [1.69, 0.276, 0.0]
+    [1.691, 0.276, 0.0]
     """
     values = [relevant] if isinstance(relevant, (int, np.integer)) else list(relevant)
     counts = [whole_count(value, "the number of relevant passages") for value in values]

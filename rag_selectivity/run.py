@@ -35,7 +35,7 @@ class ScatteredQueries(Exception):
 class Run:
     """Ranked passage ids for each query, with scores where there are some.
 
-    >>> run = Run.from_dict({"q1": ["d3", "d1"], "q2": {"d7": 0.2, "d9": 0.8}})
+    >>> run = Run.from_dict({"q1": ["d3", "d1"], "q2": ["d7"]})
     >>> run["q1"], len(run)
     (['d3', 'd1'], 2)
 

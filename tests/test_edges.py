@@ -68,7 +68,11 @@ def test_a_query_outside_the_qrels_is_left_out_and_counted() -> None:
 
 def test_queries_with_too_few_relevant_passages_leave_both_sides_of_the_ratio() -> None:
     report = rs.evaluate(
-        QRELS, {"r": {"q1": ["a", "c"], "q2": ["a"], "q3": []}}, corpus_size=10, measures=["BoR", "BoR(m=2)"], depths=[2]
+        QRELS,
+        {"r": {"q1": ["a", "c"], "q2": ["a"], "q3": []}},
+        corpus_size=10,
+        measures=["BoR", "BoR(m=2)"],
+        depths=[2],
     )
     assert (report["r", "BoR@2"].n, report["r", "BoR@2"].n_total) == (2, 3)
     assert report["r", "BoR(m=2)@2"].n == 1
@@ -193,7 +197,7 @@ def test_more_judged_passages_than_the_corpus_has_are_refused() -> None:
 
 @pytest.mark.parametrize("size", [-1, 1.5, "many", float("nan"), True, 1e300])
 def test_a_corpus_size_that_is_no_count_is_refused(size) -> None:
-    with pytest.raises(InputError, match="corpus_size is .* whole number"):
+    with pytest.raises(InputError, match=r"corpus_size is .* whole number"):
         success({"q1": ["a"]}, corpus_size=size)
 
 
@@ -208,7 +212,9 @@ def test_chance_needs_a_corpus_size_and_says_how_to_give_it() -> None:
 
 
 def test_a_grade_off_the_scale_names_query_passage_and_mend() -> None:
-    with pytest.raises(InputError, match=r"query 'q1', passage 'b': grade 0 is off the utility scale \(1 to 5\).*grade map"):
+    with pytest.raises(
+        InputError, match=r"query 'q1', passage 'b': grade 0 is off the utility scale \(1 to 5\).*grade map"
+    ):
         success({"q1": ["a"]}, scale="utility")
     assert success({"q1": ["a"]}, depths=[1], scale="utility", grade_map="0:1,1:5") == [0.5]
 
@@ -217,9 +223,9 @@ def test_a_grade_off_the_scale_names_query_passage_and_mend() -> None:
     ("options", "message"),
     [
         ({"depth": "all"}, "policy `depth` must be one of requested, returned, got 'all'"),
-        ({"dept": "returned"}, 'unknown option \'dept\'; did you mean "depth"'),
-        ({"policy": "trec"}, 'unknown policy \'trec\'; did you mean "trec_eval"'),
-        ({"scale": "utilty"}, 'unknown scale \'utilty\'; did you mean "utility"'),
+        ({"dept": "returned"}, "unknown option 'dept'; did you mean \"depth\""),
+        ({"policy": "trec"}, "unknown policy 'trec'; did you mean \"trec_eval\""),
+        ({"scale": "utilty"}, "unknown scale 'utilty'; did you mean \"utility\""),
         ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),
         ({"depths": []}, "the list of depths is empty"),
         ({"grade_map": "0-1"}, "grade map '0-1': '0-1' is not OLD:NEW"),

@@ -42,7 +42,7 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
 
     >>> success, miss = random_success(58, 4, [5, 20, 58])
     >>> success.round(3).tolist(), miss.round(3).tolist()
-    ([0.311, 0.826, 1.0], [0.689, 0.174, 0.0])
+    ([0.31, 0.826, 1.0], [0.69, 0.174, 0.0])
     """
     big, relevant, drawn = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (N, R, K)))
     shape = big.shape

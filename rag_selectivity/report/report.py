@@ -96,7 +96,7 @@ class Report:
         name = str(parse_measure(measure))
         estimates = self._run(run).estimates
         if name not in estimates:
-            raise KeyError(f"{name} was not measured; the report has {', '.join(estimates)}")
+            raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
         return estimates[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -200,11 +200,11 @@ class Report:
         try:
             return self.runs[name]
         except KeyError:
-            raise KeyError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})") from None
+            raise InputError(f"no run {name!r}{did_you_mean(name, self.runs)} (runs: {', '.join(self.runs)})") from None
 
     def _only_run(self) -> str:
         if len(self.runs) != 1:
-            raise KeyError(f"say which run: report[run, measure]; runs: {', '.join(self.runs)}")
+            raise InputError(f"say which run: report[run, measure]; runs: {', '.join(self.runs)}")
         return next(iter(self.runs))
 
 

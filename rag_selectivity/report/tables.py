@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 
+from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.report.report import Estimate, Report, RunReport
@@ -20,7 +22,7 @@ def text_tables(report: Report) -> str:
         parts.append(_headline(report, name, run))
         header, rows = _grid(report, name, run)
         parts.extend(align(slice_header, slice_rows) for slice_header, slice_rows in _fit(header, rows))
-        parts.extend(f"note: {note}" for note in run.notes)
+        parts.extend(fill(f"note: {note}", _WIDTH) for note in _notes(run))
     return "\n\n".join(parts)
 
 
@@ -31,7 +33,7 @@ def markdown_tables(report: Report) -> str:
         header, rows = _grid(report, name, run)
         parts.append(f"**{_headline(report, name, run)}**")
         parts.append(markdown(header, rows))
-        parts.extend(f"> {note}" for note in run.notes)
+        parts.extend(f"> {note}" for note in _notes(run))
     return "\n\n".join(parts)
 
 
@@ -62,17 +64,16 @@ def number(value: float) -> str:
 
 def _headline(report: Report, name: str, run: RunReport) -> str:
     size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
-    left_out = [
-        f"{count} {what}"
-        for count, what in (
-            (run.coverage.missing_from_run, "missing from the run"),
-            (run.coverage.not_in_qrels, "not in the qrels"),
-        )
-        if count
-    ]
-    return f"{name}: {len(run.queries)} queries{size}, {report.scale} scale" + (
-        f" ({', '.join(left_out)})" if left_out else ""
+    return f"{name}: {len(run.queries)} queries{size}, {report.scale} scale"
+
+
+def _notes(run: RunReport) -> list[str]:
+    """What was left out, and what else is worth knowing beside the figures."""
+    counted = (
+        (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
+        (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
     )
+    return [*(f"{count} {what}" for count, what in counted if count), *run.notes]
 
 
 def _grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
@@ -121,7 +122,7 @@ def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | No
             continue
         try:
             change = report.delta(name, base, before, depth) if before is not None else None
-        except KeyError:
+        except InputError:
             return []
         observed.append(number(change.observed) if change else "")
         predicted.append(number(change.predicted) if change else "")

@@ -1,0 +1,63 @@
+"""The adapters turn what the real frameworks hold into a Run."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import rag_selectivity as rs
+
+os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
+
+QRELS = {"what is a?": {"d1": 1}, "what is b?": {"d2": 1}}
+
+
+def measured(run: rs.Run) -> float:
+    return rs.evaluate(QRELS, {"r": run}, measures=["Success"], depths=[1])["r", "Success@1"].value
+
+
+def test_langchain_documents_by_id_and_by_metadata() -> None:
+    from langchain_core.documents import Document
+    from rag_selectivity_langchain import run_from_documents
+
+    def document(passage: str) -> Document:
+        return Document(id=f"uuid-{passage}", page_content=passage, metadata={"source": passage})
+
+    retrieved = {"what is a?": [document("d1"), document("d2")], "what is b?": [document("d1")]}
+    assert run_from_documents(retrieved)["what is a?"] == ["uuid-d1", "uuid-d2"]
+    assert measured(run_from_documents(retrieved, id_key="source")) == 0.5
+    with pytest.raises(rs.InputError, match="'q': document number 1 has no id"):
+        run_from_documents({"q": [Document(page_content="x")]})
+
+
+def test_llama_index_nodes_of_a_real_retriever() -> None:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+    from rag_selectivity_llama_index import run_from_nodes
+
+    class Fixed(BaseRetriever):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            return [NodeWithScore(node=TextNode(id_=passage, text=passage), score=1.0) for passage in ("d1", "d2")]
+
+    retriever = Fixed()
+    run = run_from_nodes({query: retriever.retrieve(query) for query in QRELS})
+    assert run.to_dict() == {query: ["d1", "d2"] for query in QRELS}
+    assert measured(run) == 0.5
+
+
+def test_ragas_samples_by_context_ids() -> None:
+    from rag_selectivity_ragas import run_from_dataset
+    from ragas import EvaluationDataset
+
+    rows = [
+        {"user_input": "what is a?", "retrieved_context_ids": ["d1", 2]},
+        {"user_input": "what is b?", "retrieved_context_ids": ["d1"]},
+    ]
+    run = run_from_dataset(EvaluationDataset.from_list(rows))
+    assert run["what is a?"] == ["d1", "2"]
+    assert measured(run) == 0.5
+    with pytest.raises(rs.InputError, match=r"sample 3 asks 'what is a\?' again"):
+        run_from_dataset(EvaluationDataset.from_list([*rows, rows[0]]))
+    with pytest.raises(rs.InputError, match=r"sample 1 .* has no retrieved_context_ids"):
+        run_from_dataset(EvaluationDataset.from_list([{"user_input": "x", "retrieved_contexts": ["text"]}]))

@@ -1,0 +1,108 @@
+"""Intervals against a plain loop over the same draws, and the rules for what has none."""
+
+from __future__ import annotations
+
+import warnings
+from math import inf, isnan, log2
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity import Bootstrap, InputError
+from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.statistics import bootstrap as module
+
+RNG = np.random.default_rng(1)
+QUERIES = [f"q{i}" for i in range(60)]
+QRELS = {q: {f"{q}d{j}": 1 for j in range(RNG.integers(0, 4))} for q in QUERIES}
+RUNS = {name: {q: [f"{q}d{j}" for j in RNG.permutation(12)[:8]] for q in QUERIES} for name in ("one", "two")}
+
+
+def evaluated(**options) -> rs.Report:
+    return rs.evaluate(
+        QRELS,
+        RUNS,
+        corpus_size=500,
+        measures=["Success", "BoR", "EF", "BoR_max", "lambda"],
+        depths=[1, 4, 8],
+        **options,
+    )
+
+
+def test_intervals_equal_a_plain_loop_over_the_same_resamples() -> None:
+    report = evaluated(bootstrap=Bootstrap(resamples=300, seed=5, level=0.9))
+    relevant = np.array([len(QRELS[q]) for q in QUERIES])
+    draws = np.random.default_rng(5).integers(0, len(QUERIES), size=(300, len(QUERIES)))
+    for name, run in RUNS.items():
+        for depth in (1, 4, 8):
+            hit = np.array([bool(set(run[q][:depth]) & set(QRELS[q])) for q in QUERIES])
+            chance = random_success(500, relevant, depth)[0]
+            ratios, rates = [], []
+            for draw in draws:
+                kept = draw[relevant[draw] > 0]
+                rates.append(hit[kept].mean())
+                ratios.append(hit[kept].mean() / chance[kept].mean())
+            low, high = np.quantile(rates, [0.05, 0.95])
+            assert report[name, f"Success@{depth}"].low == pytest.approx(low, rel=1e-12)
+            assert report[name, f"Success@{depth}"].high == pytest.approx(high, rel=1e-12)
+            low, high = np.quantile(ratios, [0.05, 0.95])
+            assert report[name, f"EF@{depth}"].low == pytest.approx(low, rel=1e-12)
+            assert report[name, f"BoR@{depth}"].low == pytest.approx(log2(low) if low else -inf, rel=1e-12)
+            assert report[name, f"BoR@{depth}"].high == pytest.approx(log2(high), rel=1e-12)
+
+
+def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch) -> None:
+    whole = evaluated().to_dict()
+    monkeypatch.setattr(module, "_CELLS_PER_CHUNK", 777)
+    for name, part in evaluated().to_dict()["runs"].items():
+        for key, cell in part["measures"].items():
+            for bound in ("low", "high"):
+                expected = whole["runs"][name]["measures"][key][bound]
+                assert cell[bound] == (expected if expected is None else pytest.approx(expected, rel=1e-12))
+
+
+def test_another_seed_gives_other_intervals_and_the_same_values() -> None:
+    one, other = evaluated()["one", "BoR@4"], evaluated(bootstrap=Bootstrap(seed=8))["one", "BoR@4"]
+    assert one.value == other.value
+    assert one.low != other.low
+
+
+def test_resamples_without_a_success_leave_a_bound_of_minus_infinity_and_no_nan() -> None:
+    qrels = {f"q{i}": {"d": 1} for i in range(5)}
+    run = {f"q{i}": ["d" if i == 0 else "x"] for i in range(5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = rs.evaluate(qrels, {"r": run}, corpus_size=100, measures=["BoR"], depths=[1])
+    cell = report["r", "BoR@1"]
+    assert cell.low == -inf
+    assert cell.high == pytest.approx(log2(3 / 5 / 0.01))
+    assert report.to_dict()["runs"]["r"]["measures"]["BoR@1"]["reason"].startswith("some resamples hold no success")
+
+
+def test_one_query_has_no_interval_rather_than_one_of_width_zero() -> None:
+    report = rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, corpus_size=100, measures=["BoR"], depths=[1])
+    assert isnan(report["r", "BoR@1"].low)
+    assert report.to_dict()["runs"]["r"]["measures"]["BoR@1"]["reason"] == "one query has no interval"
+
+
+def test_the_ceilings_interval_holds_its_value_next_to_certainty() -> None:
+    qrels = {f"q{i}": {f"d{j}": 1 for j in range(300 + i)} for i in range(10)}
+    run = {q: ["d1"] for q in qrels}
+    report = rs.evaluate(qrels, {"r": run}, corpus_size=2000, measures=["BoR", "BoR_max"], depths=[200])
+    for name in ("BoR@200", "BoR_max@200"):
+        cell = report["r", name]
+        assert 0 < cell.low < cell.value < cell.high < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 2}, r"bootstrap `level` must be in the open interval \(0, 1\), got 2"),
+        ({"resamples": 0}, "bootstrap `resamples` must be a whole number ≥ 1, got 0"),
+        ({"seed": -1}, "bootstrap `seed` must be a whole number ≥ 0, got -1"),
+    ],
+)
+def test_mistaken_settings_are_named(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Bootstrap(**options)

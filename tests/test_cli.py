@@ -1,0 +1,159 @@
+"""The command line as a user has it: a process, its output, its exit status."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+import rag_selectivity as rs
+
+QRELS = "q1 0 a 5\nq1 0 b 1\nq2 0 c 4\n"
+RUN = "q1 Q0 a 1 9.5 t\nq1 Q0 x 2 8.5 t\nq2 Q0 x 1 7 t\nq2 Q0 c 2 6 t\n"
+
+
+def command(*arguments, cwd, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rag_selectivity", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "qrels.trec").write_text(QRELS)
+    (tmp_path / "bm25.trec").write_text(RUN)
+    return tmp_path
+
+
+def evaluate(folder, *arguments) -> subprocess.CompletedProcess[str]:
+    return command(
+        "evaluate", "--qrels", "qrels.trec", "--run", "bm25.trec", "--scale", "utility", *arguments, cwd=folder
+    )
+
+
+def test_json_equals_the_librarys(folder) -> None:
+    done = evaluate(folder, "--corpus-size", "1,400", "--depths", "1,2", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = rs.evaluate(
+        folder / "qrels.trec", {"bm25": folder / "bm25.trec"}, corpus_size=1400, scale="utility", depths=[1, 2]
+    )
+    assert json.loads(done.stdout) == expected.to_dict()
+
+
+def test_a_measure_with_a_depth_and_one_at_every_depth(folder) -> None:
+    done = evaluate(
+        folder,
+        "--corpus-size",
+        100,
+        "--measure",
+        "BoR",
+        "--measure",
+        "bor(rel=5)@2",
+        "--depths",
+        "1",
+        "--format",
+        "json",
+    )
+    assert list(json.loads(done.stdout)["runs"]["bm25"]["measures"]) == ["BoR@1", "BoR(rel=5)@2"]
+
+
+def test_csv_markdown_table_and_files(folder) -> None:
+    rows = list(csv.DictReader(io.StringIO(evaluate(folder, "--format", "csv").stdout)))
+    assert rows[0]["run"] == "bm25"
+    assert float(rows[0]["value"]) == 0.5
+    assert evaluate(folder, "--format", "markdown").stdout.count("|") > 4
+    assert "bm25: 2 queries" in evaluate(folder).stdout
+    for name, start in (("r.json", "{"), ("r.csv", "run,"), ("r.md", "**bm25"), ("r.txt", "bm25:")):
+        done = evaluate(folder, "-o", name)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert (folder / name).read_text().startswith(start)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_per_query_files(folder, suffix) -> None:
+    from rag_selectivity.files import read_records
+
+    assert evaluate(folder, "--per-query", f"rows.{suffix}", "--depths", "1").returncode == 0
+    rows = [row for _, row in read_records(folder / f"rows.{suffix}")]
+    assert [(row["query"], float(row["Success@1"])) for row in rows] == [("q1", 1.0), ("q2", 0.0)]
+
+
+def test_names_of_runs(folder) -> None:
+    (folder / "bm25.tuned.trec").write_text(RUN)
+    done = command(
+        "evaluate", "--qrels", "qrels.trec", "--run", "base=bm25.trec", "--run", "bm25.tuned.trec", "--format", "json",
+        cwd=folder,
+    )  # fmt: skip
+    assert list(json.loads(done.stdout)["runs"]) == ["base", "bm25"]
+
+
+def test_a_corpus_gives_n_and_a_table_gives_n_for_each_query(folder) -> None:
+    (folder / "corpus.jsonl").write_text("".join(json.dumps({"_id": i}) + "\n" for i in "abcxyz"))
+    assert json.loads(evaluate(folder, "--corpus", "corpus.jsonl", "--format", "json").stdout)["corpus_size"] == 6
+    (folder / "sizes.csv").write_text("query_id,corpus_size\nq1,10\nq2,20\n")
+    assert json.loads(evaluate(folder, "--corpus-size", "sizes.csv", "--format", "json").stdout)["corpus_size"] is None
+
+
+def test_plan_and_audit(folder) -> None:
+    planned = command(
+        "plan", "--corpus-size", 58, "--relevant", 4, "--depths", "5,20,58", "--format", "json", cwd=folder
+    )
+    assert [round(row["BoR_max"], 3) for row in json.loads(planned.stdout)["rows"]] == [1.691, 0.276, 0.0]
+    from_qrels = command(
+        "plan", "--corpus-size", 58, "--relevant", "qrels.trec", "--scale", "utility", "--depths", "5", cwd=folder
+    )
+    assert "healthy" in from_qrels.stdout
+    (folder / "log.csv").write_text("corpus,shown,rel,ok\n10,2,1,1\n10,2,1,0\n")
+    done = command("audit", "log.csv", "--map", "N=corpus,K=shown,hit=ok,R=rel", "--format", "json", cwd=folder)
+    assert json.loads(done.stdout)["P_rand"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--qrels", "nowhere.trec"], "error: nowhere.trec: there is no such file"),
+        (["--qrels", "bm25.trec"], "error: bm25.trec:1: expected 4 fields"),
+        (["--run", "qrels.trec"], "error: qrels.trec:1: expected 6 fields"),
+        (["--measure", "Bro"], "error: unknown measure 'Bro'; did you mean \"BoR\"?"),
+        (["--measure", "BoR"], "error: BoR compares with a random draw and needs the corpus size N"),
+        (["--depths", "1;5"], "error: --depths '1;5' is not a list of whole numbers"),
+        (["--scale", "stars"], "error: unknown scale 'stars'"),
+        (["--run", "bm25.trec"], "error: two runs are called 'bm25'"),
+        (["--per-query", "rows.xls"], "error: rows.xls: cannot write .xls"),
+        (["--level", "1.5"], "error: bootstrap `level` must be in the open interval (0, 1), got 1.5"),
+        (["--corpus-size", "1"], "error: query 'q1' has 2 judged passages, more than the corpus size N = 1"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_status_2(folder, arguments, message) -> None:
+    base = ["evaluate", "--qrels", "qrels.trec", "--run", "bm25.trec", "--scale", "utility"]
+    if arguments[0] == "--qrels":
+        base = base[:1] + base[3:]
+    done = command(*base, *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_warnings_go_to_stderr_in_one_line(folder) -> None:
+    (folder / "other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
+    done = command("evaluate", "--qrels", "qrels.trec", "--run", "other.trec", "--format", "json", cwd=folder)
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: no passage that other retrieved is judged")
+    json.loads(done.stdout)
+
+
+def test_without_the_cli_extra_the_script_names_it(tmp_path) -> None:
+    blocked = "import sys; sys.modules['typer'] = None; from rag_selectivity.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: the command line needs typer: pip install 'rag-selectivity[cli]'\n"

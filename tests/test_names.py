@@ -1,0 +1,83 @@
+"""Measures as values: what prints parses, and a typo is answered."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_selectivity import InputError, parse_measure
+from rag_selectivity.measures import REGISTRY, BoR
+
+
+@st.composite
+def measures(draw: st.DrawFn):
+    cls = draw(st.sampled_from(sorted(REGISTRY.values(), key=lambda cls: cls.name)))
+    values = {
+        item.name: draw(st.integers(item.metadata["lowest"], 9)) for item in cls.parameters() if draw(st.booleans())
+    }
+    return cls(**values, at=draw(st.none() | st.integers(1, 10**6)))
+
+
+@given(measures())
+def test_what_prints_parses_whatever_the_case(measure) -> None:
+    assert parse_measure(str(measure)) == measure
+    assert parse_measure(repr(measure).upper().replace("REL", "rel").replace("M=", "m=")) == measure
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("bor@10", "BoR@10"),
+        (" BoR ( m = 1 ) @ 5 ", "BoR@5"),
+        ("BOR_MAX(rel=4,m=2)", "BoR_max(rel=4,m=2)"),
+        ("LAMBDA@3", "lambda@3"),
+        ("Success()", "Success"),
+    ],
+)
+def test_the_canonical_spelling_leaves_defaults_out(text, canonical) -> None:
+    assert str(parse_measure(text)) == canonical
+
+
+def test_a_measure_is_a_value() -> None:
+    assert BoR(rel=4) @ 10 == parse_measure("BoR(rel=4)@10")
+    assert len({BoR() @ 10, BoR(at=10), BoR() @ 5}) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Bro@10", "unknown measure 'Bro'; did you mean \"BoR\""),
+        ("BoR(k=3)", r"BoR has no parameter 'k' \(it has: rel, m\)"),
+        ("lambda(m=2)", r"lambda has no parameter 'm' \(it has: rel\)"),
+        ("BoR_opt(rel=2)", r"it has: none"),
+        ("BoR@ten", "the depth must be a whole number, got 'ten'"),
+        ("BoR@0", "depth @0 must be a whole number ≥ 1"),
+        ("BoR(m=0)@5", "parameter m must be a whole number ≥ 1, got 0"),
+        ("BoR(m=two)@5", "m must be a whole number, got 'two'"),
+        ("BoR(m=1,m=2)", "m is given twice"),
+        ("BoR@1@2", "the depth must be a whole number, got '1@2'"),
+        ("", "is not NAME, NAME@K"),
+        ("BoR(", "is not NAME, NAME@K"),
+    ],
+)
+def test_mistakes_are_named(text, message) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_measure(text)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_measure_or_an_input_error(text) -> None:
+    with suppress(InputError):
+        assert parse_measure(str(parse_measure(text))) == parse_measure(text)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_measure_says_its_definition_and_source(name) -> None:
+    text = inspect.getdoc(REGISTRY[name])
+    assert text
+    assert len(text.split()) > 20
+    assert "NaN" in text or "mean" in text

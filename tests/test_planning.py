@@ -1,0 +1,101 @@
+"""`plan` and `audit`: from counts alone."""
+
+from __future__ import annotations
+
+import json
+from math import log2
+
+import pytest
+
+from rag_selectivity import InputError
+from rag_selectivity.planning import audit, plan
+from tests.reference import random_success
+
+
+def test_the_authors_log_gives_the_authors_figures(data) -> None:
+    result = audit(data / "golden" / "bor_log.jsonl")
+    assert result["schema"] == "rag-selectivity/audit/1"
+    assert result["P_obs"] == pytest.approx(0.8113, abs=5e-5)
+    assert result["P_rand"] == pytest.approx(0.3351, abs=5e-5)
+    assert result["BoR"] == pytest.approx(1.2758, abs=5e-5)
+    assert result["low"] == pytest.approx(1.2297, abs=5e-3)
+    assert result["high"] == pytest.approx(1.3199, abs=5e-3)
+    assert result["lambda"] == pytest.approx(0.4015, abs=5e-5)
+    # Their ceiling of 1.6481 is the mean of per-query ceilings; this one is of the mean baseline.
+    assert result["BoR_max"] == pytest.approx(-log2(result["P_rand"]))
+    assert result["n"] == result["n_total"] == 800
+
+
+def test_a_log_with_other_names_other_depths_and_words_for_truth(tmp_path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("corpus,shown,rel,ok\n100,5,2,yes\n50,10,1,FALSE\n80,1,0,0\n")
+    result = audit(path, fields={"N": "corpus", "K": "shown", "R": "rel", "hit": "ok"})
+    chance = (random_success(100, 2, 5) + random_success(50, 1, 10)) / 2
+    assert result["BoR"] == pytest.approx(log2(0.5 / chance))
+    assert (result["n"], result["n_total"]) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"N": 10, "K": 11, "R": 1, "hit": True}, r"log.jsonl:2: K = 11 is more than N = 10"),
+        ({"N": 10, "K": 1, "R": 0, "hit": True}, r"log.jsonl:2: hit = 1 is more than R = 0"),
+        ({"N": 10, "K": 1, "R": -1, "hit": True}, r"log.jsonl:2: R is -1"),
+        ({"N": 10, "K": 1, "R": 1, "hit": "maybe"}, r"log.jsonl:2: hit is 'maybe'"),
+        ({"N": 10, "K": 1, "R": 1}, r"log.jsonl:2: hit is None"),
+    ],
+)
+def test_a_wrong_row_is_named_by_file_and_line(tmp_path, row, message) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps({"N": 10, "K": 1, "R": 1, "hit": True}) + "\n" + json.dumps(row) + "\n")
+    with pytest.raises(InputError, match=message):
+        audit(path)
+
+
+def test_a_log_without_a_field_and_an_unknown_field(tmp_path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"N": 10, "K": 1, "R": 1}\n')
+    with pytest.raises(InputError, match=r"log.jsonl:1: no column for the hit; it has N, K, R"):
+        audit(path)
+    with pytest.raises(InputError, match="unknown log field 'Q'; the fields are N, K, R, hit"):
+        audit(path, fields={"Q": "x"})
+
+
+def test_a_log_without_any_success_has_null_and_a_reason(tmp_path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"N": 10, "K": 1, "R": 1, "hit": false}\n' * 3)
+    result = audit(path)
+    assert result["BoR"] is None
+    assert "no query succeeded" in result["reason"]
+
+
+def test_plan_has_the_posts_tool_selection() -> None:
+    result = plan(58, 4, [5, 20, 58])
+    assert result["schema"] == "rag-selectivity/plan/1"
+    assert [row["regime"] for row in result["rows"]] == ["healthy", "degraded", "collapse"]
+    assert [row["BoR_max"] for row in result["rows"]] == pytest.approx([1.69, 0.276, 0.0], abs=5e-3)
+    assert result["rows"][0]["random_success"] == pytest.approx(float(random_success(58, 4, 5)))
+    assert result["rows"][2]["lambda"] == 4.0
+    assert result["rows"][1]["BoR_opt"] == pytest.approx(log2(58 / 20))
+
+
+def test_plan_over_several_queries_and_hits_averages_the_probabilities() -> None:
+    row = plan(100, [2, 3, 1], [10], m=2)["rows"][0]
+    chance = (random_success(100, 2, 10, 2) + random_success(100, 3, 10, 2)) / 2
+    assert row["random_success"] == pytest.approx(float(chance))
+    assert row["BoR_max"] == pytest.approx(-log2(chance))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((58, 4, [59]), "K = 59 is more than the corpus size N = 58"),
+        ((58, 59, [5]), "R = 59 is more than N = 58"),
+        ((58, 0, [5]), "no query has that many"),
+        ((58, [], [5]), "no query has that many"),
+        ((58, 4, []), "the list of depths is empty"),
+    ],
+)
+def test_impossible_plans_are_refused(arguments, message) -> None:
+    with pytest.raises(InputError, match=message):
+        plan(*arguments)

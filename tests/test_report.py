@@ -1,0 +1,105 @@
+"""The report: indexing, views, and writing whole files."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pandas
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.report.report import write_whole
+
+QRELS = {"q1": {"a": 5, "b": 1}, "q2": {"c": 4}, "q3": {"d": 2}}
+RUNS = {"good": {"q1": ["a", "b"], "q2": ["c", "x"]}, "bad": {"q1": ["b", "x"], "q2": ["x", "y"], "zz": ["a"]}}
+
+
+@pytest.fixture
+def report() -> rs.Report:
+    return rs.evaluate(QRELS, RUNS, corpus_size=1000, scale="utility", depths=[1, 2])
+
+
+def test_indexing_by_run_and_measure_in_any_spelling(report) -> None:
+    assert report["good", "bor@1"] is report["good", rs.parse_measure("BoR") @ 1]
+    with pytest.raises(rs.InputError, match="BoR@9 was not measured"):
+        report["good", "BoR@9"]
+    with pytest.raises(rs.InputError, match="no run 'goood'; did you mean \"good\""):
+        report["goood", "BoR@1"]
+    with pytest.raises(rs.InputError, match="say which run"):
+        report["BoR@1"]
+
+
+def test_json_follows_its_schema(report) -> None:
+    data = json.loads(report.to_json())
+    assert data["schema"] == "rag-selectivity/report/1"
+    assert (data["corpus_size"], data["scale"]) == (1000, "utility")
+    assert data["runs"]["bad"]["queries"] == {
+        "evaluated": 3,
+        "missing_from_run": 1,
+        "not_in_qrels": 1,
+        "duplicates": 0,
+    }
+    cell = data["runs"]["good"]["measures"]["BoR@1"]
+    assert cell["value"] == pytest.approx(report["good", "BoR@1"].value)
+    assert (cell["n"], cell["n_total"]) == (2, 3)
+    assert data["runs"]["bad"]["measures"]["BoR@1"]["value"] is None
+    assert list(data["runs"]["good"]["measures"])[:2] == ["Success@1", "Success@2"]
+
+
+def test_per_query_rows_show_success_and_never_a_per_query_bor(report) -> None:
+    rows = report.per_query("good")
+    assert rows == [
+        {"run": "good", "query": "q1", "Success@1": 1.0, "Success@2": 1.0, "lambda@1": 0.001, "lambda@2": 0.002},
+        {"run": "good", "query": "q2", "Success@1": 1.0, "Success@2": 1.0, "lambda@1": 0.001, "lambda@2": 0.002},
+        {"run": "good", "query": "q3", "Success@1": None, "Success@2": None, "lambda@1": None, "lambda@2": None},
+    ]
+    assert len(report.per_query()) == 6
+
+
+def test_the_dataframe_has_a_row_for_each_figure(report) -> None:
+    frame = report.to_dataframe()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == 2 * 2 * 4
+    picked = frame[(frame.run == "good") & (frame.measure == "Success@1")].iloc[0]
+    assert picked.value == report["good", "Success@1"].value
+
+
+def test_the_text_fits_80_columns_and_tells_the_figures(report) -> None:
+    text = str(report)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "good: 3 queries, N = 1,000, utility scale\n" in text
+    assert "note: 1 queries of the qrels are missing from the run" in text
+    assert f"{report['good', 'BoR@1'].value:.3f}" in text
+    assert "−∞" in text
+
+
+def test_markdown_is_a_table(report) -> None:
+    lines = [line for line in report.to_markdown().splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+    assert re.match(r"\| ---:", lines[1])
+
+
+def test_files_are_written_whole_or_not_at_all(report, tmp_path) -> None:
+    report.save(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text()) == report.to_dict()
+    with pytest.raises(rs.InputError, match="cannot be written"):
+        write_whole(tmp_path / "nowhere" / "report.json", "x")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        {"q1": ["a"], "q2": ["c"]},
+        {"q1": {"a": 1.0}, "q2": {"c": 2.0}},
+        {"run": {"q1": ["a"], "q2": ["c"]}},
+        rs.Run.from_dict({"q1": ["a"], "q2": ["c"]}),
+        [("q1", "a", 1.0), ("q2", "c", 2.0)],
+        pandas.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "c"], "score": [1.0, 2.0]}),
+    ],
+)
+def test_one_run_needs_no_name(runs) -> None:
+    report = rs.evaluate(QRELS, runs, scale="utility", measures=["Success"], depths=[1])
+    assert report["run", "Success@1"].value == 1.0
+    assert report["Success@1"].n == 2
