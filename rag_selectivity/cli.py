@@ -201,12 +201,12 @@ def _corpus_size(text: str | None) -> int | dict[str, int] | None:
     except ValueError:
         pass
     from rag_selectivity.files import read_records
-    from rag_selectivity.frames import QUERY_NAMES, find_column
+    from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, find_column
 
     sizes = {}
     for line, row in read_records(text):
         query = find_column(list(row), QUERY_NAMES, "query", f"{text}:{line}")
-        size = find_column(list(row), ("corpus_size", "N", "pool_size"), "corpus size", f"{text}:{line}")
+        size = find_column(list(row), SIZE_NAMES, "corpus size", f"{text}:{line}")
         sizes[str(row[query])] = whole_count(row[size], f"{text}:{line}: {size}")
     return sizes
 
@@ -258,7 +258,7 @@ def _report_text(report: Report, format: Format) -> str:
         case Format.markdown:
             return report.to_markdown()
         case _:
-            return report.to_text()
+            return report.to_text(ruled=sys.stdout.isatty())
 
 
 def _rows_text(result: dict[str, Any], rows: list[dict[str, Any]], format: Format) -> str:
@@ -268,7 +268,7 @@ def _rows_text(result: dict[str, Any], rows: list[dict[str, Any]], format: Forma
         return _csv(rows)
     header = list(rows[0])
     cells = [[_cell(row[name]) for name in header] for row in rows]
-    return markdown(header, cells) if format is Format.markdown else align(header, cells)
+    return markdown(header, cells) if format is Format.markdown else align(header, cells, ruled=sys.stdout.isatty())
 
 
 def _cell(value: Any) -> str:

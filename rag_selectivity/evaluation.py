@@ -48,7 +48,7 @@ def evaluate(
     runs : {name: run}, or one run
         A run is a Run, {query: [passage, …]}, {query: {passage: score}}, a DataFrame, rows or a
         path. Files stream: memory holds their judged hits only.
-    corpus_size : int or {query: int}, optional
+    corpus_size : int, {query: int} or DataFrame with a query and a corpus_size column, optional
         N, how many passages could have been retrieved. Chance-corrected measures need it.
     corpus : iterable of passage ids, optional
         Gives N, and finds judgments that belong to another corpus.

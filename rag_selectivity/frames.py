@@ -21,6 +21,7 @@ PASSAGE_NAMES = (
     "passage",
 )
 GRADE_NAMES = ("grade", "relevance", "rel", "label", "score")
+SIZE_NAMES = ("corpus_size", "N", "pool_size")
 SCORE_NAMES = ("score", "sim", "similarity")
 
 

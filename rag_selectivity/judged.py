@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame
 from rag_selectivity.ids import IdColumn, IntArray
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels, pair_keys
@@ -199,7 +200,7 @@ def judge(
     qrels : Qrels
     run : Run or iterable of Runs over different queries
         The latter lets a file of any length stream through.
-    corpus_size : int, {query: int} or None
+    corpus_size : int, {query: int}, DataFrame or None
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
         The corpus itself: gives N, and finds judgments that are of another corpus.
@@ -380,6 +381,11 @@ def _check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
 def _corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray) -> IntArray | None:
     if corpus_size is None:
         return None
+    if is_frame(corpus_size):
+        names = list(corpus_size.columns)
+        queries = column_values(corpus_size, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
+        sizes_of = column_values(corpus_size, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
+        corpus_size = dict(zip(queries, sizes_of, strict=True))
     if isinstance(corpus_size, Mapping):
         by_text = {str(query): size for query, size in corpus_size.items()}
         absent = [query for query in qrels.queries if query not in by_text]

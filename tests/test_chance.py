@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf, log2
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,12 +149,14 @@ def test_no_success_is_minus_infinity_with_a_reason_and_json_null() -> None:
     assert "no query succeeded" in written["reason"]
 
 
-def test_per_query_corpus_sizes_follow_the_general_definitions() -> None:
+@pytest.mark.parametrize("form", [dict, pandas.DataFrame])
+def test_per_query_corpus_sizes_follow_the_general_definitions(form) -> None:
+    sizes = {"a": 10, "b": 40} if form is dict else form({"query_id": ["a", "b"], "N": [10, 40]})
     qrels = {"a": {"d1": 1}, "b": {"d1": 1, "d2": 1}}
     report = rs.evaluate(
         qrels,
         {"r": {"a": ["d1"], "b": ["x"]}},
-        corpus_size={"a": 10, "b": 40},
+        corpus_size=sizes,
         measures=["BoR_opt", "lambda", "RandomSuccess"],
         depths=[4],
         bootstrap=None,

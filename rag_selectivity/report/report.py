@@ -177,11 +177,11 @@ class Report:
             for key, estimate in part.estimates.items()
         ]
 
-    def to_text(self) -> str:
-        """A table for a terminal."""
+    def to_text(self, *, ruled: bool = True) -> str:
+        """A table for a terminal; without `ruled` nothing but words and numbers."""
         from rag_selectivity.report.tables import text_tables
 
-        return text_tables(self)
+        return text_tables(self, ruled=ruled)
 
     def to_markdown(self) -> str:
         """Tables for a pull request."""

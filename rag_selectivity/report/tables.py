@@ -15,13 +15,13 @@ _WIDTH = 80
 _BLANK = "·"
 
 
-def text_tables(report: Report) -> str:
-    """One table a run, a row a depth, broken into several where the terminal is too narrow."""
+def text_tables(report: Report, *, ruled: bool = True) -> str:
+    """One table a run, a row a depth, broken into several where 80 columns are too few; `ruled` underlines the head."""
     parts = []
     for name, run in report.runs.items():
         parts.append(_headline(report, name, run))
         header, rows = _grid(report, name, run)
-        parts.extend(align(slice_header, slice_rows) for slice_header, slice_rows in _fit(header, rows))
+        parts.extend(align(slice_header, slice_rows, ruled=ruled) for slice_header, slice_rows in _fit(header, rows))
         parts.extend(fill(f"note: {note}", _WIDTH) for note in _notes(run))
     return "\n\n".join(parts)
 
@@ -43,11 +43,12 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def align(header: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = True) -> str:
     """Columns to the right, two spaces between."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows)]
-    lines.insert(1, "  ".join("─" * width for width in widths))
+    if ruled:
+        lines.insert(1, "  ".join("─" * width for width in widths))
     return "\n".join(line.rstrip() for line in lines)
 
 
