@@ -219,9 +219,10 @@ def _ranking(run: Run, scores: NDArray[np.floating[Any]], *, descending_ids: boo
     """The permutation that sorts each list, or None where it is sorted already, as most files are."""
     passages = run.passages
     last_rows = run.offsets[1:-1] - 1
+    last_rows = last_rows[(last_rows >= 0) & (last_rows < len(scores) - 1)]
     rising, tied = scores[1:] > scores[:-1], scores[1:] == scores[:-1]
     # From the last row of a list to the first of the next there is no order to keep.
-    rising[last_rows[last_rows >= 0]] = tied[last_rows[last_rows >= 0]] = False
+    rising[last_rows] = tied[last_rows] = False
     if not rising.any():
         ties = np.flatnonzero(tied)
         if not descending_ids or not len(ties):

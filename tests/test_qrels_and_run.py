@@ -1,0 +1,166 @@
+"""Qrels, Run and their id columns: the same from every source, in trec_eval's order, exact under collisions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_selectivity import InputError, Qrels, Run
+from rag_selectivity import ids as ids_module
+from rag_selectivity.ids import IdColumn
+from rag_selectivity.policy import resolve_policy
+from rag_selectivity.qrels import pair_keys
+from rag_selectivity.scales import SCALES
+
+QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}}
+ROWS = [(q, d, g) for q, judged in QRELS.items() for d, g in judged.items()]
+IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        QRELS,
+        ROWS,
+        pandas.DataFrame(ROWS, columns=["query_id", "doc_id", "relevance"]),
+        polars.DataFrame(ROWS, schema=["qid", "docno", "label"], orient="row"),
+        Qrels.from_dict(QRELS),
+    ],
+)
+def test_qrels_from_every_source_are_the_same(source) -> None:
+    assert Qrels.of(source).to_dict() == QRELS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 3.0}},
+        {"q1": [("a", 2.0), ("b", 1.0)], "q2": [("a", 3.0)]},
+        {"q1": ["a", "b"], "q2": ["a"]},
+        [("q1", "a", 2.0), ("q2", "a", 3.0), ("q1", "b", 1.0)],
+        [("q1", "a"), ("q1", "b"), ("q2", "a")],
+        pandas.DataFrame({"query_id": ["q1", "q1", "q2"], "doc_id": ["a", "b", "a"], "score": [2, 1, 3]}),
+        pandas.DataFrame({"query_id": ["q1", "q1", "q2"], "doc_id": ["b", "a", "a"], "rank": [2, 1, 1]}),
+        polars.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"], "sim": [2.0, 1.0, 3.0]}),
+    ],
+)
+def test_runs_from_every_source_are_the_same(source) -> None:
+    assert Run.of(source).ordered(resolve_policy()).to_dict() == {"q1": ["a", "b"], "q2": ["a"]}
+
+
+def test_integer_ids_are_text_and_lists_are_binary_labels() -> None:
+    assert Qrels.of({1: [7, 8]}).to_dict() == {"1": {"7": 1, "8": 1}}
+    assert Run.of({1: [7, 8]}).to_dict() == {"1": ["7", "8"]}
+
+
+def test_repeated_judgments_are_counted_and_contradictions_refused() -> None:
+    assert Qrels.of([("q", "d", 1), ("q", "d", 1), ("p", "d", 2)]).repeated == 1
+    with pytest.raises(InputError, match=r"query 'q', passage 'd': grade 2, but .*grade 1: one pair cannot have two"):
+        Qrels.of([("q", "d", 1), ("q", "d", 2)])
+
+
+def test_a_grade_map_carries_every_grade_or_names_the_missing_one() -> None:
+    assert Qrels.of(QRELS).regraded({0: 1, 1: 3, 2: 5}).to_dict() == {"q1": {"a": 5, "b": 1}, "q2": {"a": 3}}
+    with pytest.raises(InputError, match="query 'q1', passage 'a': grade 2 is not in the grade map; add 2:NEW"):
+        Qrels.of(QRELS).regraded("0:1,1:3")
+    with pytest.raises(InputError, match="grade 1 is given twice"):
+        Qrels.of(QRELS).regraded("1:3,1:4")
+
+
+def test_the_scale_is_checked_with_the_files_line(tmp_path) -> None:
+    (tmp_path / "q").write_text("q 0 a 5\nq 0 b 6\n")
+    with pytest.raises(InputError, match=r"q:2: query 'q', passage 'b': grade 6 is off the utility scale \(1 to 5\)"):
+        Qrels.read(tmp_path / "q").check_scale(SCALES["utility"])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Qrels.of({"q": {"d": 1.5}}), "grade 1.5 is not a whole number"),
+        (lambda: Qrels.of({"q": {"d": None}}), "grade None is not a whole number"),
+        (lambda: Qrels.of({"q": "d"}), "expected {passage: grade} or a list of ids, got 'd'"),
+        (lambda: Qrels.of({"": {"d": 1}}), "query id '' is not a non-empty string"),
+        (lambda: Qrels.of({"q": {"": 1}}), "is empty"),
+        (lambda: Qrels.of([("q", "d")]), "expected \\(query, passage, grade\\)"),
+        (lambda: Qrels.of(7), "expected a dict, DataFrame, path, rows or Qrels, got int"),
+        (lambda: Qrels.of(pandas.DataFrame({"x": [1]})), "no column for the query; it has x"),
+        (lambda: Run.of({"q": "d"}), "expected a list of ids"),
+        (lambda: Run.of({"q": [None]}), "is None \\(NoneType\\); ids are strings or integers"),
+        (lambda: Run.of({"q": [True]}), "is True \\(bool\\)"),
+        (lambda: Run.of({"q": ["\ud800"]}), "not valid Unicode"),
+        (lambda: Run.of({"q": {"d": float("nan")}}), "query 'q', passage 'd': the score is not a number"),
+        (lambda: Run.of({"q": {"d": "high"}}), "expected \\(passage, score\\) with a number"),
+        (lambda: Run.of({"q": {"d": 1.0}, "p": ["d"]}), "query 'p' has no scores, unlike those before it"),
+        (lambda: Run.of({1: ["d"], "1": ["d"]}), "two query ids are the same once written as text"),
+        (lambda: Run.of([("q",)]), "expected \\(query, passage\\) or"),
+        (lambda: Run.of(7), "expected a dict, DataFrame, path, rows or Run, got int"),
+    ],
+)
+def test_mistakes_are_named(make, message) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+SCORES = st.sampled_from([0.0, 1.0, 1.0 + 1e-12, -2.5, 3.0])
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from("pqr"), st.dictionaries(IDS, SCORES, max_size=8), min_size=1))
+def test_the_order_is_that_of_a_plain_sort(lists) -> None:
+    run = Run.from_dict(lists)
+
+    def expected(key) -> dict[str, list[str]]:
+        return {q: sorted(ranked, key=lambda d: key(d, ranked[d]), reverse=True) for q, ranked in lists.items()}
+
+    assert run.ordered(resolve_policy()).to_dict() == expected(lambda d, s: (s, d.encode()))
+    assert run.ordered(resolve_policy("trec_eval")).to_dict() == expected(lambda d, s: (np.float32(s), d.encode()))
+    given_order = {q: sorted(ranked, key=lambda d: -ranked[d]) for q, ranked in lists.items()}
+    assert run.ordered(resolve_policy(ties="as_given")).to_dict() == given_order
+    assert run.ordered(resolve_policy(order="rank")).to_dict() == {q: list(ranked) for q, ranked in lists.items()}
+
+
+@given(st.lists(IDS), st.data())
+def test_an_id_column_is_a_list(values, data) -> None:
+    column = IdColumn.from_strings(values)
+    assert list(column) == values
+    start, stop = sorted((data.draw(st.integers(0, len(values))), data.draw(st.integers(0, len(values)))))
+    part = column[start:stop]
+    assert list(part) == values[start:stop]
+    assert list(IdColumn.concatenate([part, column])) == values[start:stop] + values
+    if values:
+        picks = np.array(data.draw(st.lists(st.integers(0, len(values) - 1))), np.int64)
+        assert list(column.take(picks)) == [values[i] for i in picks]
+        assert column.fixed_width(picks).tolist() == [values[i].encode() for i in picks]
+        theirs = np.array(data.draw(st.permutations(range(len(values)))))
+        same = [values[i] == values[j] for i, j in enumerate(theirs)]
+        assert column.equal(np.arange(len(values)), column, theirs).tolist() == same
+    again = IdColumn.from_strings(["x", *values])[1:]
+    assert column.hashes().tolist() == again.hashes().tolist()
+    assert len(set(column.hashes().tolist())) == len(set(values))
+
+
+@pytest.mark.parametrize("buckets", [None, 3, 1])
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.sampled_from("pqr"), st.dictionaries(IDS, st.integers(0, 3), max_size=6), min_size=1),
+    st.lists(st.tuples(st.sampled_from("pqrs"), IDS), max_size=10),
+    st.data(),
+)
+def test_lookup_is_that_of_a_dict_even_when_hashes_collide(buckets, qrels, rows, data) -> None:
+    known = [(q, d) for q, judged in qrels.items() for d in judged]
+    if known:
+        rows = rows + data.draw(st.lists(st.sampled_from(known), max_size=6))
+    with pytest.MonkeyPatch.context() as patch:
+        if buckets is not None:
+            mix = ids_module.mix
+            patch.setattr("rag_selectivity.qrels.mix", lambda state, value: mix(state, value) % np.uint64(buckets))
+        labels = Qrels.from_dict(qrels)
+        query = np.array([labels.position(q) for q, _ in rows], np.int64)
+        passages = IdColumn.from_strings([d for _, d in rows])
+        found, judgments = labels.lookup(pair_keys(query, passages), query, passages)
+    expected = [(i, qrels[q][d]) for i, (q, d) in enumerate(rows) if d in qrels.get(q, {})]
+    assert list(zip(found.tolist(), labels.grade[judgments].tolist(), strict=True)) == expected
