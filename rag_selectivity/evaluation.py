@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.frames import is_frame
 from rag_selectivity.ids import IntArray
 from rag_selectivity.judged import JudgedRun, judge
 from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, Whole
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
@@ -38,6 +41,7 @@ def evaluate(
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
+    pool: Any = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -62,6 +66,9 @@ def evaluate(
         Carries other grades over to the scale, `"0:1,1:3,2:4,3:5"`.
     policy : {"default", "trec_eval"} or Policy
         What happens at the edges; single choices as keywords, `depth="returned"`.
+    pool : run or {name: run}, optional
+        The candidates before reranking or selection, for all runs or for each: PROC and %PROC then tell
+        the retriever's losses from the reranker's. Without it a run's own full list is its pool.
     bootstrap : Bootstrap or None
         Intervals over queries: 5,000 resamples, seed 7, 95 %. None leaves them out.
 
@@ -95,6 +102,9 @@ def evaluate(
             judged[name] = judge(
                 labels,
                 _opened(run),
+                pool=_opened(pool[name] if isinstance(pool, Mapping) and name in pool else pool)
+                if pool is not None
+                else None,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 scale=chosen_scale,
@@ -122,11 +132,12 @@ def report_of(
     wanted = _measures(measures, first)
     grid = _depths(depths, judged.values(), wanted)
     plan = _plan(wanted, grid)
-    deepest = np.array(sorted({depth for _, at in plan for depth in at}), np.int64)
+    measured = {int(k) for measure, at in plan if measure.cutoff == Whole(1) for k in at if k != WHOLE_LIST}
+    table_depths = np.array(sorted(measured), np.int64)
 
     outcomes: dict[str, list[Outcome]] = {}
     for name, run in judged.items():
-        run.check_depths(deepest)
+        run.check_depths(table_depths)
         outcomes[name] = [measure.outcome(run, at) for measure, at in plan]
     intervals = _intervals(judged, outcomes, bootstrap)
 
@@ -140,7 +151,13 @@ def report_of(
                 estimates[key] = _estimate(outcome, i, float(low[i]), float(high[i]), len(run))
                 if measure.per_query:
                     per_query[key] = outcome.parts[0][:, i]
-        clipped = run.clipped_at(int(deepest.max()))
+                per_query.update(
+                    {f"{key}.{name}": values[:, i] for name, values in outcome.details.items() if values.ndim == 2}
+                )
+            per_query.update(
+                {f"{measure}.{name}": values for name, values in outcome.details.items() if values.ndim == 1}
+            )
+        clipped = run.clipped_at(int(table_depths.max(initial=0)))
         found = [f"{clipped} queries have a corpus smaller than K: their draw is all of it"] if clipped else []
         found += [f"{run.coverage.duplicates} passages stand twice in their list"] if run.coverage.duplicates else []
         found += (
@@ -148,15 +165,20 @@ def report_of(
             if run.coverage.negative_judgments
             else []
         )
+        found += (
+            [f"{run.coverage.outside_pool} judged passages of the run are not in its pool and were added to it"]
+            if run.coverage.outside_pool
+            else []
+        )
         reports[name] = RunReport(
-            run.queries, estimates, per_query, run.coverage, (*(notes or {}).get(name, ()), *found)
+            run.queries, estimates, per_query, run.coverage, (*(notes or {}).get(name, ()), *found), run
         )
 
     size = first.corpus_size
     return Report(
         runs=reports,
         measures=tuple(wanted),
-        depths=tuple(deepest.tolist()),
+        depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
         settings=(
@@ -220,19 +242,13 @@ def _depths(depths: Sequence[int] | None, judged: Iterable[JudgedRun], wanted: l
     return np.array([depth for depth in DEFAULT_DEPTHS if depth <= max(1, reach)], np.int64)
 
 
-def _plan(wanted: list[Measure], grid: IntArray) -> list[tuple[Measure, IntArray]]:
+def _plan(wanted: list[Measure], grid: IntArray) -> list[tuple[Measure, NDArray[Any]]]:
     """Each measure without its depth, once, with all the depths it is wanted at."""
-    depths: dict[Measure, set[int]] = {}
+    depths: dict[Measure, set[Any]] = {}
     for measure in wanted:
-        at = depths.setdefault(_without_depth(measure), set())
-        at.update(grid.tolist() if measure.at is None else [measure.at])
-    return [(measure, np.array(sorted(at), np.int64)) for measure, at in depths.items()]
-
-
-def _without_depth(measure: Measure) -> Measure:
-    from dataclasses import replace
-
-    return replace(measure, at=None)
+        at = depths.setdefault(replace(measure, at=None), set())
+        at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
+    return [(measure, np.array(sorted(at))) for measure, at in depths.items()]
 
 
 def _intervals(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,23 @@ class Hits:
     """The judged passages of every list, by query and then rank.
 
     `query` is a position in `JudgedRun.queries`, `rank` starts at 1, `repeated` marks the second
-    and further copies of a passage in its list.
+    and further copies of a passage in its list, `judgment` tells equal passages of a query.
     """
 
     query: IntArray
     rank: IntArray
     grade: IntArray
     repeated: NDArray[np.bool_]
+    judgment: IntArray
+
+    def chosen(self, rows: NDArray[Any]) -> Hits:
+        """Some of the hits, by mask or by position."""
+        return Hits(*(getattr(self, column)[rows] for column in Hits.__slots__))
+
+    def of_queries(self, kept: NDArray[np.bool_]) -> Hits:
+        """The hits of some queries, which are numbered anew."""
+        part = self.chosen(kept[self.query])
+        return replace(part, query=(np.cumsum(kept) - 1)[part.query])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,7 @@ class Coverage:
     duplicates: int = 0
     repeated_judgments: int = 0
     negative_judgments: int = 0
+    outside_pool: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,8 @@ class JudgedRun:
     corpus_size : int64[queries] or None
         Passages that could have been retrieved, N.
     scale, policy, coverage
+    pool, pool_returned : Hits, int64[queries], or None
+        The candidates before selection; without them the run's own full list is the pool.
     """
 
     queries: tuple[str, ...]
@@ -74,6 +87,8 @@ class JudgedRun:
     scale: Scale
     policy: Policy
     coverage: Coverage = field(default_factory=Coverage)
+    pool: Hits | None = None
+    pool_returned: IntArray | None = None
 
     @classmethod
     def from_counts(
@@ -105,7 +120,7 @@ class JudgedRun:
         rank = np.arange(len(row)) - np.repeat(np.cumsum(found) - found, found) + 1
         return cls(
             queries=names,
-            hits=Hits(row, rank, np.ones(len(row), np.int64), np.zeros(len(row), bool)),
+            hits=Hits(row, rank, np.ones(len(row), np.int64), np.zeros(len(row), bool), np.arange(len(row))),
             returned=shown,
             grades=np.array([1]),
             labels=relevant[:, None],
@@ -126,19 +141,39 @@ class JudgedRun:
     def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
         """Distinct relevant passages in the top K: int64[queries, depths]."""
         threshold = self.scale.relevant_from if rel is None else rel
-        chosen = (self.hits.grade >= threshold) & ~self.hits.repeated
-        return self._count(chosen, depths)
+        return count_at(self.hits.chosen((self.hits.grade >= threshold) & ~self.hits.repeated), len(self), depths)
 
-    def _count(self, chosen: NDArray[np.bool_], depths: IntArray) -> IntArray:
-        """How many of the chosen hits each query has within each depth; all depths cost one pass."""
-        order = np.argsort(depths, kind="stable")
-        bin_of = np.searchsorted(depths[order], self.hits.rank[chosen])
-        width = len(depths) + 1
-        cells = np.bincount(self.hits.query[chosen] * width + bin_of, minlength=len(self.queries) * width)
-        cumulative = np.cumsum(cells.reshape(len(self.queries), width)[:, :-1], axis=1)
-        result = np.empty_like(cumulative)
-        result[:, order] = cumulative
+    def judged_at(self, depths: IntArray) -> IntArray:
+        """Slots of the top K that hold a judged passage, copies included: int64[queries, depths]."""
+        return count_at(self.hits, len(self), depths)
+
+    def returned_at(self, depths: IntArray) -> IntArray:
+        """Slots of the top K that hold anything: int64[queries, depths]."""
+        result: IntArray = np.minimum(self.returned[:, None], depths)
         return result
+
+    def harmful_at(self, depths: IntArray, max_grade: int) -> IntArray:
+        """Slots of the top K with a grade of at most `max_grade`; under `unjudged="worst"` the unjudged too."""
+        harmful = count_at(self.hits.chosen(self.hits.grade <= max_grade), len(self), depths)
+        if self.policy.unjudged == "worst" and max_grade >= self.scale.lowest:
+            harmful = harmful + self.returned_at(depths) - self.judged_at(depths)
+        return harmful
+
+    @property
+    def candidates(self) -> Hits:
+        """The hits of the pool, or of the run's own full list where no pool was given."""
+        return self.hits if self.pool is None else self.pool
+
+    @property
+    def candidates_returned(self) -> IntArray:
+        """The length of each query's pool."""
+        return self.returned if self.pool_returned is None else self.pool_returned
+
+    def hits_outside_pool(self) -> Hits:
+        """Distinct judged passages of the run that its pool lacks."""
+        if self.pool is None:
+            return self.hits.chosen(np.zeros(len(self.hits.query), bool))
+        return self.hits.chosen(~self.hits.repeated & ~np.isin(self.hits.judgment, self.pool.judgment))
 
     def slots_at(self, depths: IntArray) -> IntArray:
         """How many slots count at each depth: K, or what was returned under `depth="returned"`."""
@@ -165,6 +200,8 @@ class JudgedRun:
 
     def check_depths(self, depths: IntArray) -> None:
         """Refuse depths that the corpus or the policies rule out."""
+        if not len(depths):
+            return
         size = self.corpus_size
         if size is not None and len(size) and (size == size[0]).all() and depths.max() > size[0]:
             raise InputError(
@@ -183,10 +220,27 @@ class JudgedRun:
                 )
 
 
+def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
+    """How many of the hits (or how much weight) each query has within each depth; all depths cost one pass.
+
+    Returns int64 or, with weights, float64 [queries, depths].
+    """
+    order = np.argsort(depths, kind="stable")
+    width = len(depths) + 1
+    cell = hits.query * width + np.searchsorted(depths[order], hits.rank)
+    cells = np.bincount(cell, weights, minlength=queries * width).reshape(queries, width)[:, :-1]
+    if (order == np.arange(len(order))).all():
+        return np.cumsum(cells, axis=1)
+    result = np.empty_like(cells)
+    result[:, order] = np.cumsum(cells, axis=1)
+    return result
+
+
 def judge(
     qrels: Qrels,
     run: Run | Iterable[Run],
     *,
+    pool: Run | Iterable[Run] | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
     scale: str | Scale = "trec",
@@ -200,6 +254,8 @@ def judge(
     qrels : Qrels
     run : Run or iterable of Runs over different queries
         The latter lets a file of any length stream through.
+    pool : Run or iterable of Runs, optional
+        The candidates before reranking or selection, of which the run's passages are a part.
     corpus_size : int, {query: int}, DataFrame or None
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
@@ -217,10 +273,8 @@ def judge(
         known = _check_corpus(qrels, corpus)
         corpus_size = known if corpus_size is None else corpus_size
 
-    try:
-        joined = _join(qrels, [run] if isinstance(run, Run) else run, policy, name)
-    except ScatteredQueries as scattered:
-        joined = _join(qrels, scattered.again(), policy, name)
+    joined = _join(qrels, run, policy, name)
+    candidates = _join(qrels, pool, policy, f"the pool of {name}") if pool is not None else None
     returned, hits, unknown = joined.returned, joined.hits, joined.unknown
 
     present = returned >= 0
@@ -250,8 +304,11 @@ def judge(
         corpus_size=_corpus_sizes(corpus_size, qrels, labels.sum(axis=1)),
         scale=scale,
         policy=policy,
+        pool=candidates.hits if candidates else None,
+        pool_returned=np.maximum(candidates.returned, 0) if candidates else None,
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
     )
+    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=len(judged.hits_outside_pool().query)))
     return _only(judged, present) if policy.missing_query == "skip" and missing else judged
 
 
@@ -266,10 +323,17 @@ class _Joined:
     duplicates: int
 
 
-def _join(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -> _Joined:
+def _join(qrels: Qrels, run: Run | Iterable[Run], policy: Policy, name: str) -> _Joined:
+    try:
+        return _join_parts(qrels, [run] if isinstance(run, Run) else run, policy, name)
+    except ScatteredQueries as scattered:
+        return _join_parts(qrels, scattered.again(), policy, name)
+
+
+def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -> _Joined:
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
-    collected = [Hits(none, none, none, np.empty(0, bool))]
+    collected = [Hits(none, none, none, np.empty(0, bool), none)]
     unknown: list[str] = []
     not_in_qrels = duplicates = 0
     for part in parts:
@@ -314,7 +378,7 @@ def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, nam
     if policy.unjudged == "condense":
         lengths = np.bincount(local[rows], minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
-    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated), len(copies)
+    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), len(copies)
 
 
 def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:
@@ -434,21 +498,13 @@ def _count_column(values: ArrayLike, name: str) -> IntArray:
 
 def _only(judged: JudgedRun, kept: NDArray[np.bool_]) -> JudgedRun:
     """The join restricted to some of its queries."""
-    renumbered = np.cumsum(kept) - 1
-    of_kept = kept[judged.hits.query]
-    return JudgedRun(
+    return replace(
+        judged,
         queries=tuple(query for query, keep in zip(judged.queries, kept, strict=True) if keep),
-        hits=Hits(
-            renumbered[judged.hits.query[of_kept]],
-            judged.hits.rank[of_kept],
-            judged.hits.grade[of_kept],
-            judged.hits.repeated[of_kept],
-        ),
+        hits=judged.hits.of_queries(kept),
         returned=judged.returned[kept],
-        grades=judged.grades,
         labels=judged.labels[kept],
         corpus_size=None if judged.corpus_size is None else judged.corpus_size[kept],
-        scale=judged.scale,
-        policy=judged.policy,
-        coverage=judged.coverage,
+        pool=None if judged.pool is None else judged.pool.of_queries(kept),
+        pool_returned=None if judged.pool_returned is None else judged.pool_returned[kept],
     )

@@ -11,21 +11,35 @@ from hypothesis import strategies as st
 
 from rag_selectivity import InputError, parse_measure
 from rag_selectivity.measures import REGISTRY, BoR
+from rag_selectivity.measures.base import Choice, Real, Whole
+
+
+def values_of(kind: Whole | Real | Choice) -> st.SearchStrategy:
+    match kind:
+        case Whole(lowest):
+            return st.integers(lowest, 10**6)
+        case Real(low, high):
+            return st.floats(low, min(high, 100.0)).map(lambda x: float(f"{x:.6g}"))
+        case Choice(words):
+            return st.sampled_from(words)
 
 
 @st.composite
 def measures(draw: st.DrawFn):
     cls = draw(st.sampled_from(sorted(REGISTRY.values(), key=lambda cls: cls.name)))
-    values = {
-        item.name: draw(st.integers(item.metadata["lowest"], 9)) for item in cls.parameters() if draw(st.booleans())
-    }
-    return cls(**values, at=draw(st.none() | st.integers(1, 10**6)))
+    values = {item.name: draw(values_of(item.metadata["kind"])) for item in cls.parameters() if draw(st.booleans())}
+    try:
+        measure = cls(**values)
+        return measure @ draw(values_of(cls.cutoff)) if draw(st.booleans()) else measure
+    except InputError:
+        # Two parameters that exclude each other, or a measure without a depth.
+        return cls()
 
 
 @given(measures())
 def test_what_prints_parses_whatever_the_case(measure) -> None:
     assert parse_measure(str(measure)) == measure
-    assert parse_measure(repr(measure).upper().replace("REL", "rel").replace("M=", "m=")) == measure
+    assert parse_measure(f" {measure} ".replace(measure.name, measure.name.swapcase(), 1)) == measure
 
 
 @pytest.mark.parametrize(

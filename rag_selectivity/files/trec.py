@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,19 +187,24 @@ def _parse_fast(text: bytes) -> _Block | None:
         return None
     query, passage, score = (table[name].combine_chunks() for name in ("query", "passage", "score"))
     query = query.chunk(0) if hasattr(query, "chunk") else query
-    scores = score.to_numpy(zero_copy_only=False)
-    if not len(scores) or np.isnan(scores).any():
-        return None
-    offsets = np.frombuffer(passage.buffers()[1], np.int32)[passage.offset : passage.offset + len(passage) + 1]
-    names = query.dictionary.to_pylist()
-    if (offsets[1:] == offsets[:-1]).any() or "" in names:
+    # By their buffers: pyarrow's own conversions import pandas where it is installed, for 40 MB.
+    scores = np.frombuffer(score.buffers()[1], np.float64, count=len(score))
+    codes = np.frombuffer(query.indices.buffers()[1], np.int32, count=len(query))
+    offsets, names = _string_offsets(passage), query.dictionary
+    empty = (np.diff(offsets) == 0).any() or (np.diff(_string_offsets(names)) == 0).any()
+    if not len(scores) or empty or np.isnan(scores).any():
         return None
     return _Block(
-        names,
-        query.indices.to_numpy(),
+        list(IdColumn.from_buffer(names.buffers()[2], _string_offsets(names))),
+        codes.copy(),
         IdColumn.from_buffer(passage.buffers()[2], offsets),
-        np.array(scores),
+        scores.copy(),
     )
+
+
+def _string_offsets(strings: Any) -> NDArray[np.int32]:
+    """Where each string of an Arrow array starts, and where the last one ends."""
+    return np.frombuffer(strings.buffers()[1], np.int32)[strings.offset : strings.offset + len(strings) + 1]
 
 
 _FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.ids import IntArray
 from rag_selectivity.judged import JudgedRun
 
 FloatArray = NDArray[np.float64]
@@ -51,14 +50,17 @@ class Outcome:
     ----------
     parts : tuple of float64[queries, depths]
         The quantities whose means over the defined queries make the value; NaN where a query is undefined.
-    aggregate : Aggregate
     undefined : str
         Why a query may be undefined.
+    aggregate : Aggregate
+    details : {name: float64[queries] or float64[queries, depths]}
+        What the figures were made of, for a user who asks why.
     """
 
     parts: tuple[FloatArray, ...]
     undefined: str
     aggregate: Aggregate = MEAN
+    details: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def defined(self) -> NDArray[np.bool_]:
@@ -67,14 +69,71 @@ class Outcome:
         return result
 
 
-def parameter(default: Any, *, lowest: int = 1, doc: str) -> Any:
-    """Declare a whole-number parameter of a measure with its range."""
-    return field(default=default, kw_only=True, metadata={"lowest": lowest, "doc": doc})
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number of at least `lowest`."""
+
+    lowest: int
+
+    def check(self, value: Any, what: str) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < self.lowest:
+            raise InputError(f"{what} must be a whole number ≥ {self.lowest}, got {value!r}")
+
+    def parse(self, text: str, what: str) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            raise InputError(f"{what} must be a whole number, got {text!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A number from `low` to `high`."""
+
+    low: float
+    high: float
+
+    def check(self, value: Any, what: str) -> None:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.number))
+            or not self.low <= value <= self.high
+        ):
+            raise InputError(f"{what} must be a number from {self.low:g} to {self.high:g}, got {value!r}")
+
+    def parse(self, text: str, what: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise InputError(f"{what} must be a number, got {text!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def check(self, value: Any, what: str) -> None:
+        if value not in self.words:
+            raise InputError(f"{what} must be one of {', '.join(self.words)}, got {value!r}")
+
+    def parse(self, text: str, what: str) -> str:
+        return text.casefold()
+
+
+def parameter(default: Any, kind: Whole | Real | Choice, doc: str) -> Any:
+    """Declare a parameter of a measure with its range."""
+    return field(default=default, kw_only=True, metadata={"kind": kind, "doc": doc})
 
 
 def rel_parameter() -> Any:
     """Declare `rel`, whose default follows the scale of the qrels."""
-    return parameter(None, lowest=0, doc="lowest grade that counts as relevant (default 1 on trec, 4 on utility)")
+    return parameter(None, Whole(0), "lowest grade that counts as relevant (default 1 on trec, 4 on utility)")
+
+
+#: The depth of a measure that takes the whole list.
+WHOLE_LIST = 1 << 62
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,39 +147,58 @@ class Measure(ABC):
     higher_is_better: ClassVar[bool | None] = True
     #: Whether its per-query figures mean something (a ratio of means has none).
     per_query: ClassVar[bool] = True
+    #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.
+    example: ClassVar[str] = ""
+    #: What stands after the @.
+    cutoff: ClassVar[Whole | Real] = Whole(1)
 
-    at: int | None = field(default=None, kw_only=True)
+    at: int | float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.at is not None:
-            _check_whole(self.at, 1, f"{self.name}: depth @{self.at}")
+            self.check_cutoff(self.at)
         for item in self.parameters():
             value = getattr(self, item.name)
             if value is not None:
-                _check_whole(value, item.metadata["lowest"], f"{self.name}: parameter {item.name}")
+                item.metadata["kind"].check(value, f"{self.name}: parameter {item.name}")
+
+    @classmethod
+    def check_cutoff(cls, at: int | float) -> None:
+        """Refuse what cannot stand after the @."""
+        cls.cutoff.check(at, f"{cls.name}: depth @{at}")
+
+    @classmethod
+    def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
+        """Where the measure is taken when it names no depth: at every depth of the evaluation."""
+        return grid
 
     @classmethod
     def parameters(cls) -> list[Any]:
         """The measure's parameters as dataclass fields."""
         return [item for item in fields(cls) if "doc" in item.metadata]
 
-    def __matmul__(self, depth: int) -> Self:
-        return replace(self, at=depth)
+    def __matmul__(self, depth: int | float) -> Self:
+        return replace(self, at=None if depth == WHOLE_LIST else depth)
 
     def __str__(self) -> str:
         changed = [
-            f"{item.name}={getattr(self, item.name)}"
+            f"{item.name}={_plain(getattr(self, item.name))}"
             for item in self.parameters()
             if getattr(self, item.name) != item.default
         ]
         arguments = f"({','.join(changed)})" if changed else ""
-        return f"{self.name}{arguments}" + (f"@{self.at}" if self.at is not None else "")
+        return f"{self.name}{arguments}" + (f"@{_plain(self.at)}" if self.at is not None else "")
 
     __repr__ = __str__
 
     @abstractmethod
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         """The figures of every query at every depth, and how they aggregate."""
+
+
+def _plain(value: Any) -> str:
+    """A parameter's shortest spelling: 2, .25 as 0.25, words as they are."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 REGISTRY: dict[str, type[Measure]] = {}
@@ -142,8 +220,3 @@ def measure_class(name: str) -> type[Measure]:
         raise InputError(
             f"unknown measure {name!r}{did_you_mean(name, REGISTRY)} (known: {', '.join(REGISTRY)})"
         ) from None
-
-
-def _check_whole(value: Any, lowest: int, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
-        raise InputError(f"{what} must be a whole number ≥ {lowest}, got {value!r}")

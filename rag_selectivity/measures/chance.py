@@ -18,6 +18,7 @@ from rag_selectivity.measures.base import (
     FloatArray,
     Measure,
     Outcome,
+    Whole,
     parameter,
     register,
     rel_parameter,
@@ -26,7 +27,7 @@ from rag_selectivity.measures.hypergeometric import log2_of, random_success
 
 
 def m_parameter() -> Any:
-    return parameter(1, doc="relevant passages in the top K that make a success")
+    return parameter(1, Whole(1), "relevant passages in the top K that make a success")
 
 
 def _identity(value: FloatArray) -> FloatArray:

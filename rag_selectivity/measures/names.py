@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures.base import Measure, measure_class
@@ -28,7 +29,7 @@ def parse_measure(text: str | Measure) -> Measure:
     name, arguments, depth = match.groups()
     cls = measure_class(name)
     known = {item.name: item for item in cls.parameters()}
-    values: dict[str, int] = {}
+    values: dict[str, Any] = {}
     for argument in filter(None, (part.strip() for part in (arguments or "").split(","))):
         key, equals, value = (part.strip() for part in argument.partition("="))
         if not equals or key not in known:
@@ -38,14 +39,7 @@ def parse_measure(text: str | Measure) -> Measure:
             )
         if key in values:
             raise InputError(f"measure {text!r}: {key} is given twice")
-        values[key] = _whole(value, f"measure {text!r}: {key}")
+        values[key] = known[key].metadata["kind"].parse(value, f"measure {text!r}: {key}")
     if depth is not None:
-        values["at"] = _whole(depth, f"measure {text!r}: the depth")
+        values["at"] = cls.cutoff.parse(depth, f"measure {text!r}: the depth")
     return cls(**values)
-
-
-def _whole(text: str, what: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"{what} must be a whole number, got {text!r}") from None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
-from rag_selectivity.judged import Coverage
+from rag_selectivity.judged import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
@@ -64,7 +64,8 @@ class RunReport:
     """One run's estimates and its figures for each query.
 
     `per_query` holds a float64[queries] column for each canonical measure that has per-query
-    values; a ratio of means (EF, BoR) has none.
+    values; a ratio of means (EF, BoR) has none. What figures were made of stands beside them, as
+    `RA-nWG@10.G_oracle`. `judged` is the join they rest on.
     """
 
     queries: tuple[str, ...]
@@ -72,6 +73,7 @@ class RunReport:
     per_query: Mapping[str, FloatArray]
     coverage: Coverage
     notes: tuple[str, ...] = ()
+    judged: JudgedRun | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
