@@ -231,7 +231,10 @@ def _ranking(run: Run, scores: NDArray[np.floating[Any]], *, descending_ids: boo
         if (cells[: len(ties)] >= cells[len(ties) :]).all():
             return None
     query = run.row_queries()
-    order = np.lexsort((-scores, query))
+    # By score and then, stably, by query: faster than a lexsort, since small numbers are sorted by radix.
+    by_score = np.argsort(-scores, kind=None if descending_ids else "stable")
+    narrow = query.astype(np.uint16) if len(run.queries) <= 1 << 16 else query
+    order: IntArray = by_score[np.argsort(narrow[by_score], kind="stable")]
     if descending_ids:
         tied = (query[order][1:] == query[order][:-1]) & (scores[order][1:] == scores[order][:-1])
         member = np.concatenate([tied, [False]]) | np.concatenate([[False], tied])

@@ -178,6 +178,7 @@ def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, 
     for block in (1, 50, 10**6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(trec, "_BLOCK", block)
+            patch.setattr(trec, "_SCATTERED_BLOCK", block)
             patch.setattr(trec, "_REGROUPED_ROWS", 3)
             assert scored(Run.read(path)) == lists
             qrels = Qrels.from_dict({query: dict.fromkeys(ranked, 1) for query, ranked in lists.items()})

@@ -26,6 +26,8 @@ from rag_selectivity.run import Run, ScatteredQueries
 
 # Small, since throughput hardly depends on it and a block costs many times its size while it is parsed.
 _BLOCK = 1 << 18
+# Where nearly every line has another query, a small block would name most of them again and again.
+_SCATTERED_BLOCK = 1 << 22
 _REGROUPED_ROWS = 1 << 18
 # Where bytes.split() and pyarrow would disagree on what is a line or a field.
 _UNUSUAL = (b"\0", b"\v", b"\f")
@@ -55,7 +57,7 @@ def read_run(path: Path) -> Iterator[Run]:
     finished: set[str] = set()
     open_parts: list[_Block] = []
     open_query: str | None = None
-    for block in _blocks(path):
+    for block in _blocks(path, _BLOCK):
         starts = np.append(0, np.flatnonzero(block.codes[1:] != block.codes[:-1]) + 1)
         queries = [block.names[code] for code in block.codes[starts].tolist()]
         if len(set(queries)) < len(queries) or not finished.isdisjoint(queries) or open_query in queries[1:]:
@@ -100,7 +102,7 @@ def _regrouped(path: Path) -> Iterator[Run]:
     """All rows, brought together by query in parts of a bounded size."""
     position: dict[str, int] = {}
     columns: list[tuple[NDArray[np.int32], IdColumn, NDArray[np.float64]]] = []
-    for block in _blocks(path):
+    for block in _blocks(path, _SCATTERED_BLOCK):
         known = np.array([position.setdefault(name, len(position)) for name in block.names], np.int32)
         columns.append((known[block.codes], block.passages, block.scores))
     codes = np.concatenate([column[0] for column in columns])
@@ -120,12 +122,12 @@ def _regrouped(path: Path) -> Iterator[Run]:
         first = last
 
 
-def _blocks(path: Path) -> Iterator[_Block]:
+def _blocks(path: Path, size: int) -> Iterator[_Block]:
     """The file's lines, parsed in blocks; the next ones are parsed while the caller works on one."""
     with opened(path) as file, ThreadPoolExecutor(1) as pool:
         pending: deque[Future[_Block | None]] = deque()
         offset = 0
-        while text := file.read(_BLOCK):
+        while text := file.read(size):
             text += file.readline()
             pending.append(pool.submit(_parse, path, offset, text))
             offset += len(text)
