@@ -17,7 +17,8 @@ import typer
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluation import evaluate as evaluate_runs
 from rag_selectivity.judged import whole_count
-from rag_selectivity.measures import REGISTRY
+from rag_selectivity.measures import REGISTRY, parse_measure
+from rag_selectivity.measures.base import explain, summary
 from rag_selectivity.planning import audit as audit_log
 from rag_selectivity.planning import plan as plan_depths
 from rag_selectivity.policy import POLICIES
@@ -51,6 +52,9 @@ OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write
 def evaluate(
     qrels: Annotated[Path, typer.Option(help="Judgments: TREC, BEIR folder, JSONL, CSV, Parquet.")],
     run: Annotated[list[str], typer.Option(help="A run file, or NAME=FILE; may be repeated.")],
+    pool: Annotated[
+        list[str] | None, typer.Option(help="Candidates before selection: FILE for all runs, or NAME=FILE for one.")
+    ] = None,
     corpus_size: Annotated[
         str | None, typer.Option(help="N: a number, or a table of query_id and corpus_size.")
     ] = None,
@@ -91,6 +95,7 @@ def evaluate(
     report = evaluate_runs(
         Qrels.read(qrels, format=qrels_format),
         _named_files(run),
+        pool=_pools(pool or [], run),
         corpus_size=_corpus_size(corpus_size),
         corpus=_corpus_ids(corpus),
         measures=measure or None,
@@ -135,6 +140,18 @@ def audit(
     result = audit_log(log, fields=_field_map(map))
     row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
     _put(_rows_text(result, [row], _chosen(format, output)), output)
+
+
+@app.command()
+def measures(
+    name: Annotated[str | None, typer.Argument(help="A measure to explain.")] = None,
+) -> None:
+    """List the measures, or explain one with a tiny worked example."""
+    if name is not None:
+        typer.echo(explain(parse_measure(name)))
+        return
+    for cls in REGISTRY.values():
+        typer.echo(f"{cls.name:14} {summary(cls)}")
 
 
 @app.command()
@@ -184,6 +201,16 @@ def _named_files(runs: list[str]) -> dict[str, Path]:
             raise InputError(f"two runs are called {name!r}; name them with --run NAME=FILE")
         named[name] = Path(path)
     return named
+
+
+def _pools(pools: list[str], runs: list[str]) -> Path | dict[str, Path] | None:
+    """One pool for all runs, or one for each that is named."""
+    if len(pools) == 1 and ("=" not in pools[0] or Path(pools[0]).exists()):
+        return Path(pools[0])
+    named = _named_files(pools)
+    for name in named.keys() - _named_files(runs).keys():
+        raise InputError(f"--pool {name}={named[name]}: there is no run {name!r}")
+    return named or None
 
 
 def _numbers(text: str, option: str) -> list[int]:

@@ -96,15 +96,15 @@ def evaluate(
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
     corpus_ids = list(corpus) if corpus is not None else None
-    for name, run in _named_runs(runs).items():
+    named = _named_runs(runs)
+    pools = _named_pools(pool, named)
+    for name, run in named.items():
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = judge(
                 labels,
                 _opened(run),
-                pool=_opened(pool[name] if isinstance(pool, Mapping) and name in pool else pool)
-                if pool is not None
-                else None,
+                pool=_opened(pools[name]) if name in pools else None,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 scale=chosen_scale,
@@ -204,6 +204,15 @@ def _named_runs(runs: Any) -> dict[str, Any]:
     if isinstance(runs, (str, Path)):
         return {Path(runs).name.split(".")[0]: runs}
     return {"run": runs}
+
+
+def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
+    """{run: its pool}: a mapping whose keys are names of runs, or one pool for them all."""
+    if pool is None:
+        return {}
+    if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
+        return {str(name): candidates for name, candidates in pool.items()}
+    return dict.fromkeys(runs, pool)
 
 
 def _opened(run: Any) -> Run | Iterable[Run]:

@@ -1,6 +1,5 @@
 """The measures: one module a family, one registry for them all."""
 
-from rag_selectivity.measures import chance
 from rag_selectivity.measures.base import REGISTRY, Measure, Outcome, register
 from rag_selectivity.measures.chance import (
     EF,
@@ -13,22 +12,56 @@ from rag_selectivity.measures.chance import (
     RandomSuccess,
     Success,
 )
+from rag_selectivity.measures.classic import AP, RR, F, IPrec, P, R, Rprec, nDCG
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.recall_free import Fe, T
+from rag_selectivity.measures.udcg import UDCGGrades, udcg
+from rag_selectivity.measures.utility import (
+    PROC,
+    RANWG,
+    Harm,
+    Judged,
+    NRecall4,
+    NRecall5,
+    PercentPROC,
+    Precision4,
+    diagnosis,
+)
 
 __all__ = [
+    "AP",
     "EF",
+    "PROC",
+    "RANWG",
     "REGISTRY",
+    "RR",
     "BoR",
     "BoR_max",
     "BoR_opt",
     "BoR_recall",
     "Delta",
+    "F",
+    "Fe",
+    "Harm",
+    "IPrec",
+    "Judged",
     "Lambda",
     "Measure",
+    "NRecall4",
+    "NRecall5",
     "Outcome",
+    "P",
+    "PercentPROC",
+    "Precision4",
+    "R",
     "RandomSuccess",
+    "Rprec",
     "Success",
-    "chance",
+    "T",
+    "UDCGGrades",
+    "diagnosis",
+    "nDCG",
     "parse_measure",
     "register",
+    "udcg",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -220,3 +221,24 @@ def measure_class(name: str) -> type[Measure]:
         raise InputError(
             f"unknown measure {name!r}{did_you_mean(name, REGISTRY)} (known: {', '.join(REGISTRY)})"
         ) from None
+
+
+def summary(measure: type[Measure]) -> str:
+    """The first line of a measure's definition."""
+    return (inspect.getdoc(measure) or "").split("\n", 1)[0]
+
+
+def explain(measure: Measure) -> str:
+    """A measure's definition, direction, parameters and worked example as text."""
+    cls = type(measure)
+    direction = {True: "Higher is better.", False: "Lower is better.", None: "A property of corpus, labels and K."}
+    parts = [f"{cls.name}: {inspect.getdoc(cls)}", direction[cls.higher_is_better]]
+    lines = [
+        f"  {item.name}={'scale' if item.default is None else _plain(item.default)}: {item.metadata['doc']}"
+        for item in cls.parameters()
+    ]
+    if lines:
+        parts.append("Parameters and defaults\n" + "\n".join(lines))
+    if cls.example:
+        parts.append(f"Example: {cls.example}")
+    return "\n\n".join(parts)

@@ -129,6 +129,7 @@ class Success(_ChanceMeasure):
     """
 
     name: ClassVar[str] = "Success"
+    example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((self._success(judged, depths),), self._undefined)
@@ -144,6 +145,7 @@ class RandomSuccess(_ChanceMeasure):
     """
 
     name: ClassVar[str] = "RandomSuccess"
+    example: ClassVar[str] = "N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098"
     higher_is_better: ClassVar[bool | None] = None
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -160,6 +162,7 @@ class EF(_ChanceMeasure):
     """
 
     name: ClassVar[str] = "EF"
+    example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
     per_query: ClassVar[bool] = False
     aggregate: ClassVar[Aggregate] = _ENRICHMENT
 
@@ -182,6 +185,7 @@ class BoR(EF):
     """
 
     name: ClassVar[str] = "BoR"
+    example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits"
     aggregate: ClassVar[Aggregate] = _BITS
 
 
@@ -195,6 +199,7 @@ class BoR_max(_ChanceMeasure):
     """
 
     name: ClassVar[str] = "BoR_max"
+    example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
 
@@ -212,6 +217,7 @@ class BoR_opt(Measure):
     """
 
     name: ClassVar[str] = "BoR_opt"
+    example: ClassVar[str] = "N = 5,183, K = 10: log2(518.3) = 9.02 bits"
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
 
@@ -233,6 +239,7 @@ class BoR_recall(Measure):
     """
 
     name: ClassVar[str] = "BoR_recall"
+    example: ClassVar[str] = "recall .857 at K = 1000 of N = 8,841,823: log2(.857·8841.8) = 12.89 bits"
     per_query: ClassVar[bool] = False
     rel: int | None = rel_parameter()
 
@@ -259,6 +266,7 @@ class Lambda(Measure):
     """
 
     name: ClassVar[str] = "lambda"
+    example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4, the collapse zone"
     higher_is_better: ClassVar[bool | None] = None
     rel: int | None = rel_parameter()
 

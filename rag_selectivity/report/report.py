@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from rag_selectivity.judged import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.utility import diagnosis
 
 SCHEMA = "rag-selectivity/report/1"
 
@@ -76,6 +78,15 @@ class RunReport:
     judged: JudgedRun | None = field(default=None, repr=False, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`retriever-limited`, `selection-limited` or `healthy`: overall, how many queries each, and query by query."""
+
+    overall: str | None
+    counts: Mapping[str, int]
+    queries: Mapping[str, str | None]
+
+
 @dataclass(frozen=True)
 class Report:
     """What `evaluate` returns; `print` it, index it, or take it as JSON or DataFrame.
@@ -117,6 +128,18 @@ class Report:
         pairs = [(self[run, success @ k].value, self[run, base @ k].value) for k in (k1, k2)]
         return delta_bor((pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]), (k1, k2), m)
 
+    def diagnosis(self, run: str, depth: int) -> Diagnosis:
+        """Who lost the evidence at a depth, overall and for each query, from PROC and %PROC.
+
+        Both must have been measured at the depth. See `rag_selectivity.measures.utility.diagnosis`
+        for the thresholds. Queries where they are undefined have None.
+        """
+        names = [f"{name}@{depth}" for name in ("PROC", "%PROC")]
+        overall = diagnosis(*(self[run, name].value for name in names))
+        columns = [self._run(run).per_query[name].tolist() for name in names]
+        verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
+        return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
+
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}."""
         rows = []
@@ -145,6 +168,7 @@ class Report:
                         "duplicates": part.coverage.duplicates,
                     },
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
+                    **self._diagnoses(name),
                     "notes": list(part.notes),
                 }
                 for name, part in self.runs.items()
@@ -197,6 +221,16 @@ class Report:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def _diagnoses(self, run: str) -> dict[str, Any]:
+        """The diagnosis at every depth that has one, for JSON."""
+        estimates = self._run(run).estimates
+        found = {}
+        for depth in self.depths:
+            if f"PROC@{depth}" in estimates and f"%PROC@{depth}" in estimates:
+                verdict = self.diagnosis(run, depth)
+                found[str(depth)] = {"overall": verdict.overall, "queries": dict(verdict.counts)}
+        return {"diagnosis": found} if found else {}
 
     def _run(self, name: str) -> RunReport:
         try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from textwrap import fill
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.report.report import Estimate, Report, RunReport
 
@@ -21,7 +22,9 @@ def text_tables(report: Report, *, ruled: bool = True) -> str:
     for name, run in report.runs.items():
         parts.append(_headline(report, name, run))
         header, rows = _grid(report, name, run)
-        parts.extend(align(slice_header, slice_rows, ruled=ruled) for slice_header, slice_rows in _fit(header, rows))
+        if len(header) > 1:
+            parts.extend(align(part, cells, ruled=ruled) for part, cells in _fit(header, rows))
+        parts.extend(_without_depth(report, run))
         parts.extend(fill(f"note: {note}", _WIDTH) for note in _notes(run))
     return "\n\n".join(parts)
 
@@ -32,7 +35,9 @@ def markdown_tables(report: Report) -> str:
     for name, run in report.runs.items():
         header, rows = _grid(report, name, run)
         parts.append(f"**{_headline(report, name, run)}**")
-        parts.append(markdown(header, rows))
+        if len(header) > 1:
+            parts.append(markdown(header, rows))
+        parts.extend(_without_depth(report, run))
         parts.extend(f"> {note}" for note in _notes(run))
     return "\n\n".join(parts)
 
@@ -79,16 +84,19 @@ def _notes(run: RunReport) -> list[str]:
 
 def _grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
     """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
-    bases = list(dict.fromkeys(type(measure)(**_arguments(measure)) for measure in report.measures))
+    bases = [base for base in _bases(report) if any(f"{base}@{depth}" in run.estimates for depth in report.depths)]
     header = ["K"]
     columns: list[list[str]] = [[str(depth) for depth in report.depths]]
     for base in bases:
-        cells = [run.estimates.get(str(base @ depth)) for depth in report.depths]
+        cells = [run.estimates.get(f"{base}@{depth}") for depth in report.depths]
         shows_interval = base.higher_is_better is not None and any(
             cell is not None and not math.isnan(cell.low) for cell in cells
         )
         header.append(f"{base} [{report.settings['level']:.0%}]" if shows_interval else str(base))
         columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
+        if str(base) == "%PROC" and f"PROC@{report.depths[0]}" in run.estimates:
+            header.append("who lost it")
+            columns.append([_verdict(report, name, depth) for depth in report.depths])
         if isinstance(base, BoR):
             changes = _changes(report, name, base, cells)
             if changes:
@@ -97,8 +105,30 @@ def _grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[li
     return header, [list(row) for row in zip(*columns, strict=True)]
 
 
-def _arguments(measure: Measure) -> dict[str, int | None]:
-    return {item.name: getattr(measure, item.name) for item in measure.parameters()}
+def _bases(report: Report) -> list[Measure]:
+    """The measures without their depths, each once."""
+    return list(dict.fromkeys(replace(measure, at=None) for measure in report.measures))
+
+
+def _without_depth(report: Report, run: RunReport) -> list[str]:
+    """A line for each measure of whole lists, and one for each precision–recall curve."""
+    lines = []
+    for base in _bases(report):
+        cells = {key: cell for key, cell in run.estimates.items() if key == str(base) or _is_level(base, key)}
+        for key, cell in cells.items():
+            lines.append(f"{key} {_cell(base, cell, interval=not math.isnan(cell.low))}")
+    return ["\n".join(lines)] if lines else []
+
+
+def _is_level(base: Measure, key: str) -> bool:
+    return isinstance(base.cutoff, Real) and key.startswith(f"{base}@")
+
+
+def _verdict(report: Report, name: str, depth: int) -> str:
+    try:
+        return report.diagnosis(name, depth).overall or "–"
+    except InputError:
+        return _BLANK
 
 
 def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:

@@ -1,0 +1,256 @@
+"""The classic measures, with trec_eval's conventions, equal to trec_eval's figures under `policy="trec_eval"`.
+
+A query in the qrels without a relevant passage scores 0, as in trec_eval. Where trec_eval and
+ir_measures' own providers disagree (RR among tied scores), trec_eval is followed: ties are broken
+by descending passage id before anything is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import Hits, JudgedRun, count_at
+from rag_selectivity.measures.base import (
+    WHOLE_LIST,
+    Choice,
+    FloatArray,
+    Measure,
+    Outcome,
+    Real,
+    Whole,
+    parameter,
+    register,
+    rel_parameter,
+)
+from rag_selectivity.measures.recall_free import f_score
+from rag_selectivity.measures.utility import over_slots
+
+_NEVER = "no query returned anything"
+
+
+def relevant_hits(judged: JudgedRun, rel: int | None) -> tuple[Hits, IntArray]:
+    """The distinct relevant hits in rank order, and how many of them each query has up to and with each one."""
+    threshold = judged.scale.relevant_from if rel is None else rel
+    hits = judged.hits.chosen((judged.hits.grade >= threshold) & ~judged.hits.repeated)
+    before = np.searchsorted(hits.query, np.arange(len(judged)))
+    return hits, np.arange(len(hits.query)) - before[hits.query] + 1
+
+
+def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
+    """part / whole, 0 where the whole is 0."""
+    result: FloatArray = part / np.maximum(whole, 1)
+    return result
+
+
+@dataclass(frozen=True, repr=False)
+class _RankedMeasure(Measure):
+    """Of the whole list without @, of the top K with @K."""
+
+    rel: int | None = rel_parameter()
+
+    @classmethod
+    def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
+        return np.array([WHOLE_LIST])
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class P(Measure):
+    """Precision: relevant passages in the top K / K. P_K in trec_eval.
+
+    Range 0–1, higher is better. An empty slot counts as a miss; `depth="returned"` divides by what
+    was returned, NaN where that is nothing.
+    """
+
+    name: ClassVar[str] = "P"
+    example: ClassVar[str] = "relevance 1,0,1,1,0: P@5 = 3/5"
+    rel: int | None = rel_parameter()
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class R(Measure):
+    """Recall: relevant passages in the top K / all relevant ones. recall_K in trec_eval.
+
+    Range 0–1, higher is better; it never falls with K, which is why it rewards stuffing the context.
+    0 for a query without a relevant passage, as in trec_eval; never NaN.
+    """
+
+    name: ClassVar[str] = "R"
+    example: ClassVar[str] = "three relevant passages, two of them in the top 10: R@10 = 2/3"
+    rel: int | None = rel_parameter()
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class F(Measure):
+    """Weighted harmonic mean of precision and recall: 1/(α/P + (1−α)/R) = n_p/(αK + (1−α)R).
+
+    `beta` weighs recall beta times as much as precision; `alpha` is the same by its other name,
+    α = 1/(1+β²), as recall-free evaluation writes it. Range 0–1, higher is better; 0 without a hit,
+    and for a query without a relevant passage; never NaN. Source: van Rijsbergen 1979; arXiv 2512.20854.
+    """
+
+    name: ClassVar[str] = "F"
+    example: ClassVar[str] = "K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455"
+    rel: int | None = rel_parameter()
+    beta: float = parameter(1.0, Real(0, 1e6), "how much more recall weighs than precision")
+    alpha: float | None = parameter(None, Real(0, 1), "weight of precision, in the place of beta")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha is not None and self.beta != 1.0:
+            raise InputError("F takes alpha or beta, not both: alpha = 1/(1 + beta²)")
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        alpha = 1 / (1 + self.beta**2) if self.alpha is None else self.alpha
+        relevant = judged.relevant(self.rel)[:, None]
+        return Outcome((f_score(judged.hits_at(depths, self.rel), judged.slots_at(depths), relevant, alpha),), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Rprec(_RankedMeasure):
+    """Precision at R: relevant passages in the top R / R, R being all relevant ones of the query. Takes no @.
+
+    Range 0–1, higher is better. 0 for a query without a relevant passage; never NaN.
+    """
+
+    name: ClassVar[str] = "Rprec"
+    example: ClassVar[str] = "three relevant passages, two of them in the top 3: Rprec = 2/3"
+
+    @classmethod
+    def check_cutoff(cls, at: int | float) -> None:
+        raise InputError(f"Rprec takes no depth (its depth is R), got @{at}")
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        hits, _ = relevant_hits(judged, self.rel)
+        relevant = judged.relevant(self.rel)
+        within = np.bincount(hits.query[hits.rank <= relevant[hits.query]], minlength=len(judged))
+        return Outcome((_share(within, relevant)[:, None],), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class AP(_RankedMeasure):
+    """Average precision: the mean over all relevant passages of the precision at their rank, 0 for those not found.
+
+    map and map_cut_K in trec_eval: AP@K divides by all relevant ones too. Range 0–1, higher is
+    better. 0 for a query without a relevant passage; never NaN.
+    """
+
+    name: ClassVar[str] = "AP"
+    example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        hits, number = relevant_hits(judged, self.rel)
+        precisions = count_at(hits, len(judged), depths, number / hits.rank)
+        return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class RR(_RankedMeasure):
+    """Reciprocal rank of the first relevant passage, 0 when there is none in the list (the top K with @K).
+
+    recip_rank in trec_eval; the mean is MRR. Range 0–1, higher is better; never NaN. Among tied
+    scores the rank is trec_eval's (descending passage id).
+    """
+
+    name: ClassVar[str] = "RR"
+    example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        hits, number = relevant_hits(judged, self.rel)
+        first = hits.chosen(number == 1)
+        return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class nDCG(Measure):
+    """Normalised discounted cumulative gain: Σ gain/log2(rank + 1) over the top K / that of the best order.
+
+    The gain is the grade (`gain=linear`, as in trec_eval's ndcg_cut), or 2^grade − 1 (`gain=exp`).
+    Range 0–1, higher is better. 0 for a query without a positive grade; never NaN. On the utility
+    scale a grade of 1 has gain 1, as trec_eval would count it: carry 1 to 0 on the trec scale for
+    another view. Source: Järvelin and Kekäläinen 2002.
+    """
+
+    name: ClassVar[str] = "nDCG"
+    example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.916 = 0.960"
+    gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
+
+    def _gain(self, grades: IntArray) -> FloatArray:
+        if self.gain == "linear":
+            return grades.astype(np.float64)
+        return np.exp2(grades.astype(np.float64)) - 1
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        hits = judged.hits.chosen(~judged.hits.repeated)
+        gained = count_at(hits, len(judged), depths, self._gain(hits.grade) / np.log2(hits.rank + 1))
+
+        reach = int(min(depths.max(), judged.labels.sum(axis=1).max(initial=0)))
+        discounts = np.append(0.0, np.cumsum(1 / np.log2(np.arange(2, reach + 2))))
+        best = np.zeros(gained.shape)
+        start = np.zeros(gained.shape, np.int64)
+        for level in range(len(judged.grades) - 1, -1, -1):
+            stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
+            best += self._gain(judged.grades[level : level + 1]) * (discounts[stop] - discounts[start])
+            start = stop
+        return Outcome((np.divide(gained, best, out=np.zeros(best.shape), where=best > 0),), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class IPrec(Measure):
+    """Interpolated precision: the highest precision at any point of the list with a recall of at least r.
+
+    IPrec@r for one recall level r; without @, the 11 levels 0, .1, … 1 of the precision–recall
+    curve. iprec_at_recall in trec_eval, which asks for ⌊r·R + .9⌋ relevant passages. Range 0–1,
+    higher is better. 0 where the recall is never reached; never NaN.
+    """
+
+    name: ClassVar[str] = "IPrec"
+    example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
+    cutoff: ClassVar[Whole | Real] = Real(0, 1)
+    rel: int | None = rel_parameter()
+
+    @classmethod
+    def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
+        return np.arange(11) / 10
+
+    def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+        hits, number = relevant_hits(judged, self.rel)
+        relevant, found = judged.relevant(self.rel), np.bincount(hits.query, minlength=len(judged))
+        # The best precision from each hit to the end of its list: a running maximum from behind.
+        best = _suffix_maximum(number / hits.rank, hits.query)
+        wanted = (depths * relevant[:, None] + 0.9).astype(np.int64)
+        first = np.searchsorted(hits.query, np.arange(len(judged)))
+        place = first[:, None] + np.maximum(wanted, 1) - 1
+        reached = (np.maximum(wanted, 1) <= found[:, None]) & (relevant[:, None] > 0)
+        values = np.zeros(wanted.shape)
+        values[reached] = best[place[reached]]
+        return Outcome((values,), _NEVER)
+
+
+def _suffix_maximum(values: FloatArray, group: IntArray) -> FloatArray:
+    """The largest value from each place to the end of its group; the groups ascend."""
+    # By whole numbers, in which each group lies wholly above those after it: one running maximum serves them all.
+    distinct, level = np.unique(values, return_inverse=True)
+    stepped = level - group * len(distinct)
+    highest = np.maximum.accumulate(stepped[::-1])[::-1]
+    result: FloatArray = distinct[highest + group * len(distinct)]
+    return result

@@ -1,0 +1,98 @@
+"""Recall-free measures: what can be said of the retrieved passages when nobody knows all the relevant ones.
+
+After arXiv 2512.20854. The paper's F is the classic `F` by its other weight, `F(alpha=…)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import JudgedRun, count_at
+from rag_selectivity.measures.base import (
+    Choice,
+    FloatArray,
+    Measure,
+    Outcome,
+    Real,
+    parameter,
+    register,
+    rel_parameter,
+)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class T(Measure):
+    """Reward for the relevant passages less a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
+
+    n_p relevant and n_n other passages were returned in the top K, the unjudged among the others. With
+    K passages returned it is P@K − α, so that α shifts it and cannot reorder systems. `form=code` is what
+    the authors' code computes, which divides the second term only: (1−α)·n_p − α·n_n/(n_p+n_n). Range
+    −α to 1−α (`form=code`: −α to (1−α)·K), higher is better. Never NaN: an empty list has 0
+    (`depth="returned"`: NaN). Source: arXiv 2512.20854.
+    """
+
+    name: ClassVar[str] = "T"
+    example: ClassVar[str] = "3 of 5 relevant, α = .5: T@5 = (1.5 − 1)/5 = 0.1, T(form=code)@5 = 1.5 − .2 = 1.3"
+    rel: int | None = rel_parameter()
+    alpha: float = parameter(0.5, Real(0, 1), "weight of what is not relevant")
+    form: str = parameter("paper", Choice(("paper", "code")), "as printed in the paper, or as in the authors' code")
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        positive = judged.hits_at(depths, self.rel)
+        return Outcome(
+            (t_score(positive, judged.returned_at(depths) - positive, judged.slots_at(depths), self.alpha, self.form),),
+            "no query returned anything",
+        )
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Fe(Measure):
+    """F with the number of relevant passages estimated by the positives in the top 2K of the pool.
+
+    n_p/(α·K + (1−α)·R̂), R̂ being the relevant passages in the first 2K of the pool (the run's own full
+    list where no pool is given). Range 0–1, higher is better; 0 without a hit. NaN for a query whose
+    pool knows fewer than 2K passages. Source: arXiv 2512.20854.
+    """
+
+    name: ClassVar[str] = "Fe"
+    example: ClassVar[str] = "3 relevant in the top 5, 4 in the top 10, α = .5: Fe@5 = 3/(2.5 + 2) = 0.6667"
+    rel: int | None = rel_parameter()
+    alpha: float = parameter(0.5, Real(0, 1), "weight of precision")
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        threshold = judged.scale.relevant_from if self.rel is None else self.rel
+        pool = judged.candidates
+        positives = pool.chosen((pool.grade >= threshold) & ~pool.repeated)
+        estimated = count_at(positives, len(judged), 2 * depths)
+        values = f_score(judged.hits_at(depths, self.rel), judged.slots_at(depths), estimated, self.alpha)
+        values[judged.candidates_returned[:, None] < 2 * depths] = np.nan
+        return Outcome((values,), "no pool is 2K deep")
+
+
+def t_score(
+    positive: IntArray, negative: IntArray, slots: IntArray, alpha: float | FloatArray, form: str = "paper"
+) -> FloatArray:
+    """T from counts, as the measure defines it."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if form == "paper":
+            result: FloatArray = ((1 - alpha) * positive - alpha * negative) / slots
+        else:
+            result = (1 - alpha) * positive - alpha * negative / np.maximum(positive + negative, 1)
+    return result
+
+
+def f_score(positive: IntArray, slots: IntArray, relevant: IntArray, alpha: float | FloatArray) -> FloatArray:
+    """F from counts: n_p/(α·K + (1−α)·R), 0 without a hit.
+
+    >>> float(f_score(np.array(3), np.array(5), np.array(6), 0.5)).__round__(4)
+    0.5455
+    """
+    weight = alpha * slots + (1 - alpha) * relevant
+    shape = np.broadcast_shapes(np.shape(positive), np.shape(weight))
+    return np.divide(positive, weight, out=np.zeros(shape), where=np.broadcast_to(positive > 0, shape))

@@ -1,0 +1,80 @@
+"""A UDCG-like secondary diagnostic: relevant passages help, the others distract.
+
+After Trappolini et al. 2025, "Redefining Retrieval Evaluation in the Era of LLMs" (arXiv 2510.21440).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import JudgedRun
+from rag_selectivity.measures.base import Measure, Outcome, Real, parameter, register, rel_parameter
+from rag_selectivity.measures.utility import over_slots
+
+#: The authors' tool uses .333, not 1/3.
+DISTRACTION = 0.333
+
+
+def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION) -> float:
+    """UDCG of one prompt from a score for each passage, as the authors' tool computes it.
+
+    The mean over the passages of the score where relevant and −weight · score where not, through the
+    logistic function.
+
+    Parameters
+    ----------
+    scores : array_like of float
+        How strongly the LLM takes each passage for an answer, 1 − P(no response | passage).
+    relevant : array_like of bool
+    weight : float
+        How much a distracting passage counts.
+
+    Returns
+    -------
+    float
+        In (0, 1), .5 when help and distraction balance; higher is better.
+
+    Raises
+    ------
+    InputError
+        If there is no passage, the lengths differ, or a score is not finite.
+
+    >>> round(udcg([1.0, 1.0, 0.9], [True, True, False]), 4)
+    0.638
+    """
+    values, helps = np.asarray(scores, np.float64), np.asarray(relevant, bool)
+    if values.ndim != 1 or values.shape != helps.shape or not len(values):
+        raise InputError(f"udcg needs one score and one label a passage, got {values.shape} and {helps.shape}")
+    if not np.isfinite(values).all():
+        raise InputError(f"udcg: score {int(np.flatnonzero(~np.isfinite(values))[0]) + 1} is not a finite number")
+    mean = float(np.where(helps, values, -weight * values).mean())
+    return float(1 / (1 + np.exp(-mean)))
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class UDCGGrades(Measure):
+    """An approximation of UDCG from grades alone: every relevant passage helps by 1, every other one distracts by .333.
+
+    The logistic function of (n_p − weight·n_n)/K. UDCG proper takes a score for each passage from the
+    LLM that reads it (`rag_selectivity.measures.udcg.udcg`); without such scores this only tells the
+    share of distractors in other words. Range (0, 1), .5 for an empty list (`depth="returned"`: NaN),
+    higher is better. Source: Trappolini et al. 2025, arXiv 2510.21440.
+    """
+
+    name: ClassVar[str] = "UDCG_grades"
+    example: ClassVar[str] = "2 of 3 relevant: (2 − .333)/3 = .5557, UDCG_grades@3 = 0.6354"
+    rel: int | None = rel_parameter()
+    weight: float = parameter(DISTRACTION, Real(0, 10), "how much a passage that is not relevant distracts")
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        positive = judged.hits_at(depths, self.rel)
+        other = judged.returned_at(depths) - positive
+        mean = over_slots(positive, judged, depths) - self.weight * over_slots(other, judged, depths)
+        return Outcome((1 / (1 + np.exp(-mean)),), "no query returned anything")

@@ -1,0 +1,372 @@
+"""Utility measures on grades 1–5: how much of the best evidence is in the set, who lost the rest, and the junk.
+
+After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 2511.09545).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import Hits, JudgedRun, count_at
+from rag_selectivity.measures.base import (
+    Aggregate,
+    Choice,
+    FloatArray,
+    Measure,
+    Outcome,
+    Real,
+    Whole,
+    parameter,
+    register,
+)
+
+LEVELS = np.array([1, 2, 3, 4, 5])
+
+
+def rarity_weights(
+    counts: IntArray,
+    *,
+    alpha: float = 1.0,
+    cap4: float = 1.0,
+    cap3: float = 0.25,
+    base4: float = 0.5,
+    base3: float = 0.1,
+    fallback4: float = 1.0,
+    fallback3: float = 0.2,
+) -> FloatArray:
+    """The weight of each grade for each query, from how rare the grade is among the judged passages.
+
+    p_g = n_g/|U|, r_g = b_g/p_g^alpha with b = 1, base4, base3 for grades 5, 4, 3 (0 where n_g = 0);
+    w5 = 1, w4 = min(r4/r5, cap4), w3 = min(r3/r5, cap3), w2 = w1 = 0. Without a grade 5 in U:
+    1, fallback4, fallback3. Where 3s are rare and 4s common, w3 exceeds w4.
+
+    Parameters
+    ----------
+    counts : int64[queries, 5]
+        Passages of grade 1 to 5.
+
+    Returns
+    -------
+    float64[queries, 5]
+
+    >>> rarity_weights(np.array([[1, 1, 3, 2, 1]])).round(4).tolist()
+    [[0.0, 0.0, 0.0333, 0.25, 1.0]]
+    """
+    total = counts.sum(axis=1)
+    base = np.array([0.0, 0.0, base3, base4, 1.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rarity = np.where(counts > 0, base / (counts / total[:, None]) ** alpha, 0.0)
+        relative = rarity / rarity[:, 4:]
+    weights = np.minimum(relative, [0.0, 0.0, cap3, cap4, 1.0])
+    without_five = counts[:, 4] == 0
+    weights[without_five] = [0.0, 0.0, fallback3, fallback4, 1.0]
+    return weights
+
+
+def best_of(counts: IntArray, weights: FloatArray, depths: IntArray) -> FloatArray:
+    """The sum of the K largest weights among the given passages: float64[queries, depths].
+
+    `counts` is int64[queries, 5], or int64[queries, depths, 5] where what there is differs with depth.
+    """
+    by_weight = np.argsort(-weights, axis=1, kind="stable")
+    if counts.ndim == 2:
+        counts = counts[:, None, :]
+    result = np.zeros((len(weights), len(depths)))
+    left = np.broadcast_to(depths, result.shape)
+    for place in range(weights.shape[1]):
+        level = by_weight[:, place]
+        there = np.take_along_axis(counts, level[:, None, None], axis=2)[:, :, 0]
+        taken = np.minimum(left, there)
+        result += weights[np.arange(len(weights)), level][:, None] * taken
+        left = left - taken
+    return result
+
+
+def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
+    """Who lost the evidence: `retriever-limited`, `selection-limited` or `healthy`; None where undefined.
+
+    RA-nWG = PROC × %PROC. Healthy when both factors reach the threshold; else the smaller factor
+    names the loser: PROC the retriever, which did not bring the evidence into the pool, %PROC the
+    reranker or selection, which did not pick it from there.
+
+    >>> diagnosis(0.95, 0.5), diagnosis(0.4, 0.9), diagnosis(0.9, 0.85)
+    ('selection-limited', 'retriever-limited', 'healthy')
+    """
+    if not (np.isfinite(proc) and np.isfinite(share)):
+        # A pool without any evidence has no share to lose: the retriever brought nothing.
+        return "retriever-limited" if proc == 0 else None
+    if min(proc, share) >= threshold:
+        return "healthy"
+    return "retriever-limited" if proc <= share else "selection-limited"
+
+
+def _require_utility(judged: JudgedRun, measure: Measure) -> None:
+    if judged.scale.name != "utility":
+        raise InputError(
+            f"{measure} needs grades 1 to 5 (scale utility), and the labels are on the {judged.scale.name} scale: "
+            f"carry them over with a grade map, as in scale='utility', grade_map='0:1,1:3,2:4,3:5' "
+            f"(--scale utility --grade-map 0:1,1:3,2:4,3:5)"
+        )
+
+
+def _level_counts(judged: JudgedRun) -> IntArray:
+    """Judged passages of grade 1 to 5 of each query."""
+    counts = np.zeros((len(judged), len(LEVELS)), np.int64)
+    counts[:, judged.grades - 1] = judged.labels
+    return counts
+
+
+def _counts_by_level(hits: Hits, queries: int) -> IntArray:
+    distinct = hits.chosen(~hits.repeated)
+    cells = np.bincount(distinct.query * len(LEVELS) + distinct.grade - 1, minlength=queries * len(LEVELS))
+    return cells.reshape(queries, len(LEVELS))
+
+
+@dataclass(frozen=True, repr=False)
+class _WeightedMeasure(Measure):
+    """Shared by the measures of rarity-weighted evidence."""
+
+    alpha: float = parameter(1.0, Real(0, 10), "how strongly rarity counts")
+    cap4: float = parameter(1.0, Real(0, 1), "largest weight of a grade 4")
+    cap3: float = parameter(0.25, Real(0, 1), "largest weight of a grade 3")
+    base4: float = parameter(0.5, Real(0, 1), "base utility of a grade 4")
+    base3: float = parameter(0.1, Real(0, 1), "base utility of a grade 3")
+    fallback4: float = parameter(1.0, Real(0, 1), "weight of a grade 4 where no 5 exists")
+    fallback3: float = parameter(0.2, Real(0, 1), "weight of a grade 3 where no 5 exists")
+
+    def _weights(self, judged: JudgedRun) -> FloatArray:
+        _require_utility(judged, self)
+        chosen = {item.name: getattr(self, item.name) for item in _WeightedMeasure.parameters()}
+        return rarity_weights(_level_counts(judged), **chosen)
+
+    def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+        hits = judged.hits.chosen(~judged.hits.repeated)
+        result: FloatArray = count_at(hits, len(judged), depths, weights[hits.query, hits.grade - 1])
+        return result
+
+    def _oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+        best = best_of(_level_counts(judged), weights, depths)
+        return np.where(best > 0, best, np.nan)
+
+    def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
+        """The best K of the pool; a passage of the top K that the pool lacks is part of it."""
+        counts = _counts_by_level(judged.candidates, len(judged))
+        outside = judged.hits_outside_pool()
+        if len(outside.query):
+            added = [count_at(outside.chosen(outside.grade == grade), len(judged), depths) for grade in LEVELS.tolist()]
+            counts = counts[:, None, :] + np.stack(added, axis=2)
+        return best_of(counts, weights, depths)
+
+    _undefined: ClassVar[str] = "no judged passage of any query has weight"
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class RANWG(_WeightedMeasure):
+    """Rarity-aware normalised weighted gain: how much of the best available evidence is in the top K.
+
+    Σ w over the top K / Σ of the K largest weights among the query's judged passages U (fewer if
+    |U| < K), where the weight of a grade follows from its rarity in U (`rarity_weights`): w5 = 1,
+    w4 ≤ 1, w3 ≤ .25, w2 = w1 = 0. The order inside the top K does not matter. Unjudged passages and
+    second copies have no weight.
+
+    Range 0–1, higher is better. NaN for a query whose judged passages all have weight 0 (all junk).
+    Per query, the weights and the gains G_obs and G_oracle are shown too.
+    Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    """
+
+    name: ClassVar[str] = "RA-nWG"
+    example: ClassVar[str] = (
+        "judged grades 5,4,4,3,3,3,2,1 and top 4 = 4,3,3,3: weights 1, .25, .0333; "
+        "G_obs = .35, G_oracle = 1.5333, RA-nWG@4 = 0.2283"
+    )
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        weights = self._weights(judged)
+        observed, oracle = self._observed(judged, weights, depths), self._oracle(judged, weights, depths)
+        details = {f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)}
+        return Outcome(
+            (observed / oracle,), self._undefined, details={**details, "G_obs": observed, "G_oracle": oracle}
+        )
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class PROC(_WeightedMeasure):
+    """Pool-restricted oracle ceiling: the best RA-nWG that any reranker could reach from this pool.
+
+    Best K of the pool / best K of all judged passages, by weight. What is missing to 1 the
+    retriever lost before any selection. Without a pool the run's own full list is the pool.
+
+    Range 0–1, higher is better, at least RA-nWG at the same K. NaN as for RA-nWG.
+    Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    """
+
+    name: ClassVar[str] = "PROC"
+    example: ClassVar[str] = "a pool that lacks the only 5 and holds both 4s and all 3s: PROC@4 = .5667/1.5333 = 0.3696"
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        weights = self._weights(judged)
+        pool, oracle = self._pool(judged, weights, depths), self._oracle(judged, weights, depths)
+        return Outcome((pool / oracle,), self._undefined, details={"G_pool": pool})
+
+
+def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return observed / ceiling
+
+
+_RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, link=lambda value: value)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class PercentPROC(_WeightedMeasure):
+    """RA-nWG / PROC: how much of what the pool offered the reranker or selection put into the top K.
+
+    Range 0–1, higher is better. NaN where PROC is 0 or undefined, and, when no pool was given, where
+    the list is no longer than K: nothing was selected. The aggregate is the mean over queries;
+    `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC, as the preprint's table
+    shows it. They differ. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    """
+
+    name: ClassVar[str] = "%PROC"
+    example: ClassVar[str] = "RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176"
+    aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        weights = self._weights(judged)
+        oracle = self._oracle(judged, weights, depths)
+        observed = self._observed(judged, weights, depths) / oracle
+        ceiling = self._pool(judged, weights, depths) / oracle
+        undefined = "no pool holds evidence to select from, or no list is longer than K"
+        selected = np.ones(observed.shape, bool)
+        if judged.pool is None:
+            selected = judged.returned[:, None] > depths
+        known = selected & (ceiling > 0)
+        observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
+        if self.aggregate == "ratio":
+            return Outcome((observed, ceiling), undefined, _RATIO_OF_MEANS)
+        return Outcome((observed / ceiling,), undefined)
+
+
+@dataclass(frozen=True, repr=False)
+class _NormalisedRecall(Measure):
+    _lowest: ClassVar[int]
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        _require_utility(judged, self)
+        available = judged.relevant(self._lowest)
+        reachable = np.minimum(available[:, None], depths)
+        found = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
+        return Outcome(
+            (np.where(available[:, None] > 0, found, np.nan),),
+            f"no query has a passage of grade {self._lowest} or more",
+        )
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class NRecall4(_NormalisedRecall):
+    """Passages of grade 4 or 5 in the top K / min(K, all of them).
+
+    Recall that K slots can reach: 1 when the top K holds as many as fit. Range 0–1, higher is better.
+    NaN for a query without any. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    """
+
+    name: ClassVar[str] = "N-Recall4+"
+    example: ClassVar[str] = "three passages of grade ≥ 4 exist, the top 2 holds one: N-Recall4+@2 = 1/2"
+    _lowest: ClassVar[int] = 4
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class NRecall5(_NormalisedRecall):
+    """Passages of grade 5 in the top K / min(K, all of them).
+
+    As N-Recall4+, for the decisive passages alone. Range 0–1, higher is better. NaN for a query
+    without any. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    """
+
+    name: ClassVar[str] = "N-Recall5"
+    example: ClassVar[str] = "two passages of grade 5 exist, the top 10 holds one: N-Recall5@10 = 1/2"
+    _lowest: ClassVar[int] = 5
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Precision4(Measure):
+    """Passages of grade 4 or 5 in the top K / K.
+
+    Range 0–1, higher is better. An empty slot counts as a miss (`depth="returned"` divides by what
+    was returned, NaN where that is nothing). Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
+    """
+
+    name: ClassVar[str] = "Precision4+"
+    example: ClassVar[str] = "top 5 = 5,4,3,1 and one unjudged: Precision4+@5 = 2/5"
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        _require_utility(judged, self)
+        return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Harm(Measure):
+    """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
+
+    Range 0–1, lower is better. `max_grade=1` is the strict rubric: distractors only. An unjudged
+    passage is not harmful unless `unjudged="worst"`; a second copy counts as what it is. NaN for an
+    empty or missing list, and everywhere when the qrels hold no grade ≤ max_grade at all: a failure,
+    or labels without junk, must not look clean. Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
+    """
+
+    name: ClassVar[str] = "Harm"
+    higher_is_better: ClassVar[bool | None] = False
+    example: ClassVar[str] = "top 5 = 5,4,2,1,1: Harm@5 = 3/5, Harm(max_grade=1)@5 = 2/5"
+    max_grade: int = parameter(2, Whole(1), "highest grade that counts as harm")
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        _require_utility(judged, self)
+        if judged.policy.unjudged != "worst" and not judged.labels[:, judged.grades <= self.max_grade].any():
+            nothing = np.full((len(judged), len(depths)), np.nan)
+            return Outcome(
+                (nothing,),
+                f"the qrels hold no grade ≤ {self.max_grade}, so junk cannot be told from unjudged "
+                f"(if judging was exhaustive: unjudged='worst')",
+            )
+        share = over_slots(judged.harmful_at(depths, self.max_grade), judged, depths)
+        share[judged.returned == 0] = np.nan
+        return Outcome((share,), "no query returned anything")
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Judged(Measure):
+    """Share of the top K that has a label: how far to trust the measures beside it.
+
+    Judged passages in the top K / min(K, returned). Range 0–1; where it is low, unjudged passages
+    pass as neither useful nor harmful. NaN for an empty or missing list. Also: Judged@K in ir_measures,
+    which divides by K.
+    """
+
+    name: ClassVar[str] = "Judged"
+    example: ClassVar[str] = "10 passages returned, 8 of them judged: Judged@10 = 0.8"
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        returned = judged.returned_at(depths)
+        with np.errstate(invalid="ignore"):
+            share = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), np.nan)
+        return Outcome((share,), "no query returned anything")
+
+
+def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
+    """A count divided by K, or by what was returned under `depth="returned"` (NaN where that is nothing)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: FloatArray = count / judged.slots_at(depths)
+    return result

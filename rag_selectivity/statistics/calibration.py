@@ -1,0 +1,267 @@
+"""Choosing α for the recall-free measures by how well they follow the quality of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import JudgedRun, whole_count
+from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.report.report import Report
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+_GRID = tuple(round(0.01 * i, 2) for i in range(101))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The α that follows answer quality best, and how well it really does.
+
+    Attributes
+    ----------
+    alpha : float or None
+        None when α cannot matter, or the scores are constant.
+    correlation, low, high : float
+        Spearman's rho at `alpha` on all queries, and its bootstrap interval, in which α is chosen anew
+        in every resample.
+    out_of_fold : float
+        Spearman's rho of values whose α was chosen on the other queries: the honest figure.
+    n : int
+        Queries with a value and a quality score.
+    regime : float
+        K / mean number of relevant passages. Below 1 speaks for T, above 1 for nDCG.
+    advice : str
+        What to do, in a sentence.
+    """
+
+    alpha: float | None
+    correlation: float
+    low: float
+    high: float
+    out_of_fold: float
+    n: int
+    regime: float
+    advice: str
+
+
+def calibrate_alpha(
+    source: Report | JudgedRun | Mapping[str, Sequence[float]],
+    quality: Mapping[str, float] | Sequence[float],
+    *,
+    measure: str | Measure = "F@10",
+    run: str | None = None,
+    grid: Sequence[float] = _GRID,
+    folds: int = 5,
+    bootstrap: Bootstrap = Bootstrap(resamples=1000),
+) -> Calibration:
+    """Choose α of F, Fe or T(form=code) so that the measure ranks queries as the answers' quality does.
+
+    Parameters
+    ----------
+    source : Report, JudgedRun, or {"n_p", "n_n", "K", "R": one number a query}
+        A report of one run, or of several with `run` named. As arrays, R is what the measure divides
+        by: the relevant passages (F), or their estimate (Fe); T needs no R.
+    quality : {query: score}, or scores in the order of the queries
+        Of the answers: human, exact match, a judge's.
+    measure : str or Measure
+        `F@K`, `Fe@K` or `T(form=code)@K`. For T as printed α cannot matter.
+    grid : sequence of float
+        The α's to try. The middle one of the best is taken when several tie.
+    folds : int
+        For the out-of-fold figure; queries are dealt with the bootstrap's seed.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    InputError
+        If fewer than three queries have both a value and a quality score.
+    """
+    chosen = parse_measure(measure)
+    if chosen.name not in ("F", "Fe", "T"):
+        raise InputError(f"alpha is a parameter of F, Fe and T, not of {chosen.name}")
+    alphas = _checked_grid(grid)
+    judged = _judged(source, run)
+    values, scores, regime = (
+        _values_of_run(judged, quality, chosen, alphas)
+        if judged is not None
+        else _values_of_counts(source, quality, chosen, alphas)  # type: ignore[arg-type]
+    )
+    n = len(scores)
+    if n < 3:
+        raise InputError(f"only {n} queries have both a value of {chosen} and a quality score; at least 3 are needed")
+    advice = _regime_advice(regime)
+    nan = float("nan")
+    if chosen.name == "T" and getattr(chosen, "form", "") == "paper":
+        rho = float(_best(values, scores)[1])
+        return Calibration(
+            None, rho, nan, nan, rho, n, regime, f"T as printed is P@K − α: alpha cannot reorder queries. {advice}"
+        )
+    best, correlation = _best(values, scores)
+    if best is None:
+        return Calibration(
+            None, nan, nan, nan, nan, n, regime, f"the measure or the quality is the same for all queries. {advice}"
+        )
+    low, high = _interval(values, scores, bootstrap)
+    outside = _out_of_fold(values, scores, folds, bootstrap.seed)
+    return Calibration(
+        float(alphas[best]), float(correlation), low, high, outside, n, regime, f"alpha = {alphas[best]:g}. {advice}"
+    )
+
+
+def _checked_grid(grid: Sequence[float]) -> FloatArray:
+    alphas = np.unique(np.asarray(grid, np.float64))
+    if not len(alphas) or not ((alphas >= 0) & (alphas <= 1)).all():
+        raise InputError("the grid of alphas must hold numbers from 0 to 1")
+    return alphas
+
+
+def _judged(source: Any, run: str | None) -> JudgedRun | None:
+    if isinstance(source, JudgedRun):
+        return source
+    if isinstance(source, Report):
+        if run is None and len(source.runs) != 1:
+            raise InputError(f"say which run: {', '.join(source.runs)}")
+        return source.runs[run if run is not None else next(iter(source.runs))].judged
+    return None
+
+
+def _values_of_run(
+    judged: JudgedRun, quality: Mapping[str, float] | Sequence[float], measure: Measure, alphas: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    if measure.at is None:
+        raise InputError(f"{measure}: name the depth, as in {measure.name}@10")
+    depths = np.array([measure.at], np.int64)
+    name = measure.name
+    shared = {"rel": getattr(measure, "rel", None), "form": getattr(measure, "form", None)}
+    spelled = ",".join(f"{key}={value}" for key, value in shared.items() if value is not None)
+    columns = []
+    for alpha in alphas:
+        at_alpha = parse_measure(f"{name}({spelled}{',' if spelled else ''}alpha={alpha!r})")
+        columns.append(at_alpha.outcome(judged, depths).parts[0][:, 0])
+    scores = _aligned(quality, judged.queries)
+    return *_complete(np.stack(columns, axis=1), scores), _regime(measure.at, judged.relevant(shared["rel"]))
+
+
+def _values_of_counts(
+    counts: Mapping[str, Sequence[float]],
+    quality: Mapping[str, float] | Sequence[float],
+    measure: Measure,
+    alphas: FloatArray,
+) -> tuple[FloatArray, FloatArray, float]:
+    from rag_selectivity.measures.recall_free import f_score, t_score
+
+    needed = ("n_p", "n_n", "K") if measure.name == "T" else ("n_p", "K", "R")
+    absent = [key for key in needed if key not in counts]
+    if absent:
+        raise InputError(f"{measure.name} needs the counts {', '.join(needed)}; {', '.join(absent)} is missing")
+    columns: dict[str, IntArray] = {
+        key: np.array([whole_count(value, key) for value in values], np.int64)[:, None]
+        for key, values in counts.items()
+    }
+    if len({len(column) for column in columns.values()}) > 1:
+        raise InputError("the counts differ in length")
+    if measure.name == "T":
+        form = getattr(measure, "form", "paper")
+        values = t_score(columns["n_p"], columns["n_n"], columns["K"], alphas, form)
+    else:
+        values = f_score(columns["n_p"], columns["K"], columns["R"], alphas)
+    relevant = columns.get("R", columns["n_p"])
+    scores = _aligned(quality, tuple(str(i) for i in range(len(values))))
+    return *_complete(values, scores), _regime(float(columns["K"].mean()), relevant)
+
+
+def _aligned(quality: Mapping[str, float] | Sequence[float], queries: tuple[str, ...]) -> FloatArray:
+    if isinstance(quality, Mapping):
+        by_text = {str(query): score for query, score in quality.items()}
+        return np.array([by_text.get(query, np.nan) for query in queries], np.float64)
+    scores = np.asarray(quality, np.float64)
+    if scores.shape != (len(queries),):
+        raise InputError(f"there are {len(queries)} queries and {scores.size} quality scores")
+    return scores
+
+
+def _complete(values: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    known = ~np.isnan(values).any(axis=1) & np.isfinite(scores)
+    return values[known], scores[known]
+
+
+def _regime(depth: float, relevant: NDArray[Any]) -> float:
+    mean = float(relevant[relevant > 0].mean()) if (relevant > 0).any() else float("nan")
+    return depth / mean
+
+
+def _regime_advice(regime: float) -> str:
+    if np.isnan(regime):
+        return "No query has a relevant passage, so K/N_p is undefined."
+    if regime < 1:
+        return f"K/N_p = {regime:.2f} < 1: fewer slots than relevant passages, which speaks for T."
+    return f"K/N_p = {regime:.2f} ≥ 1: more slots than relevant passages, which speaks for nDCG."
+
+
+def _best(values: FloatArray, scores: FloatArray) -> tuple[int | None, float]:
+    """The column that follows the scores best, the middle one of a tie, and its Spearman correlation."""
+    correlations = _spearman(values, scores)
+    if np.isnan(correlations).all():
+        return None, float("nan")
+    top = np.nanmax(correlations)
+    ties = np.flatnonzero(correlations >= top - 1e-12)
+    return int(ties[len(ties) // 2]), float(top)
+
+
+def _spearman(values: FloatArray, scores: FloatArray) -> FloatArray:
+    """Spearman's rho of each column with the scores; NaN where either is constant."""
+    from scipy.stats import rankdata
+
+    left = rankdata(values, axis=0)
+    right = rankdata(scores)
+    left, right = left - left.mean(axis=0), right - right.mean()
+    scale = np.sqrt((left**2).sum(axis=0) * (right**2).sum())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: FloatArray = np.where(scale > 0, right @ left / scale, np.nan)
+    return result
+
+
+def _interval(values: FloatArray, scores: FloatArray, bootstrap: Bootstrap) -> tuple[float, float]:
+    rng = np.random.default_rng(bootstrap.seed)
+    found = []
+    for _ in range(bootstrap.resamples):
+        rows = rng.integers(0, len(scores), len(scores))
+        found.append(_best(values[rows], scores[rows])[1])
+    known = np.array(found)[~np.isnan(found)]
+    tail = (1 - bootstrap.level) / 2
+    low, high = np.quantile(known, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) -> float:
+    """Spearman's rho of values whose alpha was chosen on the other folds; NaN with fewer than two a fold."""
+    count = min(folds, len(scores) // 2)
+    if count < 2:
+        return float("nan")
+    order = np.random.default_rng(seed).permutation(len(scores))
+    predicted = np.empty(len(scores))
+    for part in np.array_split(order, count):
+        rest = np.setdiff1d(order, part)
+        best, _ = _best(values[rest], scores[rest])
+        if best is None:
+            return float("nan")
+        # As ranks within the fold's alpha, since values of different alphas are not on one scale.
+        predicted[part] = _mid_ranks(values[:, best])[part]
+    return float(_spearman(predicted[:, None], scores)[0])
+
+
+def _mid_ranks(values: FloatArray) -> FloatArray:
+    from scipy.stats import rankdata
+
+    result: FloatArray = rankdata(values)
+    return result
