@@ -16,7 +16,7 @@ from rag_selectivity.frames import is_frame
 from rag_selectivity.ids import IntArray
 from rag_selectivity.judged import JudgedRun, judge
 from rag_selectivity.measures import Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, Whole
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Whole
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
@@ -146,17 +146,10 @@ def report_of(
         estimates: dict[str, Estimate] = {}
         per_query = {}
         for (measure, at), outcome, (low, high) in zip(plan, outcomes[name], intervals[name], strict=True):
-            for i, depth in enumerate(at.tolist()):
-                key = str(measure @ depth)
-                estimates[key] = _estimate(outcome, i, float(low[i]), float(high[i]), len(run))
-                if measure.per_query:
-                    per_query[key] = outcome.parts[0][:, i]
-                per_query.update(
-                    {f"{key}.{name}": values[:, i] for name, values in outcome.details.items() if values.ndim == 2}
-                )
-            per_query.update(
-                {f"{measure}.{name}": values for name, values in outcome.details.items() if values.ndim == 1}
-            )
+            keys = [str(measure @ depth) for depth in at.tolist()]
+            estimates.update(zip(keys, _estimates(outcome, low, high), strict=True))
+            if measure.per_query:
+                per_query.update({key: outcome.parts[0][:, i] for i, key in enumerate(keys)})
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         found = [f"{clipped} queries have a corpus smaller than K: their draw is all of it"] if clipped else []
         found += [f"{run.coverage.duplicates} passages stand twice in their list"] if run.coverage.duplicates else []
@@ -279,16 +272,22 @@ def _intervals(
     return {name: result[name] for name in judged}
 
 
-def _estimate(outcome: Outcome, column: int, low: float, high: float, total: int) -> Estimate:
-    defined = outcome.defined[:, column]
-    n = int(defined.sum())
-    if n == 0:
-        return Estimate(np.nan, np.nan, np.nan, 0, total, outcome.undefined)
-    means = [np.asarray(part[defined, column].mean()) for part in outcome.parts]
-    value = float(outcome.aggregate.value(*means))
-    reason = None
-    if np.isneginf(value):
-        reason = "no query succeeded: log2 of 0"
-    elif not np.isfinite(value):
-        reason = "a random draw of this depth can never succeed"
-    return Estimate(value, low, high, n, total, reason)
+def _estimates(outcome: Outcome, low: FloatArray, high: FloatArray) -> list[Estimate]:
+    """The measure's figure at each depth."""
+    defined = outcome.defined
+    total, counts = len(defined), defined.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        # Queries along the last axis, where sums are pairwise and so exact to the last digits.
+        means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
+        values = outcome.aggregate.value(*means)
+    found = []
+    for value, below, above, n in zip(values.tolist(), low.tolist(), high.tolist(), counts.tolist(), strict=True):
+        reason = None
+        if n == 0:
+            value, reason = np.nan, outcome.undefined
+        elif value == -np.inf:
+            reason = "no query succeeded: log2 of 0"
+        elif not np.isfinite(value):
+            reason = "a random draw of this depth can never succeed"
+        found.append(Estimate(value, below, above, n, total, reason))
+    return found

@@ -54,14 +54,11 @@ class Outcome:
     undefined : str
         Why a query may be undefined.
     aggregate : Aggregate
-    details : {name: float64[queries] or float64[queries, depths]}
-        What the figures were made of, for a user who asks why.
     """
 
     parts: tuple[FloatArray, ...]
     undefined: str
     aggregate: Aggregate = MEAN
-    details: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def defined(self) -> NDArray[np.bool_]:
@@ -195,6 +192,10 @@ class Measure(ABC):
     @abstractmethod
     def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         """The figures of every query at every depth, and how they aggregate."""
+
+    def details(self, judged: JudgedRun, depths: NDArray[Any]) -> Mapping[str, FloatArray]:
+        """What the figures were made of, for who asks why: float64[queries] or float64[queries, depths] by name."""
+        return {}
 
 
 def _plain(value: Any) -> str:

@@ -78,7 +78,7 @@ def best_of(counts: IntArray, weights: FloatArray, depths: IntArray) -> FloatArr
         counts = counts[:, None, :]
     result = np.zeros((len(weights), len(depths)))
     left = np.broadcast_to(depths, result.shape)
-    for place in range(weights.shape[1]):
+    for place in range(int((weights > 0).any(axis=0).sum())):
         level = by_weight[:, place]
         there = np.take_along_axis(counts, level[:, None, None], axis=2)[:, :, 0]
         taken = np.minimum(left, there)
@@ -176,7 +176,7 @@ class RANWG(_WeightedMeasure):
     second copies have no weight.
 
     Range 0–1, higher is better. NaN for a query whose judged passages all have weight 0 (all junk).
-    Per query, the weights and the gains G_obs and G_oracle are shown too.
+    Per query, the weights and the gains G_obs, G_pool and G_oracle are shown too.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
@@ -189,10 +189,17 @@ class RANWG(_WeightedMeasure):
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         weights = self._weights(judged)
         observed, oracle = self._observed(judged, weights, depths), self._oracle(judged, weights, depths)
-        details = {f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)}
-        return Outcome(
-            (observed / oracle,), self._undefined, details={**details, "G_obs": observed, "G_oracle": oracle}
-        )
+        return Outcome((observed / oracle,), self._undefined)
+
+    def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
+        """The weights, and the gains of the top K, of the best K of the pool, and of the best K of all."""
+        weights = self._weights(judged)
+        return {
+            **{f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)},
+            "G_obs": self._observed(judged, weights, depths),
+            "G_pool": self._pool(judged, weights, depths),
+            "G_oracle": best_of(_level_counts(judged), weights, depths),
+        }
 
 
 @register
@@ -213,7 +220,7 @@ class PROC(_WeightedMeasure):
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         weights = self._weights(judged)
         pool, oracle = self._pool(judged, weights, depths), self._oracle(judged, weights, depths)
-        return Outcome((pool / oracle,), self._undefined, details={"G_pool": pool})
+        return Outcome((pool / oracle,), self._undefined)
 
 
 def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,7 @@ class RunReport:
     """One run's estimates and its figures for each query.
 
     `per_query` holds a float64[queries] column for each canonical measure that has per-query
-    values; a ratio of means (EF, BoR) has none. What figures were made of stands beside them, as
-    `RA-nWG@10.G_oracle`. `judged` is the join they rest on.
+    values; a ratio of means (EF, BoR) has none. `judged` is the join they rest on.
     """
 
     queries: tuple[str, ...]
@@ -141,16 +140,33 @@ class Report:
         return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
 
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
-        """A row for each run and query: {"run", "query", measure: value or None}."""
+        """A row for each run and query: {"run", "query", measure: value or None}.
+
+        What a figure was made of stands beside it: `RA-nWG.w4`, `RA-nWG@10.G_oracle`.
+        """
         rows = []
         for name in [run] if run is not None else list(self.runs):
             part = self._run(name)
-            columns = {measure: values.tolist() for measure, values in part.per_query.items()}
+            columns = {key: values.tolist() for key, values in {**part.per_query, **self._details(part)}.items()}
             for i, query in enumerate(part.queries):
                 row: dict[str, Any] = {"run": name, "query": query}
                 row.update((measure, finite(values[i])) for measure, values in columns.items())
                 rows.append(row)
         return rows
+
+    def _details(self, part: RunReport) -> dict[str, FloatArray]:
+        """What the measures' figures were made of, as `RA-nWG.w4` and `RA-nWG@10.G_oracle`."""
+        found: dict[str, FloatArray] = {}
+        if part.judged is None:
+            return found
+        for base in dict.fromkeys(replace(measure, at=None) for measure in self.measures):
+            depths = np.array([depth for depth in self.depths if f"{base}@{depth}" in part.estimates], np.int64)
+            for name, values in base.details(part.judged, depths).items():
+                if values.ndim == 1:
+                    found[f"{base}.{name}"] = values
+                else:
+                    found.update((f"{base}@{depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
