@@ -6,10 +6,11 @@
 8.966
 """
 
+from rag_selectivity.calibration import Calibration, calibrate_alpha
 from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluation import evaluate, report_of
 from rag_selectivity.judged import JudgedRun, judge
-from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.measures import Measure, parse_measure, udcg
 from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bootstrap",
+    "Calibration",
     "Estimate",
     "InputError",
     "JudgedRun",
@@ -31,8 +33,10 @@ __all__ = [
     "Run",
     "SelectivityError",
     "SelectivityWarning",
+    "calibrate_alpha",
     "evaluate",
     "judge",
     "parse_measure",
     "report_of",
+    "udcg",
 ]

@@ -145,13 +145,24 @@ def audit(
 @app.command()
 def measures(
     name: Annotated[str | None, typer.Argument(help="A measure to explain.")] = None,
+    format: FormatOption = None,
+    output: OutputOption = None,
 ) -> None:
     """List the measures, or explain one with a tiny worked example."""
     if name is not None:
-        typer.echo(explain(parse_measure(name)))
+        _put(explain(parse_measure(name)), output)
         return
-    for cls in REGISTRY.values():
-        typer.echo(f"{cls.name:14} {summary(cls)}")
+    listed = [{"measure": cls.name, "definition": summary(cls)} for cls in REGISTRY.values()]
+    match _chosen(format, output):
+        case Format.json:
+            text = json.dumps(listed, indent=2, ensure_ascii=False)
+        case Format.csv:
+            text = _csv(listed)
+        case Format.markdown:
+            text = markdown(list(listed[0]), [list(row.values()) for row in listed])
+        case _:
+            text = "\n".join(f"{row['measure']:14} {row['definition']}" for row in listed)
+    _put(text, output)
 
 
 @app.command()

@@ -38,9 +38,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def examples(ids: Iterable[object], limit: int = 3) -> str:
-    """The first few ids, quoted, for an error message.
+    """The first few distinct ids, quoted, for an error message.
 
-    >>> examples(["a", "b", "c", "d"])
+    >>> examples(["a", "b", "b", "c", "d"])
     "'a', 'b', 'c'"
     """
-    return ", ".join(repr(value) for value in islice(ids, limit))
+    return ", ".join(repr(value) for value in islice(dict.fromkeys(islice(ids, 1000)), limit))

@@ -1,8 +1,9 @@
-"""The slow, obvious definition of every chance-corrected measure, written from the formulas and nothing else."""
+"""The slow, obvious definitions of the measures, written from the formulas and nothing else."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from math import comb, inf, log2, nan
 
 
@@ -60,4 +61,53 @@ def family(qrels, run, *, N: int, K: int, rel: int, m: int = 1, returned: bool =
         "BoR_opt": -bits(mean(shares)),
         "BoR_recall": bits(mean(recalls) / mean(recall_chances)),
         "lambda": float(mean(lambdas)),
+    }
+
+
+def utility_weights(grades) -> dict[int, Fraction]:
+    """The weight of each grade at the default parameters, from the grades of a query's judged passages."""
+    count = {g: Fraction(list(grades).count(g)) for g in range(1, 6)}
+    base = {5: Fraction(1), 4: Fraction(1, 2), 3: Fraction(1, 10)}
+    if not count[5]:
+        return {5: Fraction(1), 4: Fraction(1), 3: Fraction(1, 5), 2: Fraction(0), 1: Fraction(0)}
+    total = sum(count.values())
+    rarity = {g: base[g] / (count[g] / total) if count[g] else Fraction(0) for g in base}
+    return {
+        5: Fraction(1),
+        4: min(rarity[4] / rarity[5], Fraction(1)),
+        3: min(rarity[3] / rarity[5], Fraction(1, 4)),
+        2: Fraction(0),
+        1: Fraction(0),
+    }
+
+
+def best_subset(passages, weight, K) -> Fraction:
+    """The heaviest set of at most K passages, by trying them all."""
+    passages = list(passages)
+    size = min(K, len(passages))
+    return max(sum((weight(p) for p in chosen), Fraction(0)) for chosen in combinations(passages, size))
+
+
+def utility(judged: dict[str, int], ranked: list[str], pool: list[str] | None, K: int) -> dict[str, float]:
+    """Every utility measure of one query at one depth."""
+    weights = utility_weights(judged.values())
+
+    def weight(passage) -> Fraction:
+        return weights[judged[passage]] if passage in judged else Fraction(0)
+
+    top = ranked[:K]
+    candidates = set(ranked) if pool is None else set(pool) | set(top)
+    observed = sum((weight(p) for p in set(top)), Fraction(0))
+    ceiling, oracle = best_subset(candidates, weight, K), best_subset(judged, weight, K)
+    good = {g: {p for p, grade in judged.items() if grade >= g} for g in (4, 5)}
+    selected = pool is not None or len(ranked) > K
+    return {
+        "RA-nWG": float(observed / oracle) if oracle else nan,
+        "PROC": float(ceiling / oracle) if oracle else nan,
+        "%PROC": float(observed / ceiling) if oracle and ceiling and selected else nan,
+        "N-Recall4+": len(good[4] & set(top)) / min(K, len(good[4])) if good[4] else nan,
+        "N-Recall5": len(good[5] & set(top)) / min(K, len(good[5])) if good[5] else nan,
+        "Precision4+": len(good[4] & set(top)) / K,
+        "Harm": sum(judged.get(p, 5) <= 2 for p in top) / K if top else nan,
+        "Judged": sum(p in judged for p in top) / len(top) if top else nan,
     }

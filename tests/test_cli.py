@@ -152,6 +152,46 @@ def test_warnings_go_to_stderr_in_one_line(folder) -> None:
     json.loads(done.stdout)
 
 
+def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
+    (folder / "pool.trec").write_text("q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq2 Q0 x 1 2 t\n")
+    base = ["--scale", "utility", "--measure", "PROC", "--measure", "%PROC", "--depths", "1", "--format", "json"]
+    without = json.loads(evaluate(folder, *base).stdout)["runs"]["bm25"]
+    assert without["measures"]["PROC@1"]["value"] == 1
+    for pool in ("pool.trec", "bm25=pool.trec"):
+        done = evaluate(folder, *base, "--pool", pool)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)["runs"]["bm25"]
+        assert found["measures"]["PROC@1"]["value"] == 0.5
+        assert found["diagnosis"]["1"] == {
+            "overall": "retriever-limited",
+            "queries": {"healthy": 1, "retriever-limited": 1},
+        }
+    wrong = evaluate(folder, *base, "--pool", "bm52=pool.trec")
+    assert wrong.returncode == 2
+    assert "there is no run 'bm52'" in wrong.stderr
+
+
+def test_measures_lists_them_and_explains_one(tmp_path) -> None:
+    listed = command("measures", cwd=tmp_path).stdout.splitlines()
+    assert [line.split()[0] for line in listed] == list(rs.measures.REGISTRY)
+    assert json.loads(command("measures", "--format", "json", cwd=tmp_path).stdout)[0]["measure"] == "Success"
+    assert command("measures", "--format", "markdown", cwd=tmp_path).stdout.startswith("| measure | definition |")
+    explained = command("measures", "bor", cwd=tmp_path).stdout
+    assert explained.startswith("BoR: Bits over Random")
+    assert "Example: success .60 at K = 20" in explained
+    assert 'did you mean "Harm"' in command("measures", "Harn", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("name", list(rs.measures.REGISTRY))
+def test_every_measure_says_its_direction_range_nan_and_example(name) -> None:
+    cls = rs.measures.REGISTRY[name]
+    text = rs.measures.base.explain(cls())
+    assert "Example:" in text
+    assert any(words in text for words in ("Higher is better.", "Lower is better.", "A property of"))
+    assert "NaN" in text
+    assert "ange" in text or "Bits" in text or "log2" in text
+
+
 def test_without_the_cli_extra_the_script_names_it(tmp_path) -> None:
     blocked = "import sys; sys.modules['typer'] = None; from rag_selectivity.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)

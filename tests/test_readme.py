@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rag_selectivity.measures.base import REGISTRY, summary
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -35,6 +37,11 @@ def test_the_plan_prints_what_the_readme_says() -> None:
     )
     table = "\n".join(line for line in shown.splitlines() if "──" not in line)
     assert done.stdout.rstrip() in table
+
+
+def test_the_table_of_measures_is_the_registry() -> None:
+    rows = re.findall(r"^\| `(\S+)` \| (.*) \|$", README, flags=re.M)
+    assert rows == [(cls.name, summary(cls)) for cls in REGISTRY.values()]
 
 
 def test_the_evaluate_command_runs_on_cranfield(data) -> None:

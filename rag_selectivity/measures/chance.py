@@ -157,7 +157,8 @@ class RandomSuccess(_ChanceMeasure):
 class EF(_ChanceMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
-    Range 0–∞, 1 is chance, higher is better. A ratio of means: it has no per-query values.
+    Range 0–∞, 1 is chance, higher is better. A ratio of means: it has no per-query values. NaN when no
+    query has m relevant passages, or no draw of K can succeed (K < m).
     Source: the enrichment factor of virtual screening; "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -179,7 +180,8 @@ class BoR(EF):
     How many bits of selectivity the retriever has over a random draw of the same size. Each bit
     means that blind luck would have needed twice the chance. 0 is chance, below 0 is worse than
     chance, −inf is no success at all; at most BoR_max. Higher is better; compare at equal K.
-    A ratio of means: per query, Success and RandomSuccess are shown instead.
+    A ratio of means: per query, Success and RandomSuccess are shown instead. NaN when no query has m
+    relevant passages, or no draw of K can succeed (K < m).
 
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     """
@@ -195,7 +197,8 @@ class BoR_max(_ChanceMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), what a perfect retriever would reach at this K.
 
     Range 0–∞ bits; a property of corpus, labels and K. Near 0 no retriever can show selectivity.
-    Not the mean of per-query ceilings. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Not the mean of per-query ceilings. NaN when no query has m relevant passages.
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "BoR_max"
@@ -262,7 +265,8 @@ class Lambda(Measure):
 
     Below 1 healthy, 1 to 3 degraded, from 3 on the collapse zone: a random draw nearly always
     succeeds, and no retriever can show selectivity. The mean is over the queries with a relevant
-    passage, those that BoR rests on. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    passage, those that BoR rests on; NaN for the others. Range 0–∞.
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "lambda"

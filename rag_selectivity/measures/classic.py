@@ -219,14 +219,16 @@ class IPrec(Measure):
     """Interpolated precision: the highest precision at any point of the list with a recall of at least r.
 
     IPrec@r for one recall level r; without @, the 11 levels 0, .1, … 1 of the precision–recall
-    curve. iprec_at_recall in trec_eval, which asks for ⌊r·R + .9⌋ relevant passages. Range 0–1,
-    higher is better. 0 where the recall is never reached; never NaN.
+    curve. iprec_at_recall in trec_eval: up to version 9, and so in pytrec_eval and ir_measures, a recall
+    of r asks for ⌊r·R + .9⌋ relevant passages; trec_eval 10 rounds r·R to the nearest
+    (`rounding=nearest`). Range 0–1, higher is better. 0 where the recall is never reached; never NaN.
     """
 
     name: ClassVar[str] = "IPrec"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
     cutoff: ClassVar[Whole | Real] = Real(0, 1)
     rel: int | None = rel_parameter()
+    rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R, as in trec_eval to 9, or as in trec_eval 10")
 
     @classmethod
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
@@ -237,7 +239,7 @@ class IPrec(Measure):
         relevant, found = judged.relevant(self.rel), np.bincount(hits.query, minlength=len(judged))
         # The best precision from each hit to the end of its list: a running maximum from behind.
         best = _suffix_maximum(number / hits.rank, hits.query)
-        wanted = (depths * relevant[:, None] + 0.9).astype(np.int64)
+        wanted = (depths * relevant[:, None] + (0.9 if self.rounding == "up" else 0.5)).astype(np.int64)
         first = np.searchsorted(hits.query, np.arange(len(judged)))
         place = first[:, None] + np.maximum(wanted, 1) - 1
         reached = (np.maximum(wanted, 1) <= found[:, None]) & (relevant[:, None] > 0)

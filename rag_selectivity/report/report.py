@@ -142,15 +142,18 @@ class Report:
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}.
 
-        What a figure was made of stands beside it: `RA-nWG.w4`, `RA-nWG@10.G_oracle`.
+        What a figure was made of stands beside it: `RA-nWG.w4`, `RA-nWG@10.G_oracle`; and, where PROC
+        and %PROC were measured, who lost the evidence: `diagnosis@10`.
         """
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
             part = self._run(name)
             columns = {key: values.tolist() for key, values in {**part.per_query, **self._details(part)}.items()}
+            verdicts = self._diagnoses(name)
             for i, query in enumerate(part.queries):
                 row: dict[str, Any] = {"run": name, "query": query}
                 row.update((measure, finite(values[i])) for measure, values in columns.items())
+                row.update((f"diagnosis@{depth}", found.queries[query]) for depth, found in verdicts.items())
                 rows.append(row)
         return rows
 
@@ -184,7 +187,7 @@ class Report:
                         "duplicates": part.coverage.duplicates,
                     },
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
-                    **self._diagnoses(name),
+                    **self._diagnoses_as_data(name),
                     "notes": list(part.notes),
                 }
                 for name, part in self.runs.items()
@@ -238,14 +241,20 @@ class Report:
     def __str__(self) -> str:
         return self.to_text()
 
-    def _diagnoses(self, run: str) -> dict[str, Any]:
-        """The diagnosis at every depth that has one, for JSON."""
+    def _diagnoses(self, run: str) -> dict[int, Diagnosis]:
+        """The diagnosis at every depth that has one."""
         estimates = self._run(run).estimates
-        found = {}
-        for depth in self.depths:
-            if f"PROC@{depth}" in estimates and f"%PROC@{depth}" in estimates:
-                verdict = self.diagnosis(run, depth)
-                found[str(depth)] = {"overall": verdict.overall, "queries": dict(verdict.counts)}
+        return {
+            depth: self.diagnosis(run, depth)
+            for depth in self.depths
+            if f"PROC@{depth}" in estimates and f"%PROC@{depth}" in estimates
+        }
+
+    def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
+        found = {
+            str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts)}
+            for depth, verdict in self._diagnoses(run).items()
+        }
         return {"diagnosis": found} if found else {}
 
     def _run(self, name: str) -> RunReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,15 +141,16 @@ def _values_of_run(
     if measure.at is None:
         raise InputError(f"{measure}: name the depth, as in {measure.name}@10")
     depths = np.array([measure.at], np.int64)
-    name = measure.name
-    shared = {"rel": getattr(measure, "rel", None), "form": getattr(measure, "form", None)}
-    spelled = ",".join(f"{key}={value}" for key, value in shared.items() if value is not None)
+    # F has its weight by two names: alpha takes the place of a beta that was given.
+    changed: dict[str, Any] = {"at": None, **({"beta": 1.0} if measure.name == "F" else {})}
     columns = []
-    for alpha in alphas:
-        at_alpha = parse_measure(f"{name}({spelled}{',' if spelled else ''}alpha={alpha!r})")
-        columns.append(at_alpha.outcome(judged, depths).parts[0][:, 0])
+    for alpha in alphas.tolist():
+        changed["alpha"] = alpha
+        columns.append(replace(measure, **changed).outcome(judged, depths).parts[0][:, 0])
     scores = _aligned(quality, judged.queries)
-    return *_complete(np.stack(columns, axis=1), scores), _regime(measure.at, judged.relevant(shared["rel"]))
+    return *_complete(np.stack(columns, axis=1), scores), _regime(
+        measure.at, judged.relevant(getattr(measure, "rel", None))
+    )
 
 
 def _values_of_counts(

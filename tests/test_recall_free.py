@@ -1,0 +1,195 @@
+"""The recall-free measures and the calibration of their α."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+import rag_selectivity as rs
+from rag_selectivity.measures.recall_free import f_score, t_score
+
+RELEVANCE = st.lists(st.booleans(), min_size=1, max_size=12)
+
+
+def ranking(relevance, further: int = 0) -> tuple[dict[str, int], list[str]]:
+    ranked = [f"d{i}" for i in range(len(relevance))]
+    judged = {passage: int(hit) for passage, hit in zip(ranked, relevance, strict=True)}
+    return judged | {f"missed{i}": 1 for i in range(further)}, ranked
+
+
+def one(relevance, measure: str, *, further: int = 0, **options) -> rs.Estimate:
+    judged, ranked = ranking(relevance, further)
+    return rs.evaluate({"q": judged}, {"r": {"q": ranked}}, measures=[measure], bootstrap=None, **options)[measure]
+
+
+@given(RELEVANCE, st.sampled_from([0, 0.2, 0.5, 0.9, 1]))
+@settings(max_examples=60, deadline=None)
+def test_t_as_printed_is_precision_less_alpha(relevance, alpha) -> None:
+    depth = len(relevance)
+    precision = sum(relevance) / depth
+    assert one(relevance, f"T(alpha={alpha})@{depth}").value == pytest.approx(precision - alpha)
+
+
+def test_the_two_forms_of_t() -> None:
+    assert one([1, 1, 0, 1, 0], "T@5").value == pytest.approx(0.1)
+    assert one([1, 1, 0, 1, 0], "T(form=code)@5").value == pytest.approx(1.5 - 0.2)
+    # Unjudged passages count among the others; the empty slots of a short list do not.
+    report = rs.evaluate(
+        {"q": {"a": 1}}, {"r": {"q": ["a", "x"]}}, measures=["T", "T(form=code)"], depths=[4], bootstrap=None
+    )
+    assert report["T@4"].value == pytest.approx((0.5 - 0.5) / 4)
+    assert report["T(form=code)@4"].value == pytest.approx(0.5 - 0.5 * 1 / 2)
+
+
+@given(RELEVANCE, st.integers(0, 4), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
+@settings(max_examples=60, deadline=None)
+def test_f_by_alpha_is_the_weighted_harmonic_mean(relevance, further, alpha) -> None:
+    depth = len(relevance)
+    total = sum(relevance) + further
+    actual = one(relevance, f"F(alpha={alpha})@{depth}", further=further).value
+    if not sum(relevance):
+        assert actual == 0
+        return
+    precision, recall = sum(relevance) / depth, sum(relevance) / total
+    assert actual == pytest.approx(1 / (alpha / precision + (1 - alpha) / recall))
+
+
+def test_fe_estimates_r_from_twice_the_depth() -> None:
+    relevance = [1, 1, 0, 1, 0, 0, 0, 1, 0, 0]
+    assert one(relevance, "Fe@5", further=7).value == pytest.approx(3 / (0.5 * 5 + 0.5 * 4))
+    short = one(relevance[:9], "Fe@5")
+    assert np.isnan(short.value)
+    assert "2K deep" in short.to_dict()["reason"]
+    # From the pool, where one is given.
+    judged, ranked = ranking(relevance)
+    with_pool = rs.evaluate(
+        {"q": judged}, {"r": {"q": ranked[:5]}}, pool={"q": ranked}, measures=["Fe"], depths=[5], bootstrap=None
+    )
+    assert with_pool["Fe@5"].value == pytest.approx(3 / 4.5)
+
+
+# -- calibration ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[dict[str, list[int]], np.ndarray]:
+    """Counts of 120 queries, and answers whose quality follows F at α = .2, with noise."""
+    rng = np.random.default_rng(3)
+    K = np.full(120, 10)
+    R = rng.integers(1, 40, 120)
+    positive = rng.binomial(np.minimum(K, R), rng.uniform(0.2, 0.9, 120))
+    quality = f_score(positive, K, R, 0.2) + rng.normal(0, 0.01, 120)
+    counts = {"n_p": positive, "n_n": K - positive, "K": K, "R": R}
+    return {key: column.tolist() for key, column in counts.items()}, quality
+
+
+def test_calibration_finds_the_alpha_that_made_the_quality(world) -> None:
+    counts, quality = world
+    found = rs.calibrate_alpha(counts, quality)
+    assert abs(found.alpha - 0.2) < 0.1
+    values = f_score(np.array(counts["n_p"]), np.array(counts["K"]), np.array(counts["R"]), found.alpha)
+    assert found.correlation == pytest.approx(spearmanr(values, quality).statistic)
+    assert found.low <= found.correlation <= found.high
+    assert 0.8 < found.out_of_fold <= found.correlation + 0.02
+    assert found.n == 120
+
+
+def test_the_best_alpha_of_the_grid_is_the_best_by_trying_them_all(world) -> None:
+    counts, quality = world
+    grid = [0.0, 0.1, 0.3, 0.7, 1.0]
+    for measure, values_at in (
+        ("F@10", lambda a: f_score(np.array(counts["n_p"]), np.array(counts["K"]), np.array(counts["R"]), a)),
+        (
+            "T(form=code)@10",
+            lambda a: t_score(np.array(counts["n_p"]), np.array(counts["n_n"]), np.array(counts["K"]), a, "code"),
+        ),
+    ):
+        by_hand = {}
+        for alpha in grid:
+            values = values_at(alpha)
+            if len(set(values.tolist())) > 1:
+                by_hand[alpha] = spearmanr(values, quality).statistic
+        found = rs.calibrate_alpha(counts, quality, measure=measure, grid=grid)
+        assert found.correlation == pytest.approx(max(by_hand.values()))
+        assert by_hand[found.alpha] == pytest.approx(found.correlation)
+
+
+def test_noise_has_no_honest_correlation(world) -> None:
+    counts, _ = world
+    noise = np.random.default_rng(0).normal(size=120)
+    found = rs.calibrate_alpha(counts, noise)
+    assert found.correlation >= found.out_of_fold
+    assert abs(found.out_of_fold) < 0.25
+
+
+def test_t_as_printed_says_that_alpha_cannot_matter(world) -> None:
+    counts, quality = world
+    found = rs.calibrate_alpha(counts, quality, measure="T@10")
+    assert found.alpha is None
+    assert "alpha cannot reorder" in found.advice
+    assert found.correlation == pytest.approx(spearmanr(counts["n_p"], quality).statistic)
+
+
+def test_ties_take_the_middle_of_the_best_alphas() -> None:
+    # All queries with the same R: every alpha below 1 ranks them alike.
+    counts = {"n_p": [1, 2, 3, 4], "K": [5] * 4, "R": [6] * 4}
+    found = rs.calibrate_alpha(counts, [0.1, 0.2, 0.3, 0.4], grid=[0.0, 0.25, 0.5, 0.75, 1.0])
+    assert (found.alpha, found.correlation) == (0.5, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("constant", ["quality", "values"])
+def test_constant_input_has_no_correlation_and_says_so(constant) -> None:
+    counts = {"n_p": [1, 2, 3, 4] if constant == "quality" else [2] * 4, "K": [5] * 4, "R": [6] * 4}
+    quality = [1.0] * 4 if constant == "quality" else [0.1, 0.2, 0.3, 0.4]
+    found = rs.calibrate_alpha(counts, quality)
+    assert found.alpha is None
+    assert np.isnan(found.correlation)
+    assert "same for all queries" in found.advice
+
+
+def test_a_report_calibrates_as_its_counts_do(world) -> None:
+    rng = np.random.default_rng(5)
+    qrels, run = {}, {}
+    for i in range(40):
+        judged, ranked = ranking(rng.random(20) < 0.4, further=int(rng.integers(0, 12)))
+        qrels[f"q{i}"], run[f"q{i}"] = judged, ranked
+    quality = {query: float(rng.random()) for query in qrels}
+    report = rs.evaluate(qrels, {"r": run}, measures=["P@10"], bootstrap=None)
+    hits = [sum(qrels[query][passage] for passage in run[query][:10]) for query in qrels]
+    counts = {"n_p": hits, "K": [10] * 40, "R": [sum(judged.values()) for judged in qrels.values()]}
+    from_report = rs.calibrate_alpha(report, quality)
+    from_counts = rs.calibrate_alpha(counts, list(quality.values()))
+    assert from_report == from_counts
+    estimated = [sum(qrels[query][passage] for passage in run[query][:20]) for query in qrels]
+    assert rs.calibrate_alpha(report, quality, measure="Fe@10").correlation == pytest.approx(
+        rs.calibrate_alpha({**counts, "R": estimated}, list(quality.values()), measure="Fe@10").correlation
+    )
+
+
+@pytest.mark.parametrize(("depth", "relevant", "speaks_for"), [(5, 20, "T"), (20, 5, "nDCG")])
+def test_the_regime_names_the_measure_it_speaks_for(depth, relevant, speaks_for) -> None:
+    counts = {"n_p": [1, 2, 3, 4], "K": [depth] * 4, "R": [relevant] * 4}
+    found = rs.calibrate_alpha(counts, [0.1, 0.2, 0.3, 0.4])
+    assert found.regime == depth / relevant
+    assert found.advice.endswith(f"speaks for {speaks_for}.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"measure": "P@10"}, "alpha is a parameter of F, Fe and T, not of P"),
+        ({"grid": []}, "grid of alphas"),
+        ({"grid": [0.5, 2]}, "numbers from 0 to 1"),
+        ({"quality": [1.0]}, "4 queries and 1 quality scores"),
+        ({"quality": [1.0, 2.0, float("nan"), float("nan")]}, "only 2 queries"),
+        ({"source": {"n_p": [1], "K": [1]}}, "R is missing"),
+    ],
+)
+def test_mistakes_are_named(arguments, message) -> None:
+    good = {"source": {"n_p": [1, 2, 3, 4], "K": [5] * 4, "R": [6] * 4}, "quality": [1.0, 2.0, 3.0, 4.0]}
+    given_ = {**good, **arguments}
+    with pytest.raises(rs.InputError, match=message):
+        rs.calibrate_alpha(given_.pop("source"), given_.pop("quality"), **given_)

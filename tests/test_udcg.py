@@ -1,0 +1,45 @@
+"""The UDCG-like diagnostic: its authors' outputs, and the approximation from grades."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+
+
+def test_the_authors_own_figures(data) -> None:
+    examples = json.loads((data / "golden" / "udcg.json").read_text())
+    compared = 0
+    for example in examples:
+        for model, expected in example["udcg"].items():
+            scores = [1 - passage["models_info"][model]["no_res_prob"] for passage in example["passages"]]
+            relevant = [passage["is_relevant"] for passage in example["passages"]]
+            assert rs.udcg(scores, relevant) == pytest.approx(expected, abs=1e-12)
+            compared += 1
+    assert compared == len(examples) == 3
+
+
+def test_from_grades_it_is_the_same_with_every_score_1() -> None:
+    report = rs.evaluate(
+        {"q": {"a": 1, "b": 1, "c": 0}},
+        {"r": {"q": ["a", "c", "b", "x"]}},
+        measures=["UDCG_grades", "UDCG_grades(weight=1)"],
+        depths=[3, 4],
+        bootstrap=None,
+    )
+    relevant = [True, False, True, False]
+    assert report["UDCG_grades@3"].value == pytest.approx(rs.udcg([1] * 3, relevant[:3]))
+    assert report["UDCG_grades@4"].value == pytest.approx(rs.udcg([1] * 4, relevant))
+    assert report["UDCG_grades(weight=1)@4"].value == pytest.approx(rs.udcg([1] * 4, relevant, weight=1)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("scores", "relevant", "message"),
+    [([], [], "one score and one label"), ([1.0], [True, False], "one score"), ([np.nan], [True], "score 1 is not")],
+)
+def test_mistakes_are_named(scores, relevant, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        rs.udcg(scores, relevant)
