@@ -70,7 +70,7 @@ def evaluate(
         The candidates before reranking or selection, for all runs or for each: PROC and %PROC then tell
         the retriever's losses from the reranker's. Without it a run's own full list is its pool.
     bootstrap : Bootstrap or None
-        Intervals over queries: 5,000 resamples, seed 7, 95 %. None leaves them out.
+        Intervals over queries: 5,000 resamples, seed 7, 95 %, bca. None leaves them out.
 
     Returns
     -------
@@ -174,9 +174,7 @@ def report_of(
         depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
-        settings=(
-            {"resamples": bootstrap.resamples, "seed": bootstrap.seed, "level": bootstrap.level} if bootstrap else {}
-        ),
+        settings=bootstrap.settings if bootstrap else {},
     )
 
 
@@ -266,7 +264,9 @@ def _intervals(
         by_queries.setdefault(run.queries, []).append(name)
     result: dict[str, list[tuple[Any, Any]]] = {}
     for names in by_queries.values():
-        together = bootstrap.intervals([outcome for name in names for outcome in outcomes[name]])
+        together = bootstrap.intervals(
+            [outcome for name in names for outcome in outcomes[name]], judged[names[0]].queries
+        )
         for name in names:
             result[name], together = together[: len(outcomes[name])], together[len(outcomes[name]) :]
     return {name: result[name] for name in judged}

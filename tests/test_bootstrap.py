@@ -31,7 +31,7 @@ def evaluated(**options) -> rs.Report:
 
 
 def test_intervals_equal_a_plain_loop_over_the_same_resamples() -> None:
-    report = evaluated(bootstrap=Bootstrap(resamples=300, seed=5, level=0.9))
+    report = evaluated(bootstrap=Bootstrap(resamples=300, seed=5, level=0.9, method="percentile"))
     relevant = np.array([len(QRELS[q]) for q in QUERIES])
     draws = np.random.default_rng(5).integers(0, len(QUERIES), size=(300, len(QUERIES)))
     for name, run in RUNS.items():
@@ -73,7 +73,14 @@ def test_resamples_without_a_success_leave_a_bound_of_minus_infinity_and_no_nan(
     run = {f"q{i}": ["d" if i == 0 else "x"] for i in range(5)}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report = rs.evaluate(qrels, {"r": run}, corpus_size=100, measures=["BoR"], depths=[1])
+        report = rs.evaluate(
+            qrels,
+            {"r": run},
+            corpus_size=100,
+            measures=["BoR"],
+            depths=[1],
+            bootstrap=Bootstrap(method="percentile"),
+        )
     cell = report["r", "BoR@1"]
     assert cell.low == -inf
     assert cell.high == pytest.approx(log2(3 / 5 / 0.01))
@@ -90,9 +97,11 @@ def test_the_ceilings_interval_holds_its_value_next_to_certainty() -> None:
     qrels = {f"q{i}": {f"d{j}": 1 for j in range(300 + i)} for i in range(10)}
     run = {q: ["d1"] for q in qrels}
     report = rs.evaluate(qrels, {"r": run}, corpus_size=2000, measures=["BoR", "BoR_max"], depths=[200])
-    for name in ("BoR@200", "BoR_max@200"):
-        cell = report["r", name]
-        assert 0 < cell.low < cell.value < cell.high < 1e-10
+    ceiling = report["r", "BoR_max@200"]
+    assert 0 < ceiling.low < ceiling.value < ceiling.high < 1e-10
+    bor = report["r", "BoR@200"]
+    # Ten successes of ten do not prove that there is no failure.
+    assert bor.low < 0 < bor.value <= bor.high < 1e-10
 
 
 @pytest.mark.parametrize(
@@ -101,6 +110,7 @@ def test_the_ceilings_interval_holds_its_value_next_to_certainty() -> None:
         ({"level": 2}, r"bootstrap `level` must be in the open interval \(0, 1\), got 2"),
         ({"resamples": 0}, "bootstrap `resamples` must be a whole number ≥ 1, got 0"),
         ({"seed": -1}, "bootstrap `seed` must be a whole number ≥ 0, got -1"),
+        ({"method": "t"}, "bootstrap `method` must be one of bca, percentile, got 't'"),
     ],
 )
 def test_mistaken_settings_are_named(options, message) -> None:

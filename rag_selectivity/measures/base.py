@@ -54,11 +54,15 @@ class Outcome:
     undefined : str
         Why a query may be undefined.
     aggregate : Aggregate
+    bounds : (low, high) or None
+        Between which the first part lies, whatever the queries; None where it is a property of corpus,
+        labels and depth, of which no retriever's luck is a part.
     """
 
     parts: tuple[FloatArray, ...]
     undefined: str
     aggregate: Aggregate = MEAN
+    bounds: tuple[Any, Any] | None = (0.0, 1.0)
 
     @property
     def defined(self) -> NDArray[np.bool_]:

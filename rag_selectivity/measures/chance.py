@@ -149,7 +149,7 @@ class RandomSuccess(_ChanceMeasure):
     higher_is_better: ClassVar[bool | None] = None
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths)[:1], self._undefined)
+        return Outcome(self._chance(judged, depths)[:1], self._undefined, bounds=None)
 
 
 @register
@@ -207,7 +207,7 @@ class BoR_max(_ChanceMeasure):
     per_query: ClassVar[bool] = False
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths), self._undefined, _CEILING)
+        return Outcome(self._chance(judged, depths), self._undefined, _CEILING, bounds=None)
 
 
 @register
@@ -228,7 +228,7 @@ class BoR_opt(Measure):
         size = judged.require_corpus_size(str(self))
         with np.errstate(invalid="ignore", divide="ignore"):
             share = judged.drawn_at(depths) / size[:, None]
-        return Outcome((share,), "the corpus is empty", _CEILING_OF_SHARE)
+        return Outcome((share,), "the corpus is empty", _CEILING_OF_SHARE, bounds=None)
 
 
 @register
@@ -279,7 +279,7 @@ class Lambda(Measure):
         relevant = judged.relevant(self.rel)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
-        return Outcome((expected,), "no query has a relevant passage")
+        return Outcome((expected,), "no query has a relevant passage", bounds=None)
 
 
 def regime(lam: float) -> str:

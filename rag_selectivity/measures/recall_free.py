@@ -44,10 +44,11 @@ class T(Measure):
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         positive = judged.hits_at(depths, self.rel)
-        return Outcome(
-            (t_score(positive, judged.returned_at(depths) - positive, judged.slots_at(depths), self.alpha, self.form),),
-            "no query returned anything",
+        values = t_score(
+            positive, judged.returned_at(depths) - positive, judged.slots_at(depths), self.alpha, self.form
         )
+        highest = (1 - self.alpha) * (depths if self.form == "code" else 1)
+        return Outcome((values,), "no query returned anything", bounds=(-self.alpha, highest))
 
 
 @register
