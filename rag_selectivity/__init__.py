@@ -7,21 +7,25 @@
 """
 
 from rag_selectivity.calibration import Calibration, calibrate_alpha
+from rag_selectivity.comparison import Comparison, compare
 from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluation import evaluate, report_of
 from rag_selectivity.judged import JudgedRun, judge
 from rag_selectivity.measures import Measure, parse_measure, udcg
+from rag_selectivity.planning import audit, plan, queries_needed
 from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report
 from rag_selectivity.run import Run
 from rag_selectivity.statistics import Bootstrap
+from rag_selectivity.sweep import Sweep, sweep
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Bootstrap",
     "Calibration",
+    "Comparison",
     "Estimate",
     "InputError",
     "JudgedRun",
@@ -33,10 +37,16 @@ __all__ = [
     "Run",
     "SelectivityError",
     "SelectivityWarning",
+    "Sweep",
+    "audit",
     "calibrate_alpha",
+    "compare",
     "evaluate",
     "judge",
     "parse_measure",
+    "plan",
+    "queries_needed",
     "report_of",
+    "sweep",
     "udcg",
 ]

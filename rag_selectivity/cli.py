@@ -1,4 +1,4 @@
-"""The commands: evaluate, plan, audit, demo."""
+"""The commands: evaluate, compare, sweep, plan, audit, measures, demo."""
 
 from __future__ import annotations
 
@@ -8,25 +8,33 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from rag_selectivity.comparison import Comparison
+from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
+from rag_selectivity.evaluation import DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
 from rag_selectivity.evaluation import evaluate as evaluate_runs
+from rag_selectivity.gates import FailIf, MaxDrop, StoredReport, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.judged import whole_count
-from rag_selectivity.measures import REGISTRY, parse_measure
+from rag_selectivity.measures import REGISTRY, Measure, parse_measure
 from rag_selectivity.measures.base import explain, summary
 from rag_selectivity.planning import audit as audit_log
 from rag_selectivity.planning import plan as plan_depths
+from rag_selectivity.planning import queries_needed
 from rag_selectivity.policy import POLICIES
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report.report import Report, write_whole
 from rag_selectivity.report.tables import align, markdown, number
 from rag_selectivity.scales import SCALES, scale_named
-from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
+from rag_selectivity.sweep import Sweep
+from rag_selectivity.sweep import sweep as sweep_depths
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,53 +56,146 @@ FormatOption = Annotated[Format | None, typer.Option("--format", help="Default: 
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file; its suffix is the format.")]
 
 
+QrelsOption = Annotated[Path, typer.Option(help="Judgments: TREC, BEIR folder, JSONL, CSV, Parquet.")]
+RunOption = Annotated[list[str], typer.Option(help="A run file, or NAME=FILE; may be repeated.")]
+PoolOption = Annotated[
+    list[str] | None, typer.Option(help="Candidates before selection: FILE for all runs, or NAME=FILE for one.")
+]
+SizeOption = Annotated[str | None, typer.Option(help="N: a number, or a table of query_id and corpus_size.")]
+CorpusOption = Annotated[Path | None, typer.Option(help="The corpus (JSONL with _id, …): gives N, checks ids.")]
+MeasureOption = Annotated[
+    list[str] | None, typer.Option(help=f"May be repeated: NAME or NAME(rel=…)@K of {', '.join(REGISTRY)}.")
+]
+ScaleOption = Annotated[str, typer.Option(help=" or ".join(SCALES))]
+GradeMapOption = Annotated[str | None, typer.Option(help="Carry grades over, as in 0:1,1:3,2:4,3:5.")]
+PolicyOption = Annotated[str, typer.Option(help=" or ".join(POLICIES))]
+OrderOption = Annotated[str | None, typer.Option(help="score (default), or rank: trust the file's order.")]
+TiesOption = Annotated[str | None, typer.Option(help="docid_descending (default) or as_given.")]
+MissingOption = Annotated[str | None, typer.Option(help="fail (default), skip or error.")]
+NoRelevantOption = Annotated[str | None, typer.Option(help="skip (default) or error.")]
+DuplicatesOption = Annotated[str | None, typer.Option(help="count_once (default), drop or error.")]
+UnjudgedOption = Annotated[str | None, typer.Option(help="ignore (default), worst, condense or error.")]
+DepthOption = Annotated[str | None, typer.Option(help="Lists shorter than K: requested (default) or returned.")]
+QrelsFormatOption = Annotated[str | None, typer.Option(help="Where content and suffix mislead.")]
+MethodOption = Annotated[str, typer.Option(help=f"Of the intervals: {' or '.join(METHODS)}.")]
+ClustersOption = Annotated[
+    Path | None, typer.Option(help="A table of query_id and cluster: queries that belong together.")
+]
+FailIfOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Exit with 1 if so: 'BoR@10 < 4.5', or of the interval 'low(BoR@10) < 4.5'; may be repeated."),
+]
+MaxDropOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Exit with 1 if worse than in --against by more: 'RA-nWG@10:0.02'; may be repeated."),
+]
+AgainstOption = Annotated[Path | None, typer.Option(help="A report saved as JSON, for --max-drop.")]
+
+
 @app.command()
 def evaluate(
-    qrels: Annotated[Path, typer.Option(help="Judgments: TREC, BEIR folder, JSONL, CSV, Parquet.")],
-    run: Annotated[list[str], typer.Option(help="A run file, or NAME=FILE; may be repeated.")],
-    pool: Annotated[
-        list[str] | None, typer.Option(help="Candidates before selection: FILE for all runs, or NAME=FILE for one.")
-    ] = None,
-    corpus_size: Annotated[
-        str | None, typer.Option(help="N: a number, or a table of query_id and corpus_size.")
-    ] = None,
-    corpus: Annotated[Path | None, typer.Option(help="The corpus (JSONL with _id, …): gives N, checks ids.")] = None,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(help=f"May be repeated: NAME or NAME(rel=…)@K of {', '.join(REGISTRY)}."),
-    ] = None,
+    qrels: QrelsOption,
+    run: RunOption,
+    pool: PoolOption = None,
+    corpus_size: SizeOption = None,
+    corpus: CorpusOption = None,
+    measure: MeasureOption = None,
     depths: Annotated[str | None, typer.Option(help="K's, as in 1,5,10. Default: 1,2,5,10,… 1000.")] = None,
-    scale: Annotated[str, typer.Option(help=" or ".join(SCALES))] = "trec",
-    grade_map: Annotated[str | None, typer.Option(help="Carry grades over, as in 0:1,1:3,2:4,3:5.")] = None,
-    policy: Annotated[str, typer.Option(help=" or ".join(POLICIES))] = "default",
-    order: Annotated[str | None, typer.Option(help="score (default), or rank: trust the file's order.")] = None,
-    ties: Annotated[str | None, typer.Option(help="docid_descending (default) or as_given.")] = None,
-    missing_query: Annotated[str | None, typer.Option(help="fail (default), skip or error.")] = None,
-    no_relevant: Annotated[str | None, typer.Option(help="skip (default) or error.")] = None,
-    duplicates: Annotated[str | None, typer.Option(help="count_once (default), drop or error.")] = None,
-    unjudged: Annotated[str | None, typer.Option(help="ignore (default), worst, condense or error.")] = None,
-    depth: Annotated[str | None, typer.Option(help="Lists shorter than K: requested (default) or returned.")] = None,
-    qrels_format: Annotated[str | None, typer.Option(help="Where content and suffix mislead.")] = None,
+    scale: ScaleOption = "trec",
+    grade_map: GradeMapOption = None,
+    policy: PolicyOption = "default",
+    order: OrderOption = None,
+    ties: TiesOption = None,
+    missing_query: MissingOption = None,
+    no_relevant: NoRelevantOption = None,
+    duplicates: DuplicatesOption = None,
+    unjudged: UnjudgedOption = None,
+    depth: DepthOption = None,
+    qrels_format: QrelsFormatOption = None,
+    sample: Annotated[
+        Path | None, typer.Option(help="Judgments of passages drawn at random outside the qrels, for R=sampled.")
+    ] = None,
+    sample_size: Annotated[
+        int | None, typer.Option(help="Drawn for each query, where --sample lists only the relevant ones.")
+    ] = None,
     resamples: Annotated[int, typer.Option(help="Of the bootstrap; 0 leaves the intervals out.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
+    method: MethodOption = "bca",
+    clusters: ClustersOption = None,
+    fail_if: FailIfOption = None,
+    max_drop: MaxDropOption = None,
+    against: AgainstOption = None,
     format: FormatOption = None,
     output: OutputOption = None,
     per_query: Annotated[Path | None, typer.Option(help="Figures of every query: .csv, .jsonl or .parquet.")] = None,
 ) -> None:
     """Measure runs against judgments."""
-    choices = {
-        "order": order,
-        "ties": ties,
-        "missing_query": missing_query,
-        "no_relevant": no_relevant,
-        "duplicates": duplicates,
-        "unjudged": unjudged,
-        "depth": depth,
-    }
+    gates = _Gates.parse(fail_if, max_drop, against)
+    choices = _choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth)
     report = evaluate_runs(
         Qrels.read(qrels, format=qrels_format),
         _named_files(run),
+        pool=_pools(pool or [], run),
+        corpus_size=_corpus_size(corpus_size),
+        corpus=_corpus_ids(corpus),
+        measures=gates.measures(measure, sized=corpus_size is not None or corpus is not None),
+        depths=_numbers(depths, "--depths") if depths is not None else None,
+        scale=scale,
+        grade_map=grade_map,
+        policy=policy,
+        sample=Qrels.read(sample) if sample is not None else None,
+        sample_size=sample_size,
+        bootstrap=Bootstrap(resamples, seed, level, method, _clusters(clusters)) if resamples else None,
+        **choices,
+    )
+    if per_query is not None:
+        from rag_selectivity.files.tabular import write_rows
+
+        write_rows(per_query, report.per_query())
+    _put(_view(report, _chosen(format, output)), output)
+    gates.check(report)
+
+
+@app.command()
+def compare(
+    qrels: QrelsOption,
+    run: RunOption,
+    baseline: Annotated[str | None, typer.Option(help="Name of the run to compare with; default: the first.")] = None,
+    pool: PoolOption = None,
+    corpus_size: SizeOption = None,
+    corpus: CorpusOption = None,
+    measure: MeasureOption = None,
+    depths: Annotated[str | None, typer.Option(help="K's, as in 5,10. Default: 5,10,20.")] = None,
+    scale: ScaleOption = "trec",
+    grade_map: GradeMapOption = None,
+    policy: PolicyOption = "default",
+    order: OrderOption = None,
+    ties: TiesOption = None,
+    no_relevant: NoRelevantOption = None,
+    duplicates: DuplicatesOption = None,
+    unjudged: UnjudgedOption = None,
+    depth: DepthOption = None,
+    qrels_format: QrelsFormatOption = None,
+    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
+    seed: int = 7,
+    level: float = 0.95,
+    method: MethodOption = "bca",
+    clusters: ClustersOption = None,
+    draws: Annotated[int, typer.Option(help="Random sign assignments, where not all can be counted.")] = 10_000,
+    power: Annotated[float, typer.Option(help="With which the smallest shown difference would be found.")] = 0.8,
+    fail_if: FailIfOption = None,
+    max_drop: MaxDropOption = None,
+    against: AgainstOption = None,
+    format: FormatOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Compare runs with a baseline: paired differences, intervals, tests, and what could have been seen."""
+    gates = _Gates.parse(fail_if, max_drop, against)
+    comparison = compare_runs(
+        Qrels.read(qrels, format=qrels_format),
+        _named_files(run),
+        baseline=baseline,
         pool=_pools(pool or [], run),
         corpus_size=_corpus_size(corpus_size),
         corpus=_corpus_ids(corpus),
@@ -103,30 +204,107 @@ def evaluate(
         scale=scale,
         grade_map=grade_map,
         policy=policy,
-        bootstrap=Bootstrap(resamples, seed, level) if resamples else None,
-        **{name: value for name, value in choices.items() if value is not None},
+        bootstrap=Bootstrap(resamples, seed, level, method, _clusters(clusters)),
+        draws=draws,
+        power=power,
+        **_choices(order, ties, None, no_relevant, duplicates, unjudged, depth),
     )
-    if per_query is not None:
-        from rag_selectivity.files.tabular import write_rows
+    _put(_view(comparison, _chosen(format, output)), output)
+    gates.check(comparison.report)
 
-        write_rows(per_query, report.per_query())
-    _put(_report_text(report, _chosen(format, output)), output)
+
+@app.command()
+def sweep(
+    qrels: QrelsOption,
+    run: RunOption,
+    corpus_size: SizeOption = None,
+    corpus: CorpusOption = None,
+    max_depth: Annotated[int | None, typer.Option(help="The last K; default: the longest list.")] = None,
+    tokens: Annotated[Path | None, typer.Option(help="A table of passage_id and tokens.")] = None,
+    max_tokens: Annotated[float | None, typer.Option(help="Budget for the passages of a prompt, on average.")] = None,
+    min_success: Annotated[float | None, typer.Option(help="The success rate that is needed, as .9.")] = None,
+    rel: Annotated[int | None, typer.Option(help="Lowest relevant grade.")] = None,
+    m: Annotated[int, typer.Option("-m", help="Relevant ones that make a success.")] = 1,
+    scale: ScaleOption = "trec",
+    grade_map: GradeMapOption = None,
+    policy: PolicyOption = "default",
+    order: OrderOption = None,
+    ties: TiesOption = None,
+    missing_query: MissingOption = None,
+    no_relevant: NoRelevantOption = None,
+    duplicates: DuplicatesOption = None,
+    unjudged: UnjudgedOption = None,
+    depth: DepthOption = None,
+    qrels_format: QrelsFormatOption = None,
+    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
+    seed: int = 7,
+    level: float = 0.95,
+    method: MethodOption = "bca",
+    clusters: ClustersOption = None,
+    format: FormatOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Measure every K from 1 to the depth of the lists, and recommend one."""
+    result = sweep_depths(
+        Qrels.read(qrels, format=qrels_format),
+        _named_files(run),
+        corpus_size=_corpus_size(corpus_size),
+        corpus=_corpus_ids(corpus),
+        max_depth=max_depth,
+        tokens=tokens,
+        max_tokens=max_tokens,
+        min_success=min_success,
+        rel=rel,
+        m=m,
+        scale=scale,
+        grade_map=grade_map,
+        policy=policy,
+        bootstrap=Bootstrap(resamples, seed, level, method, _clusters(clusters)),
+        **_choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth),
+    )
+    _put(_view(result, _chosen(format, output)), output)
 
 
 @app.command()
 def plan(
     corpus_size: Annotated[int, typer.Option(help="N: passages, or tools.")],
     relevant: Annotated[str, typer.Option(help="R: a number, several as in 1,3,4, or a qrels file.")],
-    depths: Annotated[str, typer.Option(help="K's, as in 5,20,58.")],
+    depths: Annotated[str | None, typer.Option(help="K's, as in 5,20,58. Default: 1,2,5,10,… N.")] = None,
     m: Annotated[int, typer.Option("-m", help="Relevant ones that make a success.")] = 1,
     rel: Annotated[int | None, typer.Option(help="Lowest relevant grade of a qrels file.")] = None,
     scale: Annotated[str, typer.Option(help="Scale of a qrels file: " + " or ".join(SCALES))] = "trec",
+    max_lambda: Annotated[float, typer.Option(help="Find the largest K with lambda below this.")] = 1.0,
+    min_ceiling: Annotated[float | None, typer.Option(help="Find the largest K with a ceiling above b bits.")] = None,
+    tokens_per_item: Annotated[float | None, typer.Option(help="Of a passage, or of a tool's definition.")] = None,
+    detect: Annotated[float | None, typer.Option(help="Bits: how many queries tell two systems apart?")] = None,
+    success: Annotated[float, typer.Option(help="Success rate of the better system, for --detect.")] = 0.8,
+    correlation: Annotated[float, typer.Option(help="Of the systems' successes, for --detect.")] = 0.0,
     format: FormatOption = None,
     output: OutputOption = None,
 ) -> None:
     """What chance alone would achieve at each K, and the most that a retriever can show."""
-    result = plan_depths(corpus_size, _relevant(relevant, rel, scale), _numbers(depths, "--depths"), m=m)
-    _put(_rows_text(result, result["rows"], _chosen(format, output)), output)
+    result = plan_depths(
+        corpus_size,
+        _relevant(relevant, rel, scale),
+        _numbers(depths, "--depths") if depths is not None else None,
+        m=m,
+        max_lambda=max_lambda,
+        min_ceiling=min_ceiling,
+        tokens_per_item=tokens_per_item,
+    )
+    if detect is not None:
+        result["queries_needed"] = queries_needed(detect, success, correlation=correlation)
+    chosen = _chosen(format, output)
+    lines = [f"lambda stays below {max_lambda:g} up to K = {result['max_K_for_lambda']}"]
+    if min_ceiling is not None:
+        lines.append(f"the ceiling stays above {min_ceiling:g} bits up to K = {result['max_K_for_ceiling']}")
+    if detect is not None:
+        lines.append(
+            f"{result['queries_needed']} queries tell two systems {detect:g} bits apart "
+            f"(success {success:g}, correlation {correlation:g}, power .8, level .05)"
+        )
+    text = _rows_text(result, result["rows"], chosen)
+    _put("\n".join([text, *lines]) if chosen is Format.table else text, output)
 
 
 @app.command()
@@ -173,11 +351,41 @@ def demo(
     from rag_selectivity.demo import run_demo, save_demo
 
     result = run_demo(progress=sys.stderr.isatty())
-    typer.echo(_report_text(result.sparse, Format.table))
-    typer.echo("\n" + _report_text(result.dense, Format.table))
+    typer.echo(_view(result.sparse, Format.table))
+    typer.echo("\n" + _view(result.dense, Format.table))
     typer.echo("\n" + result.meaning())
     for path in save_demo(result, output):
         typer.echo(f"wrote {path}")
+
+
+@dataclass(frozen=True)
+class _Gates:
+    """The conditions of --fail-if and --max-drop."""
+
+    conditions: list[FailIf]
+    drops: list[MaxDrop]
+    stored: StoredReport | None
+
+    @classmethod
+    def parse(cls, fail_if: list[str] | None, max_drop: list[str] | None, against: Path | None) -> _Gates:
+        return cls(
+            [parse_fail_if(text) for text in fail_if or []],
+            [parse_max_drop(text) for text in max_drop or []],
+            StoredReport.read(against) if against is not None else None,
+        )
+
+    def measures(self, wanted: list[str] | None, *, sized: bool) -> list[str | Measure]:
+        """What to measure: what is wanted or usual, and what the gates rest on."""
+        usual = DEFAULT_MEASURES if sized else DEFAULT_MEASURES_WITHOUT_N
+        return [*(wanted or usual), *(gate.measure for gate in self.conditions), *(drop.measure for drop in self.drops)]
+
+    def check(self, report: Report) -> None:
+        """Exit with status 1 if a gate fails."""
+        found = failures(report, self.conditions, self.drops, self.stored)
+        for line in found:
+            typer.echo(f"gate failed: {line}", err=True)
+        if found:
+            raise typer.Exit(1)
 
 
 def run_command_line() -> None:
@@ -197,6 +405,26 @@ def run_command_line() -> None:
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, SelectivityWarning):
         typer.echo(f"warning: {message}", err=True)
+
+
+def _choices(*given: str | None) -> dict[str, str]:
+    """The policies that were chosen one by one, by name."""
+    names = ("order", "ties", "missing_query", "no_relevant", "duplicates", "unjudged", "depth")
+    return {name: value for name, value in zip(names, given, strict=True) if value is not None}
+
+
+def _clusters(path: Path | None) -> dict[str, str] | None:
+    if path is None:
+        return None
+    from rag_selectivity.files import read_records
+    from rag_selectivity.frames import CLUSTER_NAMES, QUERY_NAMES, find_column
+
+    found = {}
+    for line, row in read_records(path):
+        query = find_column(list(row), QUERY_NAMES, "query", f"{path}:{line}")
+        cluster = find_column(list(row), CLUSTER_NAMES, "cluster", f"{path}:{line}")
+        found[str(row[query])] = str(row[cluster])
+    return found
 
 
 def _named_files(runs: list[str]) -> dict[str, Path]:
@@ -287,16 +515,16 @@ def _chosen(format: Format | None, output: Path | None) -> Format:
     return by_suffix.get(output.suffix.lower(), Format.table)
 
 
-def _report_text(report: Report, format: Format) -> str:
+def _view(result: Report | Comparison | Sweep, format: Format) -> str:
     match format:
         case Format.json:
-            return report.to_json()
+            return result.to_json()
         case Format.csv:
-            return _csv(report.rows())
+            return _csv(result.to_rows())
         case Format.markdown:
-            return report.to_markdown()
+            return result.to_markdown()
         case _:
-            return report.to_text(ruled=sys.stdout.isatty())
+            return result.to_text(ruled=sys.stdout.isatty())
 
 
 def _rows_text(result: dict[str, Any], rows: list[dict[str, Any]], format: Format) -> str:

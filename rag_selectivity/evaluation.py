@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.frames import is_frame
 from rag_selectivity.ids import IntArray
 from rag_selectivity.judged import JudgedRun, judge
-from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures import Judged, Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Whole
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
@@ -42,6 +42,8 @@ def evaluate(
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
     pool: Any = None,
+    sample: Any = None,
+    sample_size: int | None = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -57,7 +59,8 @@ def evaluate(
     corpus : iterable of passage ids, optional
         Gives N, and finds judgments that belong to another corpus.
     measures : sequence of str or Measure, optional
-        `"BoR"` is taken at every depth, `"BoR@10"` at 10 alone. Default: Success, BoR, BoR_max, lambda.
+        `"BoR"` is taken at every depth, `"BoR@10"` at 10 alone. Default: Success and, with a
+        corpus size, BoR, BoR_max and lambda. Beside the utility measures Judged is always shown.
     depths : sequence of int, optional
         Default: 1, 2, 5, 10, … 1000, as far as the longest list and the corpus reach.
     scale : {"trec", "utility"}
@@ -69,6 +72,11 @@ def evaluate(
     pool : run or {name: run}, optional
         The candidates before reranking or selection, for all runs or for each: PROC and %PROC then tell
         the retriever's losses from the reranker's. Without it a run's own full list is its pool.
+    sample : qrels, optional
+        Judgments of passages drawn at random from those that the qrels lack, for the measures with
+        `R=sampled`: `BoR(R=sampled)@10` is what BoR is when unjudged passages may be relevant too.
+    sample_size : int, optional
+        How many were drawn for each query, where `sample` lists only the relevant ones.
     bootstrap : Bootstrap or None
         Intervals over queries: 5,000 resamples, seed 7, 95 %, bca. None leaves them out.
 
@@ -91,12 +99,50 @@ def evaluate(
     >>> report["bm25", "BoR@1"].value, report["bm25", "Success@1"].value
     (9.0, 0.5)
     """
+    joined = join(
+        qrels,
+        runs,
+        corpus_size=corpus_size,
+        corpus=corpus,
+        scale=scale,
+        grade_map=grade_map,
+        policy=resolve_policy(policy, **choices),
+        pool=pool,
+        sample=sample,
+        sample_size=sample_size,
+    )
+    return report_of(joined.judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=joined.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Runs joined with their labels by name, and what there was to say about each join."""
+
+    judged: dict[str, JudgedRun]
+    notes: dict[str, list[str]]
+
+
+def join(
+    qrels: Any,
+    runs: Any,
+    *,
+    corpus_size: Any = None,
+    corpus: Iterable[Any] | None = None,
+    scale: str | Scale = "trec",
+    grade_map: str | Mapping[int, int] | None = None,
+    policy: Policy | None = None,
+    pool: Any = None,
+    sample: Any = None,
+    sample_size: int | None = None,
+) -> Joined:
+    """Join every run with the labels: the first half of `evaluate`, with the same arguments."""
     labels = Qrels.of(qrels).regraded(grade_map)
-    chosen_scale, chosen_policy = scale_named(scale), resolve_policy(policy, **choices)
+    outside = Qrels.of(sample).regraded(grade_map) if sample is not None else None
+    chosen_scale = scale_named(scale)
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
     corpus_ids = list(corpus) if corpus is not None else None
-    named = _named_runs(runs)
+    named = named_runs(runs)
     pools = _named_pools(pool, named)
     for name, run in named.items():
         with warnings.catch_warnings(record=True) as heard:
@@ -105,16 +151,45 @@ def evaluate(
                 labels,
                 _opened(run),
                 pool=_opened(pools[name]) if name in pools else None,
+                sample=outside,
+                sample_size=sample_size,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 scale=chosen_scale,
-                policy=chosen_policy,
+                policy=policy,
                 name=name,
             )
         caught[name] = [str(warning.message) for warning in heard]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return report_of(judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=caught)
+    return Joined(judged, caught)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The outcomes of every run: `outcomes[run][i]` is that of the measure and depths in `plan[i]`."""
+
+    wanted: list[Measure]
+    plan: list[tuple[Measure, NDArray[Any]]]
+    depths: IntArray
+    outcomes: dict[str, list[Outcome]]
+
+
+def measure_all(
+    judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Sequence[int] | None
+) -> Measured:
+    """Every wanted measure of every run at all its depths."""
+    if not judged:
+        raise InputError("there are no runs to evaluate")
+    wanted = _measures(measures, next(iter(judged.values())))
+    plan = _plan(wanted, _depths(depths, judged.values(), wanted))
+    measured = {int(k) for measure, at in plan if measure.cutoff == Whole(1) for k in at if k != WHOLE_LIST}
+    table_depths = np.array(sorted(measured), np.int64)
+    outcomes: dict[str, list[Outcome]] = {}
+    for name, run in judged.items():
+        run.check_depths(table_depths)
+        outcomes[name] = [measure.outcome(run, at) for measure, at in plan]
+    return Measured(wanted, plan, table_depths, outcomes)
 
 
 def report_of(
@@ -126,19 +201,18 @@ def report_of(
     notes: Mapping[str, list[str]] | None = None,
 ) -> Report:
     """Measure joins that have been made already; `evaluate` is this after `judge`."""
-    if not judged:
-        raise InputError("there are no runs to evaluate")
-    first = next(iter(judged.values()))
-    wanted = _measures(measures, first)
-    grid = _depths(depths, judged.values(), wanted)
-    plan = _plan(wanted, grid)
-    measured = {int(k) for measure, at in plan if measure.cutoff == Whole(1) for k in at if k != WHOLE_LIST}
-    table_depths = np.array(sorted(measured), np.int64)
+    measured = measure_all(judged, measures, depths)
+    return report_of_measured(judged, measured, bootstrap, notes)
 
-    outcomes: dict[str, list[Outcome]] = {}
-    for name, run in judged.items():
-        run.check_depths(table_depths)
-        outcomes[name] = [measure.outcome(run, at) for measure, at in plan]
+
+def report_of_measured(
+    judged: Mapping[str, JudgedRun],
+    measured: Measured,
+    bootstrap: Bootstrap | None,
+    notes: Mapping[str, list[str]] | None = None,
+) -> Report:
+    """The report of figures that have been taken already."""
+    plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
@@ -167,10 +241,11 @@ def report_of(
             run.queries, estimates, per_query, run.coverage, (*(notes or {}).get(name, ()), *found), run
         )
 
+    first = next(iter(judged.values()))
     size = first.corpus_size
     return Report(
         runs=reports,
-        measures=tuple(wanted),
+        measures=tuple(measured.wanted),
         depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
@@ -178,7 +253,7 @@ def report_of(
     )
 
 
-def _named_runs(runs: Any) -> dict[str, Any]:
+def named_runs(runs: Any) -> dict[str, Any]:
     """{name: run}; a single run is called `run`, or after its file."""
     if isinstance(runs, Mapping):
         if not runs:
@@ -222,6 +297,8 @@ def _measures(measures: Sequence[str | Measure] | str | None, judged: JudgedRun)
     wanted = [parse_measure(measure) for measure in measures]
     if not wanted:
         raise InputError("no measure was asked for")
+    # How far the labels reach stands beside whatever rests on them.
+    wanted += [Judged(at=measure.at) for measure in wanted if measure.beside_judged]
     return list(dict.fromkeys(wanted))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ PASSAGE_NAMES = (
 )
 GRADE_NAMES = ("grade", "relevance", "rel", "label", "score")
 SIZE_NAMES = ("corpus_size", "N", "pool_size")
+CLUSTER_NAMES = ("cluster", "cluster_id", "group", "topic_id", "user_id")
+TOKEN_NAMES = ("tokens", "n_tokens", "num_tokens", "token_count")
 SCORE_NAMES = ("score", "sim", "similarity")
 
 
@@ -54,3 +57,14 @@ def column_values(frame: Any, name: str) -> list[Any]:
     """A column as a list of Python values."""
     column = frame[name]
     return list(column.to_list() if hasattr(column, "to_list") else column)
+
+
+def token_count(value: Any, where: str) -> float:
+    """A length of zero or more, else an InputError that says where."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(f"{where}: {value!r} is not a number of tokens")
+    return number

@@ -57,6 +57,28 @@ class Coverage:
     outside_pool: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Passages drawn at random from outside the judged pool, and their labels.
+
+    `size` is how many were drawn for each query, 0 where none; `labels` how many of those were given
+    each of the `grades`.
+    """
+
+    size: IntArray
+    grades: IntArray
+    labels: IntArray
+
+    def relevant(self, threshold: int) -> IntArray:
+        """Sampled passages of each query with at least the grade."""
+        result: IntArray = self.labels[:, self.grades >= threshold].sum(axis=1)
+        return result
+
+    def of_queries(self, kept: NDArray[np.bool_]) -> Sample:
+        """The sample of some queries."""
+        return Sample(self.size[kept], self.grades, self.labels[kept])
+
+
 @dataclass(frozen=True)
 class JudgedRun:
     """One run judged by one set of labels: all that a measure sees.
@@ -76,6 +98,8 @@ class JudgedRun:
     scale, policy, coverage
     pool, pool_returned : Hits, int64[queries], or None
         The candidates before selection; without them the run's own full list is the pool.
+    sample : Sample or None
+        A judged random sample of the passages that are not in the qrels.
     """
 
     queries: tuple[str, ...]
@@ -89,6 +113,7 @@ class JudgedRun:
     coverage: Coverage = field(default_factory=Coverage)
     pool: Hits | None = None
     pool_returned: IntArray | None = None
+    sample: Sample | None = None
 
     @classmethod
     def from_counts(
@@ -132,16 +157,21 @@ class JudgedRun:
     def __len__(self) -> int:
         return len(self.queries)
 
+    def threshold(self, rel: int | None = None) -> int:
+        """The lowest relevant grade: `rel`, or the scale's."""
+        return self.scale.relevant_from if rel is None else rel
+
     def relevant(self, rel: int | None = None) -> IntArray:
         """R: how many passages of each query were given at least the grade `rel` (default: the scale's)."""
-        chosen = self.grades >= (self.scale.relevant_from if rel is None else rel)
+        chosen = self.grades >= self.threshold(rel)
         result: IntArray = self.labels[:, chosen].sum(axis=1)
         return result
 
     def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
         """Distinct relevant passages in the top K: int64[queries, depths]."""
-        threshold = self.scale.relevant_from if rel is None else rel
-        return count_at(self.hits.chosen((self.hits.grade >= threshold) & ~self.hits.repeated), len(self), depths)
+        return count_at(
+            self.hits.chosen((self.hits.grade >= self.threshold(rel)) & ~self.hits.repeated), len(self), depths
+        )
 
     def judged_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K that hold a judged passage, copies included: int64[queries, depths]."""
@@ -198,6 +228,15 @@ class JudgedRun:
             )
         return self.corpus_size
 
+    def require_sample(self, measure: str) -> Sample:
+        """The sample from outside the pool, or an error that says how to give it."""
+        if self.sample is None:
+            raise InputError(
+                f"{measure} needs judgments of a random sample of the passages that are not in the qrels: "
+                f"pass sample=… (--sample FILE on the command line)"
+            )
+        return self.sample
+
     def check_depths(self, depths: IntArray) -> None:
         """Refuse depths that the corpus or the policies rule out."""
         if not len(depths):
@@ -241,6 +280,8 @@ def judge(
     run: Run | Iterable[Run],
     *,
     pool: Run | Iterable[Run] | None = None,
+    sample: Qrels | None = None,
+    sample_size: int | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
     scale: str | Scale = "trec",
@@ -256,6 +297,11 @@ def judge(
         The latter lets a file of any length stream through.
     pool : Run or iterable of Runs, optional
         The candidates before reranking or selection, of which the run's passages are a part.
+    sample : Qrels, optional
+        Judgments of passages drawn at random, for each query anew, from those that the qrels lack.
+    sample_size : int, optional
+        How many were drawn for each query, where `sample` lists only some of them, such as the relevant
+        ones. Without it a query's sample is what is listed.
     corpus_size : int, {query: int}, DataFrame or None
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
@@ -306,10 +352,41 @@ def judge(
         policy=policy,
         pool=candidates.hits if candidates else None,
         pool_returned=np.maximum(candidates.returned, 0) if candidates else None,
+        sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
     )
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=len(judged.hits_outside_pool().query)))
     return _only(judged, present) if policy.missing_query == "skip" and missing else judged
+
+
+def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Sample:
+    """The sample by the qrels' queries; an error for a passage that is in the pool or a query that is not."""
+    sample.check_scale(scale)
+    where = sample.source or "sample"
+    if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
+        raise InputError(f"sample_size must be a whole number ≥ 1, got {size!r}")
+    unknown = [query for query in sample.queries if query not in qrels]
+    if unknown:
+        raise InputError(f"{where}: {len(unknown)} queries of the sample are not in the qrels ({examples(unknown)})")
+    position = np.array([qrels.position(query) for query in sample.queries], np.int64)
+    row = position[sample.query]
+    pooled, _ = qrels.lookup(pair_keys(row, sample.passages), row, sample.passages)
+    if len(pooled):
+        i = int(pooled[0])
+        raise InputError(
+            f"{where}: query {qrels.queries[row[i]]!r}: passage {sample.passages[i]!r} is in the qrels too; "
+            f"the sample must be drawn from the passages outside them"
+        )
+    grades = np.unique(sample.grade)
+    labels = np.zeros((len(qrels), len(grades)), np.int64)
+    np.add.at(labels, (row, np.searchsorted(grades, sample.grade)), 1)
+    listed = labels.sum(axis=1)
+    if size is not None and (listed > size).any():
+        i = int(np.argmax(listed > size))
+        raise InputError(
+            f"{where}: query {qrels.queries[i]!r} lists {listed[i]} passages, more than sample_size = {size}"
+        )
+    return Sample(listed if size is None else np.full(len(qrels), size), grades, labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,4 +584,5 @@ def _only(judged: JudgedRun, kept: NDArray[np.bool_]) -> JudgedRun:
         corpus_size=None if judged.corpus_size is None else judged.corpus_size[kept],
         pool=None if judged.pool is None else judged.pool.of_queries(kept),
         pool_returned=None if judged.pool_returned is None else judged.pool_returned[kept],
+        sample=None if judged.sample is None else judged.sample.of_queries(kept),
     )

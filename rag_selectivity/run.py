@@ -14,10 +14,12 @@ from rag_selectivity.frames import (
     PASSAGE_NAMES,
     QUERY_NAMES,
     SCORE_NAMES,
+    TOKEN_NAMES,
     column_values,
     find_column,
     is_frame,
     optional_column,
+    token_count,
 )
 from rag_selectivity.ids import IdColumn, IntArray
 from rag_selectivity.policy import Policy
@@ -47,6 +49,8 @@ class Run:
     passages : IdColumn
     scores : float64[rows] or None
         Without scores the order given is the ranking.
+    tokens : float64[rows] or None
+        Lengths of the passages, where they were given with the run.
     """
 
     def __init__(
@@ -55,7 +59,9 @@ class Run:
         offsets: NDArray[np.integer[Any]],
         passages: IdColumn,
         scores: NDArray[np.float64] | None = None,
+        tokens: NDArray[np.float64] | None = None,
     ) -> None:
+        self.tokens = tokens
         self.queries = tuple(queries)
         self.offsets: IntArray = np.asarray(offsets, np.int64)
         self.passages = passages
@@ -125,10 +131,17 @@ class Run:
         score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
         columns = [column_values(frame, name) for name in [*chosen, *([score] if score else [])]]
         rows = list(zip(*columns, strict=True))
+        order = list(range(len(rows)))
         if score is None and rank is not None:
-            ranks = column_values(frame, rank)
-            rows = [rows[i] for i in sorted(range(len(rows)), key=ranks.__getitem__)]
-        return cls.from_records(rows)
+            order.sort(key=column_values(frame, rank).__getitem__)
+        run = cls.from_records(rows[i] for i in order)
+        length = optional_column(names, TOKEN_NAMES)
+        if length is None:
+            return run
+        counts = column_values(frame, length)
+        return run.with_tokens(
+            [rows[i][0] for i in order], [token_count(counts[i], f"run frame, row {i + 1}") for i in order]
+        )
 
     @classmethod
     def read(cls, path: str | Path, *, format: str | None = None) -> Run:
@@ -162,12 +175,22 @@ class Run:
         lengths = [np.diff(part.offsets) for part in parts]
         offsets = np.append(0, np.cumsum(np.concatenate(lengths))) if parts else np.zeros(1, np.int64)
         scored = [part.scores for part in parts if part.scores is not None]
+        lengths_of = [part.tokens for part in parts if part.tokens is not None]
         return cls(
             queries,
             offsets,
             IdColumn.concatenate([part.passages[: len(part.passages)] for part in parts]),
             np.concatenate(scored) if scored and len(scored) == len(parts) else None,
+            np.concatenate(lengths_of) if lengths_of and len(lengths_of) == len(parts) else None,
         )
+
+    def with_tokens(self, queries: Sequence[Any], tokens: Sequence[float]) -> Run:
+        """The same run with the lengths of its passages, in the order of the rows it was made from."""
+        by_query: dict[str, list[float]] = {}
+        for query, count in zip(queries, tokens, strict=True):
+            by_query.setdefault(str(query), []).append(count)
+        column = np.array([count for query in self.queries for count in by_query.get(query, [])], np.float64)
+        return Run(self.queries, self.offsets, self.passages, self.scores, column)
 
     # -- reading it ------------------------------------------------------------------------------
 
@@ -209,7 +232,8 @@ class Run:
         order = _ranking(self, scores, descending_ids=policy.ties == "docid_descending")
         if order is None:
             return self
-        return Run(self.queries, self.offsets, self.passages.take(order), self.scores[order])
+        tokens = None if self.tokens is None else self.tokens[order]
+        return Run(self.queries, self.offsets, self.passages.take(order), self.scores[order], tokens)
 
     def __repr__(self) -> str:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"

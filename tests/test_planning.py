@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from math import log2
 
+import numpy as np
 import pytest
 
+import rag_selectivity as rs
 from rag_selectivity import InputError
 from rag_selectivity.planning import audit, plan
 from tests.reference import random_success
@@ -99,3 +101,44 @@ def test_plan_over_several_queries_and_hits_averages_the_probabilities() -> None
 def test_impossible_plans_are_refused(arguments, message) -> None:
     with pytest.raises(InputError, match=message):
         plan(*arguments)
+
+
+def test_the_largest_k_by_trying_every_one() -> None:
+    found = rs.plan(58, [4, 2, 9], min_ceiling=0.5, m=1)
+    every = rs.plan(58, [4, 2, 9], range(1, 59))["rows"]
+    assert found["max_K_for_lambda"] == max(row["K"] for row in every if row["lambda"] < 1)
+    assert found["max_K_for_ceiling"] == max(row["K"] for row in every if row["BoR_max"] > 0.5)
+    assert rs.plan(58, 4, [5], min_ceiling=10)["max_K_for_ceiling"] == 0
+    assert rs.plan(8_841_823, 1)["max_K_for_lambda"] == 8_841_822
+    assert [row["K"] for row in rs.plan(58, 4)["rows"]] == [1, 2, 5, 10, 20, 50]
+
+
+def test_tool_definitions_cost_tokens() -> None:
+    assert [row["tokens"] for row in rs.plan(58, 4, [5, 20], tokens_per_item=180)["rows"]] == [900, 3600]
+    with pytest.raises(rs.InputError, match="tokens_per_item must be more than 0"):
+        rs.plan(58, 4, [5], tokens_per_item=0)
+
+
+@pytest.mark.parametrize(("success", "correlation"), [(0.8, 0.0), (0.5, 0.5), (0.8, 0.6)])
+def test_so_many_queries_do_tell_the_systems_apart_in_four_of_five_trials(success, correlation) -> None:
+    n = rs.queries_needed(0.2, success, correlation=correlation)
+    other = success * 2**-0.2
+    # Joint success so that the two correlate as said.
+    spread = np.sqrt(success * (1 - success) * other * (1 - other))
+    both = success * other + correlation * spread
+    rng = np.random.default_rng(1)
+    cell = rng.choice(4, size=(4000, n), p=[both, success - both, other - both, 1 - success - other + both])
+    a, b = (cell <= 1).mean(axis=1), ((cell == 0) | (cell == 2)).mean(axis=1)
+    joint = (cell == 0).mean(axis=1)
+    variance = (1 / a + 1 / b - 2 * joint / (a * b)) / n / np.log(2) ** 2
+    z = (np.log2(a) - np.log2(b)) / np.sqrt(variance)
+    assert (np.abs(z) > 1.96).mean() == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0, 0.5), "bits must be more than 0"), ((0.2, 1), "success must be more than 0 and less than 1")],
+)
+def test_power_needs_a_difference_and_a_rate(arguments, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        rs.queries_needed(*arguments)

@@ -39,6 +39,24 @@ def test_the_plan_prints_what_the_readme_says() -> None:
     assert done.stdout.rstrip() in table
 
 
+def test_the_comparison_prints_what_the_readme_says(data) -> None:
+    text = next(block for block in blocks("console") if "compare --qrels" in block)
+    command, _, rest = text.partition("lsa beside")
+    words = re.sub(r"\\\n", " ", command).split()[2:]
+    places = {"bm25=bm25.trec": "bm25=runs/bm25.trec", "lsa=lsa.trec": "lsa=runs/lsa.trec"}
+    done = subprocess.run(
+        [sys.executable, "-m", "rag_selectivity", *(places.get(word, word) for word in words)],
+        cwd=data / "cranfield",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    table = [line for line in rest.splitlines() if "@10 " in line]
+    assert len(table) == 4
+    for line in table:
+        assert line in done.stdout
+
+
 def test_the_table_of_measures_is_the_registry() -> None:
     rows = re.findall(r"^\| `(\S+)` \| (.*) \|$", README, flags=re.M)
     assert rows == [(cls.name, summary(cls)) for cls in REGISTRY.values()]

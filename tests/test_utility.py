@@ -294,6 +294,6 @@ def test_permuting_the_query_ids_changes_nothing(topics, random) -> None:
             depths=[2, 5],
             bootstrap=None,
         )
-        return {row["measure"]: row["value"] for row in report.rows()}
+        return {row["measure"]: row["value"] for row in report.to_rows()}
 
     same(figures(order), figures(range(len(topics))))

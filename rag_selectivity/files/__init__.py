@@ -18,8 +18,10 @@ from rag_selectivity.frames import (
     PASSAGE_NAMES,
     QUERY_NAMES,
     SCORE_NAMES,
+    TOKEN_NAMES,
     find_column,
     optional_column,
+    token_count,
 )
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.run import Run
@@ -62,9 +64,14 @@ def read_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
         find_column(names, PASSAGE_NAMES, "passage", str(file)),
     ]
     score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
-    extra = score or rank
-    records, lines = _selected(rows, [*chosen, *([extra] if extra else [])], file)
-    return [_run_of_rows(records, lines, file, ranked=score is None and rank is not None)]
+    extra, length = score or rank, optional_column(names, TOKEN_NAMES)
+    records, lines = _selected(rows, [*chosen, *([extra] if extra else []), *([length] if length else [])], file)
+    counts = []
+    if length is not None:
+        counts = [token_count(record[-1], f"{file}:{line}") for line, record in zip(lines, records, strict=True)]
+        records = [record[:-1] for record in records]
+    run = _run_of_rows(records, lines, file, ranked=score is None and rank is not None)
+    return [run.with_tokens([record[0] for record in records], counts) if length is not None else run]
 
 
 def read_corpus_ids(path: str | Path) -> Iterator[str]:

@@ -149,6 +149,8 @@ class Measure(ABC):
     higher_is_better: ClassVar[bool | None] = True
     #: Whether its per-query figures mean something (a ratio of means has none).
     per_query: ClassVar[bool] = True
+    #: Whether it is only worth as much as the share of the list that has labels.
+    beside_judged: ClassVar[bool] = False
     #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.
     example: ClassVar[str] = ""
     #: What stands after the @.
@@ -173,6 +175,11 @@ class Measure(ABC):
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
         """Where the measure is taken when it names no depth: at every depth of the evaluation."""
         return grid
+
+    @property
+    def takes_whole_lists(self) -> bool:
+        """Whether the measure without @ is one figure, that of the whole list."""
+        return WHOLE_LIST in self.default_depths(np.array([1]))
 
     @classmethod
     def parameters(cls) -> list[Any]:

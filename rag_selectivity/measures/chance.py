@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.ids import IntArray
 from rag_selectivity.judged import JudgedRun
 from rag_selectivity.measures.base import (
     Aggregate,
+    Choice,
     FloatArray,
     Measure,
     Outcome,
@@ -24,10 +26,16 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import log2_of, random_success
+from rag_selectivity.measures.sampled import estimated_miss, estimated_relevant
 
 
 def m_parameter() -> Any:
     return parameter(1, Whole(1), "relevant passages in the top K that make a success")
+
+
+def r_parameter() -> Any:
+    words = "judged: the relevant passages that are known; sampled: with an estimate of those outside the pool"
+    return parameter("judged", Choice(("judged", "sampled")), words)
 
 
 def _identity(value: FloatArray) -> FloatArray:
@@ -97,10 +105,35 @@ class _ChanceMeasure(Measure):
             )
         return np.where(short, -1, relevant)
 
-    def _success(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
-        success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
-        success[self._possible(judged) < 0] = np.nan
-        return success
+    @property
+    def _undefined(self) -> str:
+        return f"no query has {self.m} or more relevant passages"
+
+
+@dataclass(frozen=True, repr=False)
+class _BaselineMeasure(_ChanceMeasure):
+    """Shared by the measures that rest on the random baseline."""
+
+    R: str = r_parameter()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.R == "sampled" and self.m != 1:
+            raise InputError(f"{self.name}: R=sampled is known for m=1 only, got m={self.m}")
+
+    @property
+    def _undefined(self) -> str:
+        if self.R == "sampled":
+            return "no query has a known relevant passage and a sample from outside the pool of at least K"
+        return super()._undefined
+
+    def _possible(self, judged: JudgedRun) -> IntArray:
+        relevant = super()._possible(judged)
+        if self.R == "judged":
+            return relevant
+        sample = judged.require_sample(str(self))
+        known = judged.relevant(self.rel) + sample.relevant(judged.threshold(self.rel))
+        return np.where((known > 0) & (sample.size > 0), np.maximum(relevant, 0), -1)
 
     def _chance(self, judged: JudgedRun, depths: IntArray) -> tuple[FloatArray, FloatArray]:
         size = judged.require_corpus_size(str(self))
@@ -108,13 +141,18 @@ class _ChanceMeasure(Measure):
         known = relevant >= 0
         chance = np.full((len(judged), len(depths)), np.nan)
         miss = chance.copy()
-        drawn = judged.drawn_at(depths)
-        chance[known], miss[known] = random_success(size[known, None], relevant[known, None], drawn[known], self.m)
+        drawn = judged.drawn_at(depths)[known]
+        if self.R == "sampled":
+            sample = judged.require_sample(str(self))
+            found = sample.relevant(judged.threshold(self.rel))
+            pooled = judged.labels.sum(axis=1)
+            miss[known] = estimated_miss(
+                size[known], pooled[known], relevant[known], sample.size[known], found[known], drawn
+            )
+            chance[known] = 1 - miss[known]
+        else:
+            chance[known], miss[known] = random_success(size[known, None], relevant[known, None], drawn, self.m)
         return chance, miss
-
-    @property
-    def _undefined(self) -> str:
-        return f"no query has {self.m} or more relevant passages"
 
 
 @register
@@ -132,12 +170,14 @@ class Success(_ChanceMeasure):
     example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome((self._success(judged, depths),), self._undefined)
+        success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
+        success[self._possible(judged) < 0] = np.nan
+        return Outcome((success,), self._undefined)
 
 
 @register
 @dataclass(frozen=True, repr=False)
-class RandomSuccess(_ChanceMeasure):
+class RandomSuccess(_BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
     Range 0–1; a property of corpus, labels and K, not of the retriever. NaN as for Success.
@@ -154,7 +194,7 @@ class RandomSuccess(_ChanceMeasure):
 
 @register
 @dataclass(frozen=True, repr=False)
-class EF(_ChanceMeasure):
+class EF(_BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
     Range 0–∞, 1 is chance, higher is better. A ratio of means: it has no per-query values. NaN when no
@@ -169,7 +209,8 @@ class EF(_ChanceMeasure):
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         chance, miss = self._chance(judged, depths)
-        return Outcome((self._success(judged, depths), chance, miss), self._undefined, self.aggregate)
+        success = np.where(np.isnan(chance), np.nan, (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64))
+        return Outcome((success, chance, miss), self._undefined, self.aggregate)
 
 
 @register
@@ -183,6 +224,11 @@ class BoR(EF):
     A ratio of means: per query, Success and RandomSuccess are shown instead. NaN when no query has m
     relevant passages, or no draw of K can succeed (K < m).
 
+    Relevant passages that nobody judged make the true baseline higher, so BoR from a judged pool is the
+    most that it can be. `R=sampled` takes a judged random sample of the passages outside the pool into
+    the baseline (Horvitz–Thompson), over the queries that have a known relevant passage and a sample of
+    at least K; the sample's own chance is part of the interval, since every query brings its own.
+
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     """
 
@@ -193,7 +239,7 @@ class BoR(EF):
 
 @register
 @dataclass(frozen=True, repr=False)
-class BoR_max(_ChanceMeasure):
+class BoR_max(_BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), what a perfect retriever would reach at this K.
 
     Range 0–∞ bits; a property of corpus, labels and K. Near 0 no retriever can show selectivity.
@@ -273,10 +319,21 @@ class Lambda(Measure):
     example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4, the collapse zone"
     higher_is_better: ClassVar[bool | None] = None
     rel: int | None = rel_parameter()
+    R: str = r_parameter()
+
+    def _relevant(self, judged: JudgedRun) -> NDArray[Any]:
+        relevant = judged.relevant(self.rel)
+        if self.R == "judged":
+            return relevant
+        sample = judged.require_sample(str(self))
+        found = sample.relevant(judged.threshold(self.rel))
+        pooled = judged.labels.sum(axis=1)
+        estimate = estimated_relevant(judged.require_corpus_size(str(self)), pooled, relevant, sample.size, found)
+        return np.where(sample.size > 0, estimate, 0.0)
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         size = judged.require_corpus_size(str(self))[:, None]
-        relevant = judged.relevant(self.rel)[:, None]
+        relevant = self._relevant(judged)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
         return Outcome((expected,), "no query has a relevant passage", bounds=None)

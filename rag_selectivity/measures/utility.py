@@ -131,6 +131,7 @@ def _counts_by_level(hits: Hits, queries: int) -> IntArray:
 class _WeightedMeasure(Measure):
     """Shared by the measures of rarity-weighted evidence."""
 
+    beside_judged: ClassVar[bool] = True
     alpha: float = parameter(1.0, Real(0, 10), "how strongly rarity counts")
     cap4: float = parameter(1.0, Real(0, 1), "largest weight of a grade 4")
     cap3: float = parameter(0.25, Real(0, 1), "largest weight of a grade 3")
@@ -264,6 +265,7 @@ class PercentPROC(_WeightedMeasure):
 
 @dataclass(frozen=True, repr=False)
 class _NormalisedRecall(Measure):
+    beside_judged: ClassVar[bool] = True
     _lowest: ClassVar[int]
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -315,6 +317,7 @@ class Precision4(Measure):
     """
 
     name: ClassVar[str] = "Precision4+"
+    beside_judged: ClassVar[bool] = True
     example: ClassVar[str] = "top 5 = 5,4,3,1 and one unjudged: Precision4+@5 = 2/5"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -334,6 +337,7 @@ class Harm(Measure):
     """
 
     name: ClassVar[str] = "Harm"
+    beside_judged: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = False
     example: ClassVar[str] = "top 5 = 5,4,2,1,1: Harm@5 = 3/5, Harm(max_grade=1)@5 = 2/5"
     max_grade: int = parameter(2, Whole(1), "highest grade that counts as harm")

@@ -204,9 +204,9 @@ class Report:
             import pandas
         except ImportError:
             raise MissingExtraError("pandas", "all", "Report.to_dataframe") from None
-        return pandas.DataFrame(self.rows())
+        return pandas.DataFrame(self.to_rows())
 
-    def rows(self) -> list[dict[str, Any]]:
+    def to_rows(self) -> list[dict[str, Any]]:
         """One row a run, measure and depth, as the CSV view and the DataFrame have it."""
         return [
             {

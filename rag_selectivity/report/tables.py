@@ -6,11 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.report.report import Estimate, Report, RunReport
+
+if TYPE_CHECKING:
+    from rag_selectivity.comparison import Comparison, PairedDifference
+    from rag_selectivity.sweep import RunSweep, Sweep
 
 _WIDTH = 80
 _BLANK = "·"
@@ -27,6 +32,124 @@ def text_tables(report: Report, *, ruled: bool = True) -> str:
         parts.extend(_without_depth(report, run))
         parts.extend(fill(f"note: {note}", _WIDTH) for note in _notes(run))
     return "\n\n".join(parts)
+
+
+_COMPARED = ("", "base", "run", "difference [{:.0%}]", "p Holm", "W/T/L", "shows ≥")
+
+
+def comparison_text(comparison: Comparison, *, ruled: bool = True) -> str:
+    """One table for each run beside the baseline, a row a measure and depth."""
+    return "\n\n".join(
+        "\n\n".join([heading, align(header, rows, ruled=ruled), *lines])
+        for heading, header, rows, lines in _compared(comparison)
+    )
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """The same as Markdown."""
+    return "\n\n".join(
+        "\n\n".join([f"**{heading}**", markdown(header, rows), *(f"> {line}" for line in lines)])
+        for heading, header, rows, lines in _compared(comparison)
+    )
+
+
+def _compared(comparison: Comparison) -> Iterable[tuple[str, list[str], list[list[str]], list[str]]]:
+    """Heading, column names, rows and closing lines for each run."""
+    header = [name.format(comparison.settings["level"]) for name in _COMPARED]
+    for name in dict.fromkeys(row.run for row in comparison.rows):
+        of_run = [row for row in comparison.rows if row.run == name]
+        heading = f"{name} beside {comparison.baseline}: {of_run[0].n_total} queries"
+        rows = [
+            [
+                str(row.measure),
+                number(row.baseline_value),
+                number(row.value),
+                f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
+                f"{row.p_adjusted:.4f}" if not math.isnan(row.p_adjusted) else "–",
+                f"{row.wins}/{row.ties}/{row.losses}",
+                number(row.detectable),
+            ]
+            for row in of_run
+        ]
+        lines = [fill(line, _WIDTH) for line in _findings(of_run)]
+        yield heading, header, rows, lines
+
+
+def _findings(rows: Sequence[PairedDifference]) -> Iterable[str]:
+    """What the table says, in words, and which queries moved most under its first measure that moved at all."""
+    for verdict in ("better", "worse"):
+        named = [str(row.measure) for row in rows if row.verdict == verdict]
+        if named:
+            yield f"{verdict}: {', '.join(named)}"
+    unclear = [str(row.measure) for row in rows if row.verdict == "no difference shown"]
+    if unclear:
+        yield f"no difference shown: {', '.join(unclear)}"
+    row = next((row for row in rows if row.moved), None)
+    if row is not None:
+        moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in row.moved)
+        yield f"moved most in {row.measure}: {moved}"
+
+
+_SWEPT = {
+    "K": "K",
+    "success": "success",
+    "BoR": "BoR",
+    "BoR_max": "ceiling",
+    "headroom": "headroom",
+    "lambda": "lambda",
+    "doubling": "×2",
+    "doubling_predicted": "×2 sparse",
+    "RA-nWG": "RA-nWG",
+    "Harm": "Harm",
+    "tokens": "tokens",
+    "bits_per_1000_tokens": "bits/1000",
+}
+
+
+def sweep_text(sweep: Sweep, *, ruled: bool = True) -> str:
+    """For each run a table at doubling K's and the recommended ones, and the recommendation."""
+    parts = []
+    for name, run in sweep.runs.items():
+        header, rows = _swept(run)
+        parts.append(name)
+        parts.extend(align(*piece, ruled=ruled) for piece in _fit(header, rows))
+        parts.append(fill(run.recommendation.reason, _WIDTH))
+        parts.extend(fill(f"warning: {warning}", _WIDTH) for warning in run.recommendation.warnings)
+    return "\n\n".join(parts)
+
+
+def sweep_markdown(sweep: Sweep) -> str:
+    """The same as Markdown."""
+    parts = []
+    for name, run in sweep.runs.items():
+        parts += [f"**{name}**", markdown(*_swept(run)), run.recommendation.reason]
+        parts += [f"> {warning}" for warning in run.recommendation.warnings]
+    return "\n\n".join(parts)
+
+
+def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
+    last = run.rows[-1]["K"]
+    advice = run.recommendation
+    shown = {1 << i for i in range(last.bit_length())} | {last}
+    shown |= {depth for depth in (advice.K, advice.within_noise, advice.doubling_ends, advice.within_tokens) if depth}
+    names = [name for name in _SWEPT if name in run.rows[0]]
+    rows = []
+    for row in run.rows:
+        if row["K"] in shown:
+            cells = ["" if row[name] is None else _swept_cell(name, row) for name in names]
+            rows.append([cells[0] + ("*" if row["K"] == advice.K else " "), *cells[1:]])
+    return [_SWEPT[name] for name in names], rows
+
+
+def _swept_cell(name: str, row: dict[str, Any]) -> str:
+    if name == "lambda" and row["regime"] != "healthy":
+        return f"{row['regime']} {number(row[name])}"
+    return str(row[name]) if name == "K" else f"{row[name]:.0f}" if name == "tokens" else number(row[name])
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference, with its sign."""
+    return number(value) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
 
 
 def markdown_tables(report: Report) -> str:

@@ -1,0 +1,189 @@
+"""The sweep over K: its figures against evaluate, its recommendation against worlds with a known answer."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from math import log2
+
+import numpy as np
+import pandas
+import pytest
+
+import rag_selectivity as rs
+
+
+def world(queries: int, depth: int, first: list[int], relevant: int = 1) -> tuple[dict, dict]:
+    """Queries whose first relevant passage stands at the given rank, 0 for nowhere."""
+    qrels, run = {}, {}
+    for i in range(queries):
+        rank = first[i % len(first)]
+        ranked = [f"q{i}x{j}" for j in range(depth)]
+        judged = {f"q{i}g{j}": 1 for j in range(relevant)}
+        if rank:
+            ranked[rank - 1] = f"q{i}g0"
+        qrels[f"q{i}"], run[f"q{i}"] = judged, ranked
+    return qrels, run
+
+
+def test_every_row_is_what_evaluate_says(data) -> None:
+    folder = data / "cranfield"
+    run = folder / "runs" / "bm25.trec"
+    options = {"corpus_size": 1400, "scale": "utility"}
+    swept = rs.sweep(folder / "qrels.trec", run, **options)["bm25"]
+    depths = [1, 7, 10, 40, 200]
+    report = rs.evaluate(
+        folder / "qrels.trec",
+        run,
+        measures=["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "Harm"],
+        depths=sorted({*depths, *(2 * d for d in depths if d < 200)}),
+        bootstrap=None,
+        **options,
+    )
+    assert [row["K"] for row in swept.rows] == list(range(1, 201))
+    for depth in depths:
+        row = swept.rows[depth - 1]
+        for column, measure in (("success", "Success"), ("BoR", "BoR"), ("BoR_max", "BoR_max"), ("lambda", "lambda")):
+            assert row[column] == pytest.approx(report[f"{measure}@{depth}"].value, rel=1e-12)
+        for measure in ("RA-nWG", "Harm"):
+            assert row[measure] == pytest.approx(report[f"{measure}@{depth}"].value, rel=1e-12)
+        assert row["headroom"] == pytest.approx(row["BoR_max"] - row["BoR"])
+        if depth == 200:
+            assert row["doubling"] is row["doubling_predicted"] is None
+        else:
+            change = report.delta("bm25", "BoR", depth, 2 * depth)
+            assert row["doubling"] == pytest.approx(change.observed)
+            assert row["doubling_predicted"] == pytest.approx(change.predicted)
+
+
+def test_the_smallest_k_within_the_noise_of_the_best() -> None:
+    # 80 of 100 succeed at K = 2, the rest nowhere: nothing is gained after.
+    qrels, run = world(100, 16, [1, 2, 2, 2, 0])
+    advice = rs.sweep(qrels, {"r": run}, corpus_size=10_000)["r"].recommendation
+    assert (advice.K, advice.within_noise) == (2, 2)
+    assert advice.reason.startswith("K = 2: its success rate of 80.0% is within the noise of the best, 80.0% at K = 2")
+    # Five of a hundred more at K = 9: within the interval of the best if few queries, beyond it if many.
+    for queries, chosen in ((100, 2), (4000, 9)):
+        qrels, run = world(queries, 16, [1, *[2] * 16, 9, 0, 0])
+        assert chosen == rs.sweep(qrels, {"r": run}, corpus_size=10_000)["r"].recommendation.K
+
+
+def test_where_a_doubling_costs_more_than_it_buys() -> None:
+    # Success doubles from K = 1 to 2 and from 2 to 4, then stands still.
+    qrels, run = world(100, 16, [1, 2, 3, 4])
+    swept = rs.sweep(qrels, {"r": run}, corpus_size=1_000_000)["r"]
+    rows = swept.rows
+    dear = [-row["doubling"] > log2(rows[2 * row["K"] - 1]["success"] / row["success"]) for row in rows[:8]]
+    assert dear == [False, False, True, True, True, True, True, True]
+    assert swept.recommendation.doubling_ends == 3
+    assert "From K = 3 on, a further doubling costs more selectivity" in swept.recommendation.reason
+
+
+def test_the_collapse_zone_is_a_hard_warning() -> None:
+    qrels, run = world(100, 40, [30], relevant=20)
+    advice = rs.sweep(qrels, {"r": run}, corpus_size=100)["r"].recommendation
+    assert advice.K == 30
+    (warning,) = advice.warnings
+    assert warning.startswith("COLLAPSE ZONE at K = 30: lambda = 6.0, a random draw would succeed in 100.0%")
+    assert warning.endswith("lambda stays below 1 up to K = 4")
+
+
+@pytest.fixture
+def tokens() -> tuple[dict, dict, dict]:
+    qrels, run = world(50, 8, [1, 2, 3, 4, 0])
+    return qrels, run, {passage: 100 for ranked in run.values() for passage in ranked}
+
+
+def test_tokens_and_bits_per_thousand(tokens) -> None:
+    qrels, run, lengths = tokens
+    swept = rs.sweep(qrels, {"r": run}, corpus_size=1000, tokens=lengths)["r"]
+    assert [row["tokens"] for row in swept.rows] == [100 * k for k in range(1, 9)]
+    for row in swept.rows:
+        assert row["bits_per_1000_tokens"] == pytest.approx(row["BoR"] / (row["K"] / 10))
+
+
+def test_budgets(tokens) -> None:
+    qrels, run, lengths = tokens
+
+    def advice(**budget) -> rs.sweep.Recommendation:
+        return rs.sweep(qrels, {"r": run}, corpus_size=1000, tokens=lengths, **budget)["r"].recommendation
+
+    assert advice(min_success=0.35).K == 2
+    assert advice(max_tokens=250).K == 2
+    assert "largest that 250 tokens pay for" in advice(max_tokens=250).reason
+    impossible = advice(min_success=0.9)
+    assert impossible.K is None
+    assert impossible.warnings == ("no K reaches a success rate of 90.0%; the best is 80.0%",)
+    conflict = advice(min_success=0.8, max_tokens=300)
+    assert conflict.K is None
+    assert conflict.warnings == ("K = 4 is needed for that success, and 300 tokens pay for K = 3",)
+    assert advice(max_tokens=50).warnings == ("a single passage already has more than 50 tokens on average",)
+
+
+def test_lengths_from_a_file_a_frame_or_the_run_itself(tokens, tmp_path) -> None:
+    qrels, run, lengths = tokens
+    lengths = {passage: 10 + i % 7 for i, passage in enumerate(lengths)}
+    expected = [row["tokens"] for row in rs.sweep(qrels, {"r": run}, corpus_size=1000, tokens=lengths)["r"].rows]
+    by_hand = [np.mean([sum(lengths[p] for p in ranked[:k]) for ranked in run.values()]) for k in range(1, 9)]
+    assert expected == pytest.approx(by_hand)
+    table = pandas.DataFrame({"passage_id": lengths.keys(), "tokens": lengths.values()})
+    table.to_csv(tmp_path / "lengths.csv", index=False)
+    rows = [
+        {"query_id": q, "doc_id": p, "score": -i, "tokens": lengths[p]} for q, r in run.items() for i, p in enumerate(r)
+    ]
+    frame = pandas.DataFrame(rows).sample(frac=1, random_state=3)
+    with (tmp_path / "run.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["query_id", "doc_id", "score", "tokens"])
+        writer.writeheader()
+        writer.writerows(frame.to_dict("records"))
+    for source, given in (
+        (run, {"tokens": table}),
+        (run, {"tokens": tmp_path / "lengths.csv"}),
+        (frame, {}),
+        (tmp_path / "run.csv", {}),
+    ):
+        found = rs.sweep(qrels, {"r": source}, corpus_size=1000, **given)["r"]
+        assert [row["tokens"] for row in found.rows] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"corpus_size": None}, "a sweep compares with a random draw and needs the corpus size"),
+        ({"max_tokens": 5}, "max_tokens needs the lengths"),
+        ({"max_tokens": 0}, "max_tokens must be more than 0"),
+        ({"min_success": 2}, "min_success must be more than 0 and at most 1"),
+        ({"max_depth": 0}, "max_depth must be a whole number"),
+        ({"tokens": {"q0x0": 1}}, r"r: \d+ passages have no length in tokens"),
+        ({"tokens": {"q0x0": -1}}, "tokens of passage 'q0x0': -1 is not a number of tokens"),
+    ],
+)
+def test_mistakes_are_named(options, message) -> None:
+    qrels, run = world(5, 4, [1])
+    with pytest.raises(rs.InputError, match=message):
+        rs.sweep(qrels, {"r": run}, **{"corpus_size": 100, **options})
+
+
+def test_the_command_line_and_the_views_agree(data) -> None:
+    folder = data / "cranfield"
+    base = ["sweep", "--qrels", "qrels.trec", "--run", "bm25=runs/bm25.trec", "--corpus-size", "1400"]
+    outputs = {}
+    for format in ("table", "json", "csv", "markdown"):
+        done = subprocess.run(
+            [sys.executable, "-m", "rag_selectivity", *base, "--scale", "utility", "--format", format],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs[format] = done.stdout
+    data = json.loads(outputs["json"])["runs"]["bm25"]
+    chosen = data["recommendation"]["K"]
+    assert f"K = {chosen}: its success rate" in outputs["table"]
+    assert f"{chosen}* " in outputs["table"]
+    assert max(map(len, outputs["table"].splitlines())) <= 80
+    rows = list(csv.DictReader(outputs["csv"].splitlines()))
+    assert float(rows[9]["BoR"]) == pytest.approx(data["rows"][9]["BoR"])
+    assert f"| {chosen}* |" in outputs["markdown"].replace("  ", " ")
