@@ -31,7 +31,7 @@ from rag_selectivity.policy import POLICIES
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report.report import Report, write_whole
 from rag_selectivity.report.tables import align, markdown, number
-from rag_selectivity.scales import SCALES, scale_named
+from rag_selectivity.scales import SCALES, parse_grade_map, scale_named
 from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
 from rag_selectivity.sweep import Sweep
 from rag_selectivity.sweep import sweep as sweep_depths
@@ -56,7 +56,7 @@ FormatOption = Annotated[Format | None, typer.Option("--format", help="Default: 
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file; its suffix is the format.")]
 
 
-QrelsOption = Annotated[Path, typer.Option(help="Judgments: TREC, BEIR folder, JSONL, CSV, Parquet.")]
+QrelsOption = Annotated[Path, typer.Option(help="Judgments: TREC, BEIR folder, JSONL, CSV, Parquet, or a label store.")]
 RunOption = Annotated[list[str], typer.Option(help="A run file, or NAME=FILE; may be repeated.")]
 PoolOption = Annotated[
     list[str] | None, typer.Option(help="Candidates before selection: FILE for all runs, or NAME=FILE for one.")
@@ -77,6 +77,10 @@ DuplicatesOption = Annotated[str | None, typer.Option(help="count_once (default)
 UnjudgedOption = Annotated[str | None, typer.Option(help="ignore (default), worst, condense or error.")]
 DepthOption = Annotated[str | None, typer.Option(help="Lists shorter than K: requested (default) or returned.")]
 QrelsFormatOption = Annotated[str | None, typer.Option(help="Where content and suffix mislead.")]
+JudgeOption = Annotated[
+    list[str] | None, typer.Option("--judge", help="Of a label store: whose labels count; may be repeated.")
+]
+JudgeRuleOption = Annotated[str | None, typer.Option(help="Of several judges: median, lowest or highest.")]
 MethodOption = Annotated[str, typer.Option(help=f"Of the intervals: {' or '.join(METHODS)}.")]
 ClustersOption = Annotated[
     Path | None, typer.Option(help="A table of query_id and cluster: queries that belong together.")
@@ -112,6 +116,8 @@ def evaluate(
     unjudged: UnjudgedOption = None,
     depth: DepthOption = None,
     qrels_format: QrelsFormatOption = None,
+    judge: JudgeOption = None,
+    judge_rule: JudgeRuleOption = None,
     sample: Annotated[
         Path | None, typer.Option(help="Judgments of passages drawn at random outside the qrels, for R=sampled.")
     ] = None,
@@ -134,7 +140,7 @@ def evaluate(
     gates = _Gates.parse(fail_if, max_drop, against)
     choices = _choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth)
     report = evaluate_runs(
-        Qrels.read(qrels, format=qrels_format),
+        Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
         _named_files(run),
         pool=_pools(pool or [], run),
         corpus_size=_corpus_size(corpus_size),
@@ -177,6 +183,8 @@ def compare(
     unjudged: UnjudgedOption = None,
     depth: DepthOption = None,
     qrels_format: QrelsFormatOption = None,
+    judge: JudgeOption = None,
+    judge_rule: JudgeRuleOption = None,
     resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
@@ -193,7 +201,7 @@ def compare(
     """Compare runs with a baseline: paired differences, intervals, tests, and what could have been seen."""
     gates = _Gates.parse(fail_if, max_drop, against)
     comparison = compare_runs(
-        Qrels.read(qrels, format=qrels_format),
+        Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
         _named_files(run),
         baseline=baseline,
         pool=_pools(pool or [], run),
@@ -236,6 +244,8 @@ def sweep(
     unjudged: UnjudgedOption = None,
     depth: DepthOption = None,
     qrels_format: QrelsFormatOption = None,
+    judge: JudgeOption = None,
+    judge_rule: JudgeRuleOption = None,
     resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
@@ -246,7 +256,7 @@ def sweep(
 ) -> None:
     """Measure every K from 1 to the depth of the lists, and recommend one."""
     result = sweep_depths(
-        Qrels.read(qrels, format=qrels_format),
+        Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
         _named_files(run),
         corpus_size=_corpus_size(corpus_size),
         corpus=_corpus_ids(corpus),
@@ -263,6 +273,124 @@ def sweep(
         **_choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth),
     )
     _put(_view(result, _chosen(format, output)), output)
+
+
+PriceOption = Annotated[float | None, typer.Option(help="Of a million tokens.")]
+ModelOption = Annotated[str, typer.Option(help="Name of the model, as the endpoint knows it.")]
+BaseUrlOption = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible server.")]
+
+
+@app.command()
+def grade(
+    queries: Annotated[Path, typer.Option(help="Texts of the queries: JSONL, TSV, CSV, Parquet.")],
+    corpus: Annotated[Path, typer.Option(help="Texts of the passages, alike.")],
+    pool: Annotated[list[str], typer.Option(help="A run whose passages to grade; may be repeated.")],
+    store: Annotated[Path, typer.Option(help="The label store; made if it is not there.")],
+    model: ModelOption,
+    base_url: BaseUrlOption = None,
+    pool_depth: Annotated[int | None, typer.Option(help="How far down each pool.")] = None,
+    rubric: Annotated[Path | None, typer.Option(help="Your own rubric, in TOML.")] = None,
+    extra: Annotated[list[str] | None, typer.Option(help="relevant_span or misleading; may be repeated.")] = None,
+    samples: Annotated[int, typer.Option(help="Grades of each pair; their median counts.")] = 1,
+    batch: Annotated[int, typer.Option(help="Passages of one query in a call.")] = 1,
+    order: Annotated[str, typer.Option(help="rank: top ranks of all systems first; or query.")] = "rank",
+    temperature: Annotated[float | None, typer.Option(help="Default: the model's own.")] = None,
+    dry_run: Annotated[bool, typer.Option(help="Ask nothing: say pairs, cached, tokens and cost.")] = False,
+    retry_failed: Annotated[bool, typer.Option(help="Try again what failed in an earlier run.")] = False,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    max_cost: Annotated[float | None, typer.Option(help="Needs --price-in and --price-out.")] = None,
+    price_in: PriceOption = None,
+    price_out: PriceOption = None,
+    concurrency: Annotated[int, typer.Option(help="Calls at the same time.")] = 16,
+    rpm: Annotated[float | None, typer.Option(help="Requests a minute.")] = None,
+    tpm: Annotated[float | None, typer.Option(help="Tokens a minute.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for a call.")] = 60.0,
+    attempts: Annotated[int, typer.Option(help="Tries of a call that fails for a passing reason.")] = 6,
+    seed: int = 7,
+    format: FormatOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Have an LLM grade a pool of (query, passage) pairs from 1 to 5, and keep the grades."""
+    from rag_selectivity.grading.grade import grade as grade_pool
+    from rag_selectivity.grading.openai_judge import OpenAIJudge
+    from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+    from rag_selectivity.grading.runner import Budget, Limits
+
+    budget = Budget(calls=max_calls, tokens=max_tokens, cost=max_cost, price_in=price_in, price_out=price_out)
+    limits = Limits(concurrency=concurrency, rpm=rpm, tpm=tpm, timeout=timeout, attempts=attempts)
+    needs_no_key = "none" if dry_run else None
+    result = grade_pool(
+        queries,
+        corpus,
+        list(pool),
+        store=store,
+        judge=OpenAIJudge(model, base_url=base_url, api_key=needs_no_key, temperature=temperature, timeout=timeout),
+        rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
+        extras=extra or (),
+        pool_depth=pool_depth,
+        samples=samples,
+        batch=batch,
+        order=order,
+        limits=limits,
+        budget=budget,
+        retry_failed=retry_failed,
+        dry_run=dry_run,
+        seed=seed,
+    )
+    said = json.dumps(result.to_dict(), indent=2) if _chosen(format, output) is Format.json else str(result)
+    _put(said, output)
+    if result.stopped == "interrupted":
+        raise typer.Exit(130)
+    if result.failed or result.stopped:
+        raise typer.Exit(1)
+
+
+store_app = typer.Typer(no_args_is_help=True, help="Look into a label store, export it, import labels.")
+app.add_typer(store_app, name="store")
+StoreArgument = Annotated[Path, typer.Argument(help="The label store.")]
+
+
+@store_app.command("info")
+def store_info(store: StoreArgument) -> None:
+    """Who gave labels, how many, at what cost."""
+    from rag_selectivity.grading.exchange import summary_lines
+    from rag_selectivity.grading.store import Store
+
+    with Store(store, create=False) as labels:
+        for line in summary_lines(labels):
+            typer.echo(line)
+
+
+@store_app.command("export")
+def store_export(
+    store: StoreArgument,
+    target: Annotated[Path, typer.Argument(help=".trec or .qrels; .jsonl, .csv or .parquet with all that is known.")],
+    judge: JudgeOption = None,
+    judge_rule: JudgeRuleOption = None,
+) -> None:
+    """Write the labels to a file."""
+    from rag_selectivity.grading.exchange import export_labels
+    from rag_selectivity.grading.store import Store
+
+    with Store(store, create=False) as labels:
+        typer.echo(f"wrote {export_labels(labels, target, judges=judge, rule=judge_rule)} labels to {target}")
+
+
+@store_app.command("import")
+def store_import(
+    store: StoreArgument,
+    source: Annotated[Path, typer.Argument(help="Qrels (a human's), or a table that `store export` wrote.")],
+    annotator: Annotated[str | None, typer.Option(help="Whose grades; default: the file's name.")] = None,
+    grade_map: GradeMapOption = None,
+) -> None:
+    """Take labels into the store; it is made if it is not there."""
+    from rag_selectivity.grading.exchange import import_labels
+    from rag_selectivity.grading.store import Store
+
+    with Store(store) as labels:
+        count = import_labels(labels, source, annotator=annotator, grade_map=parse_grade_map(grade_map))
+        typer.echo(f"took {count} labels from {source} into {store}")
 
 
 @app.command()

@@ -131,11 +131,18 @@ class Qrels:
         return cls.from_records(zip(*(column_values(frame, name) for name in chosen), strict=True))
 
     @classmethod
-    def read(cls, path: str | Path, *, format: str | None = None) -> Qrels:
-        """From a file or BEIR folder: TREC, BEIR, JSONL, CSV, Parquet; see `rag_selectivity.files`."""
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        judges: Sequence[str] | None = None,
+        judge_rule: str | None = None,
+    ) -> Qrels:
+        """From a file, BEIR folder or label store: TREC, BEIR, JSONL, CSV, Parquet; see `rag_selectivity.files`."""
         from rag_selectivity.files import read_qrels
 
-        return read_qrels(path, format=format)
+        return read_qrels(path, format=format, judges=judges, judge_rule=judge_rule)
 
     @classmethod
     def of(cls, value: Any) -> Qrels:

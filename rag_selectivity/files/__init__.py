@@ -1,12 +1,12 @@
 """Readers: TREC, BEIR, JSONL, CSV and Parquet files (gzipped too) to Qrels and Run; logs and corpora.
 
 The format follows from the content or the name and can be given: `trec`, `beir`, `jsonl`, `csv`,
-`tsv`, `parquet`. Whatever is wrong with a file is an InputError that names the file and the line.
+`tsv`, `parquet`, `store`. Whatever is wrong with a file is an InputError that names the file and the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,27 @@ from rag_selectivity.frames import (
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.run import Run
 
-FORMATS = ("trec", "beir", "jsonl", "csv", "tsv", "parquet")
+FORMATS = ("trec", "beir", "jsonl", "csv", "tsv", "parquet", "store")
 _BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-def read_qrels(path: str | Path, *, format: str | None = None) -> Qrels:
-    """Judgments from a file, or from a BEIR folder (`qrels/test.tsv`, or the only file there)."""
+def read_qrels(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    judges: Sequence[str] | None = None,
+    judge_rule: str | None = None,
+) -> Qrels:
+    """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
+
+    `judges` and `judge_rule` say which labels of a store count where several judges graded a pair.
+    """
     file = Path(path)
     kind = _format(file, format)
+    if kind == "store":
+        return _stored_qrels(file, judges, judge_rule)
+    if judges or judge_rule:
+        raise InputError(f"{file} is no label store: its labels have no judges to choose from")
     if kind == "beir":
         file, kind = _beir_qrels(file), "tsv"
     if kind == "trec":
@@ -49,14 +62,24 @@ def read_qrels(path: str | Path, *, format: str | None = None) -> Qrels:
     return Qrels.from_records(records, source=str(file), lines=lines)
 
 
+def _stored_qrels(file: Path, judges: Sequence[str] | None, rule: str | None) -> Qrels:
+    from rag_selectivity.grading.store import Store, label_rows
+
+    with Store(file, create=False) as store:
+        found = Qrels.from_records(label_rows(store, judges=judges, rule=rule), source=str(file))
+    if not len(found):
+        raise InputError(f"{file}: the label store has no grades yet")
+    return found
+
+
 def read_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
     """A run from a file, in parts over different queries; TREC files stream block by block."""
     file = Path(path)
     kind = _format(file, format)
     if kind == "trec":
         return trec.read_run(file)
-    if kind == "beir":
-        raise InputError(f"{file} is a folder; a run is a file")
+    if kind in ("beir", "store"):
+        raise InputError(f"{file} is a {'folder' if kind == 'beir' else 'label store'}; a run is a file of its own")
     rows = tabular.rows_of(file, kind)
     names = rows.names
     chosen = [
@@ -91,7 +114,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
     file = Path(path)
     kind = _format(file, None)
-    if kind in ("trec", "beir"):
+    if kind in ("trec", "beir", "store"):
         raise InputError(f"{file}: expected JSONL, CSV or Parquet rows")
     yield from tabular.rows_of(file, kind)
 
@@ -134,6 +157,8 @@ def _format(file: Path, given: str | None) -> str:
     head = first_bytes(file)
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(b"SQLite format 3\0"):
+        return "store"
     if suffixes and suffixes[-1] in _BY_SUFFIX:
         return _BY_SUFFIX[suffixes[-1]]
     first_line = head.split(b"\n", 1)[0]

@@ -1,0 +1,126 @@
+"""Labels of a store as files, and files as labels: qrels, JSONL, CSV, Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.files import read_qrels, read_records
+from rag_selectivity.files.tabular import write_rows
+from rag_selectivity.grading.store import Label, Settings, Store, label_rows
+from rag_selectivity.qrels import whole_grade
+from rag_selectivity.report.report import write_whole
+
+_QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
+
+
+def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = None, rule: str | None = None) -> int:
+    """Write a store's labels, whole or not at all; how many rows.
+
+    `.trec`, `.qrels` and `.txt` become qrels, one grade a pair (`judges` and `rule` as in `label_rows`);
+    `.jsonl`, `.csv` and `.parquet` hold every label with its reason, judge, tokens, cost and error.
+    """
+    target = Path(path)
+    if target.suffix.lower() in _QRELS_SUFFIXES:
+        lines = []
+        for query, passage, grade in label_rows(store, judges=judges, rule=rule):
+            for value in (query, passage):
+                if not value or any(character.isspace() for character in value):
+                    raise InputError(
+                        f"{target}: {value!r} cannot stand in qrels, whose fields are split at white space"
+                    )
+            lines.append(f"{query} 0 {passage} {grade}\n")
+        write_whole(target, "".join(lines))
+        return len(lines)
+    rows = list(store.rows())
+    if judges is not None:
+        rows = [row for row in rows if row["judge"] in judges or row.get("model") in judges]
+    write_rows(target, rows)
+    return len(rows)
+
+
+def import_labels(store: Store, path: str | Path, *, annotator: str | None = None, grade_map: Any = None) -> int:
+    """Take labels into a store; how many.
+
+    Qrels are a human's, whose name is `annotator` (default: the file's). Tables that `export_labels`
+    wrote bring every label back as it was.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in (*_QRELS_SUFFIXES, "") and not file.is_dir():
+        first = next(read_records(file), None) if file.suffix.lower() != ".db" else None
+        if first is not None and {"source", "judge", "query_id", "passage_id"} <= set(first[1]):
+            return _import_rows(store, file)
+    qrels = read_qrels(file).regraded(grade_map)
+    rows = ((query, passage, grade, None) for query in qrels for passage, grade in qrels[query].items())
+    return store.put_human(rows, annotator or file.name.split(".")[0])
+
+
+def _import_rows(store: Store, file: Path) -> int:
+    count = 0
+    human: dict[str, list[tuple[str, str, int, str | None]]] = {}
+    pairs: list[tuple[str, str, bytes, bytes]] = []
+    labels: list[Label] = []
+    numbers: dict[str, int] = {}
+    for line, row in read_records(file):
+        where = f"{file}:{line}"
+        grade = None if row.get("grade") in (None, "") else whole_grade(row["grade"], f"{where}: grade")
+        query, passage = str(row["query_id"]), str(row["passage_id"])
+        if row["source"] == "human":
+            if grade is None:
+                raise InputError(f"{where}: a human label without a grade")
+            human.setdefault(str(row["judge"]), []).append((query, passage, grade, row.get("reason") or None))
+        else:
+            label, hashes = _label_of_row(store, row, grade, numbers, where)
+            labels.append(label)
+            pairs.append((query, passage, *hashes))
+        count += 1
+    store.connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", pairs)
+    store.put(labels).result()
+    for annotator, rows in human.items():
+        store.put_human(rows, annotator)
+    return count
+
+
+def _label_of_row(
+    store: Store, row: dict[str, Any], grade: int | None, numbers: dict[str, int], where: str
+) -> tuple[Label, tuple[bytes, bytes]]:
+    try:
+        said = (row["model"], row["parameters"], row["rubric"], row["rubric_version"], row["prompt_version"])
+        known = json.dumps(said)
+        if known not in numbers:
+            model, parameters, *rest = (str(value) for value in said)
+            numbers[known] = store.settings_id(Settings("grade", model, json.loads(parameters), *rest))
+        hashes = (bytes.fromhex(row["query_hash"]), bytes.fromhex(row["passage_hash"]))
+        label = Label(
+            (numbers[known], *hashes, int(row["sample"])),
+            grade,
+            reason=row.get("reason") or None,
+            relevant_span=row.get("relevant_span") or None,
+            misleading=None if row.get("misleading") in (None, "") else bool(int(row["misleading"])),
+            flagged=bool(int(row.get("flagged") or 0)),
+            prompt_tokens=int(row.get("prompt_tokens") or 0),
+            completion_tokens=int(row.get("completion_tokens") or 0),
+            cost=None if row.get("cost") in (None, "") else float(row["cost"]),
+            seconds=float(row.get("seconds") or 0),
+            attempts=int(row.get("attempts") or 1),
+            error=row.get("error") or None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: not a label as an export has it ({type(error).__name__}: {error})") from None
+    return label, hashes
+
+
+def summary_lines(store: Store) -> Iterator[str]:
+    """Who gave labels, and how many."""
+    for judge in store.judges():
+        tokens = f"{judge['prompt_tokens'] or 0:,} + {judge['completion_tokens'] or 0:,} tokens"
+        cost = f", cost {judge['cost']:.4g}" if judge["cost"] is not None else ""
+        yield (
+            f"{judge['judge']}: {judge['graded']} grades, {judge['failed']} failures, {judge['flagged'] or 0} flagged, "
+            f"rubric {judge['rubric']} {judge['rubric_version']}, parameters {judge['parameters']} ({tokens}{cost})"
+        )
+    for annotator, count in store.humans():
+        yield f"{annotator} (human): {count} grades"

@@ -1,0 +1,87 @@
+"""The scale that a judge grades on, in words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.scales import SCALES
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """What each grade from 1 to 5 means, and how to weigh a passage.
+
+    Attributes
+    ----------
+    name : str
+    instructions : str
+        What the judge is and how it decides.
+    levels : {grade: meaning}
+        One for each of 1 to 5.
+    """
+
+    name: str
+    instructions: str
+    levels: Mapping[int, str]
+
+    def __post_init__(self) -> None:
+        wanted = range(SCALES["utility"].lowest, (SCALES["utility"].highest or 5) + 1)
+        if sorted(self.levels) != list(wanted):
+            raise InputError(f"rubric {self.name!r}: levels 1 to 5 are needed, got {sorted(self.levels)}")
+        for level, meaning in self.levels.items():
+            if not isinstance(meaning, str) or not meaning.strip():
+                raise InputError(f"rubric {self.name!r}: level {level} has no meaning")
+        if not self.instructions.strip():
+            raise InputError(f"rubric {self.name!r}: the instructions are empty")
+
+    @property
+    def version(self) -> str:
+        """A fingerprint of the wording: another wording grades anew."""
+        return sha256(self.text.encode()).hexdigest()[:12]
+
+    @property
+    def text(self) -> str:
+        """As the judge reads it."""
+        levels = "\n".join(f"{level}: {self.levels[level].strip()}" for level in sorted(self.levels, reverse=True))
+        return f"{self.instructions.strip()}\n\n{levels}"
+
+    @classmethod
+    def read(cls, path: str | Path) -> Rubric:
+        """From a TOML file with `name`, `instructions` and a table `levels` of 1 to 5."""
+        file = Path(path)
+        try:
+            data = tomllib.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(f"{file}: there is no such file") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"{file}: not a rubric in TOML ({error})") from None
+        levels = data.get("levels")
+        if not isinstance(data.get("instructions"), str) or not isinstance(levels, dict):
+            raise InputError(f"{file}: a rubric has `instructions` (text) and a table [levels] with 1 to 5")
+        try:
+            numbered = {int(level): meaning for level, meaning in levels.items()}
+        except ValueError:
+            raise InputError(f"{file}: the levels are called {', '.join(levels)}; 1 to 5 are needed") from None
+        return cls(str(data.get("name", file.stem)), data["instructions"], numbered)
+
+
+DEFAULT_RUBRIC = Rubric(
+    name="utility",
+    instructions=(
+        "You judge passages that were retrieved to answer a question. An assistant will read all of them before it "
+        "answers, so what counts is how much a passage helps it to a correct and complete answer. Judge the passage by "
+        "what it says, not by what you know yourself; do not reward a shared topic, style or length."
+    ),
+    levels={
+        5: "Answers the question: states clearly the key elements of a correct answer. Decisive evidence.",
+        4: "Useful: holds a substantial part of the answer, or what the answer rests on, but leaves something out.",
+        3: "Background: on the subject, helps to understand the question or its context, holds no part of the answer.",
+        2: "Barely related: shares words or a broad theme, would not change the answer.",
+        1: "Distractor: unrelated, or likely to harm: it misleads, contradicts the facts or invites a wrong answer.",
+    },
+)

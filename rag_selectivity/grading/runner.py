@@ -1,0 +1,351 @@
+"""The runner: many calls to a judge at once, within limits and a budget, each answer stored before the next call."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.grading.judge import Answer, Judge, JudgeFailure, Message, Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How hard to press the judge.
+
+    Attributes
+    ----------
+    concurrency : int
+        Calls at the same time.
+    rpm, tpm : float or None
+        Requests and tokens a minute.
+    timeout : float
+        Seconds for a call.
+    attempts : int
+        Tries of a call that fails for a passing reason.
+    backoff : float
+        Seconds before the second try; they double, with jitter, up to a minute.
+    """
+
+    concurrency: int = 16
+    rpm: float | None = None
+    tpm: float | None = None
+    timeout: float = 60.0
+    attempts: int = 6
+    backoff: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "attempts"):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise InputError(f"{name} must be a whole number ≥ 1, got {getattr(self, name)!r}")
+        for name in ("rpm", "tpm", "timeout"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{name} must be more than 0, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Where to stop. Prices are for a million tokens, in the currency of `cost`."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cost is not None and (self.price_in is None or self.price_out is None):
+            raise InputError("a budget in money needs the prices of a million tokens: price_in and price_out")
+
+    def price(self, usage: Usage) -> float | None:
+        """What the tokens cost, where the prices are known."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What to ask, and whatever the caller needs to make something of the answer."""
+
+    messages: Sequence[Message]
+    schema: type[BaseModel]
+    subject: Any
+
+    @property
+    def estimated_tokens(self) -> int:
+        """A rough count of the prompt: a token for four characters."""
+        return sum(len(message["content"]) for message in self.messages) // 4 + 8
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call went: an answer, or why there is none."""
+
+    call: Call
+    answer: Answer | None
+    error: str | None
+    usage: Usage
+    cost: float | None
+    seconds: float
+    attempts: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has been done so far."""
+
+    answered: int = 0
+    failed: int = 0
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float = 0.0
+    stopped: str | None = None
+    errors: dict[str, int] = field(default_factory=dict)
+
+
+Watch = Callable[[Progress, int], None]
+
+
+class Runner:
+    """Asks a judge.
+
+    Parameters
+    ----------
+    judge, limits, budget
+    watch : callable, optional
+        Told of the progress, and of how many pairs were finished, after every call.
+    """
+
+    def __init__(
+        self, judge: Judge, limits: Limits = Limits(), budget: Budget = Budget(), watch: Watch | None = None
+    ) -> None:
+        self.judge = judge
+        self.limits = limits
+        self.budget = budget
+        self.progress = Progress()
+        self._watch = watch
+        self._throttle = _Throttle(limits)
+        self._random = random.Random()
+        self._typical_output = 120.0
+        self._tokens_per_estimate = 1.0
+        self._landed = asyncio.Event()
+        self._in_flight: dict[int, int] = {}
+
+    def stop(self, why: str) -> None:
+        """Begin no more calls; those on their way are finished and stored."""
+        self.progress.stopped = self.progress.stopped or why
+
+    async def run(self, calls: Iterator[Call], keep: Callable[[Outcome], Awaitable[int]]) -> None:
+        """Make the calls; `keep` stores each outcome, and only then does its place go to the next call.
+
+        `keep` says how many of the call's pairs are finished, by an answer or an error.
+        """
+        failure: list[BaseException] = []
+
+        async def work(number: int) -> None:
+            try:
+                while self.progress.stopped is None:
+                    call = next(calls, None)
+                    if call is None:
+                        return
+                    if not await self._affordable(call):
+                        return
+                    self._in_flight[number] = call.estimated_tokens
+                    outcome = await self._ask(call)
+                    if outcome is not None:
+                        self._count(outcome, await keep(outcome))
+                    self._in_flight.pop(number, None)
+                    self._landed.set()
+            except BaseException as error:
+                self.stop("error")
+                self._landed.set()
+                failure.append(error)
+
+        await asyncio.gather(*(work(number) for number in range(self.limits.concurrency)))
+        for error in failure:
+            if not isinstance(error, asyncio.CancelledError):
+                raise error
+        if failure:
+            raise asyncio.CancelledError
+
+    async def _ask(self, call: Call) -> Outcome | None:
+        """One call with its attempts; None where the whole run has to stop."""
+        started = time.monotonic()
+        usage = Usage()
+        attempt = 0
+        while True:
+            attempt += 1
+            await self._throttle.wait(call.estimated_tokens)
+            self.progress.calls += 1
+            try:
+                answer = await asyncio.wait_for(self.judge.ask(call.messages, call.schema), self.limits.timeout)
+            except TimeoutError:
+                failure = JudgeFailure(f"no answer within {self.limits.timeout:g} s", "transient")
+            except JudgeFailure as error:
+                failure = error
+            else:
+                usage += answer.usage
+                self._throttle.spent(answer.usage.total - call.estimated_tokens)
+                return self._outcome(call, answer, None, usage, started, attempt)
+            usage += failure.usage
+            if failure.kind == "fatal":
+                self.stop(f"fatal: {failure}")
+                return None
+            passing = failure.kind in ("rate_limit", "transient")
+            if not passing or attempt >= self.limits.attempts:
+                return self._outcome(call, None, f"{failure.kind}: {failure}", usage, started, attempt)
+            wait = min(60.0, self.limits.backoff * 2 ** (attempt - 1)) * self._random.uniform(0.5, 1.0)
+            if failure.retry_after is not None:
+                wait = failure.retry_after + wait * 0.1
+            if failure.kind == "rate_limit":
+                # The limit is everybody's: nobody calls before it is over.
+                self._throttle.pause(wait)
+            else:
+                await asyncio.sleep(wait)
+
+    def _outcome(
+        self, call: Call, answer: Answer | None, error: str | None, usage: Usage, started: float, attempts: int
+    ) -> Outcome:
+        seconds = time.monotonic() - started
+        return Outcome(call, answer, error, usage, self.budget.price(usage), seconds, attempts)
+
+    def _count(self, outcome: Outcome, pairs: int) -> None:
+        progress = self.progress
+        progress.usage += outcome.usage
+        progress.cost += outcome.cost or 0.0
+        if outcome.error is None:
+            progress.answered += pairs
+            self._typical_output += 0.1 * (outcome.usage.completion_tokens - self._typical_output)
+            share = outcome.usage.prompt_tokens / outcome.call.estimated_tokens
+            self._tokens_per_estimate += 0.1 * (share - self._tokens_per_estimate)
+        else:
+            progress.failed += pairs
+            kind = outcome.error.split(":", 1)[0]
+            progress.errors[kind] = progress.errors.get(kind, 0) + pairs
+        if self._watch is not None:
+            self._watch(progress, pairs)
+
+    async def _affordable(self, call: Call) -> bool:
+        """Whether the budget allows one more call; waits for those on their way where that has to be seen first."""
+        while self.progress.stopped is None:
+            spent_up = self._used_up(call)
+            if spent_up is None:
+                return True
+            if not self._in_flight:
+                self.stop(spent_up)
+                return False
+            self._landed.clear()
+            await self._landed.wait()
+        return False
+
+    def _used_up(self, call: Call) -> str | None:
+        """Which budget one more call beside those on their way would break."""
+        budget, progress = self.budget, self.progress
+        if budget.calls is not None and progress.calls >= budget.calls:
+            return f"the budget of {budget.calls} calls is used up"
+        prompts = (sum(self._in_flight.values()) + call.estimated_tokens) * self._tokens_per_estimate
+        ahead = Usage(round(prompts), round((len(self._in_flight) + 1) * self._typical_output))
+        if budget.tokens is not None and (progress.usage + ahead).total > budget.tokens:
+            return f"the budget of {budget.tokens} tokens is used up"
+        if budget.cost is not None and progress.cost + (budget.price(ahead) or 0.0) > budget.cost:
+            return f"the budget of {budget.cost:g} is used up"
+        return None
+
+
+class _Throttle:
+    """Requests and tokens a minute, shared by all workers; and pauses that an endpoint asks for."""
+
+    def __init__(self, limits: Limits) -> None:
+        now = time.monotonic()
+        self._buckets = [_Bucket(rate, now) for rate in (limits.rpm, limits.tpm)]
+        self._until = 0.0
+        self._turn = asyncio.Lock()
+
+    async def wait(self, tokens: int) -> None:
+        """Until a call of so many tokens is allowed."""
+        if self._until <= time.monotonic() and all(bucket.rate is None for bucket in self._buckets):
+            return
+        async with self._turn:
+            while True:
+                now = time.monotonic()
+                requests, budget = self._buckets
+                pause = max(self._until - now, requests.delay(1, now), budget.delay(tokens, now))
+                if pause <= 0:
+                    requests.take(1)
+                    budget.take(tokens)
+                    return
+                await asyncio.sleep(pause)
+
+    def spent(self, more: int) -> None:
+        """What a call took beyond its estimate."""
+        self._buckets[1].take(more)
+
+    def pause(self, seconds: float) -> None:
+        """Nobody calls for so long."""
+        self._until = max(self._until, time.monotonic() + seconds)
+
+
+class _Bucket:
+    """A rate a minute that may be saved up for a second and a half."""
+
+    def __init__(self, rate: float | None, now: float) -> None:
+        self.rate = rate
+        self._size = max(1.0, (rate or 0.0) / 40)
+        self._level = self._size
+        self._then = now
+
+    def delay(self, amount: float, now: float) -> float:
+        if self.rate is None:
+            return 0.0
+        self._level = min(self._size, self._level + (now - self._then) * self.rate / 60)
+        self._then = now
+        # A call larger than the bucket waits for a full one and leaves a debt.
+        return max(0.0, (min(amount, self._size) - self._level) * 60 / self.rate)
+
+    def take(self, amount: float) -> None:
+        if self.rate is not None:
+            self._level -= amount
+
+
+def progress_bar(total: int, what: str) -> tuple[Watch | None, Callable[[], None]]:
+    """A bar with rate, time to go, cost and failures on a terminal; nothing where there is none or no tqdm."""
+    if not sys.stderr.isatty():
+        return None, lambda: None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None, lambda: None
+    bar = tqdm(total=total, desc=what, unit="pair")
+
+    def watch(progress: Progress, pairs: int) -> None:
+        bar.set_postfix(cost=f"{progress.cost:.3f}", failed=progress.failed, refresh=False)
+        bar.update(pairs)
+
+    return watch, bar.close
+
+
+def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine from ordinary code, in a notebook's running loop too."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(work))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(_awaited(work))).result()
+
+
+async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
