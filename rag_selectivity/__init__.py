@@ -6,6 +6,7 @@
 8.966
 """
 
+from rag_selectivity.agree import JudgeReport, agree
 from rag_selectivity.calibration import Calibration, calibrate_alpha
 from rag_selectivity.comparison import Comparison, compare
 from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
@@ -28,6 +29,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "InputError",
+    "JudgeReport",
     "JudgedRun",
     "Measure",
     "MissingExtraError",
@@ -38,6 +40,7 @@ __all__ = [
     "SelectivityError",
     "SelectivityWarning",
     "Sweep",
+    "agree",
     "audit",
     "calibrate_alpha",
     "compare",

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_selectivity.agree import JudgeReport
 from rag_selectivity.comparison import Comparison
 from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
@@ -346,6 +347,47 @@ def grade(
         raise typer.Exit(1)
 
 
+@app.command()
+def agree(
+    human: Annotated[Path, typer.Option(help="Human labels: qrels, or a label store.")],
+    labels: Annotated[Path, typer.Option(help="The judge's labels: a label store, or qrels.")],
+    judge: JudgeOption = None,
+    judge_rule: JudgeRuleOption = None,
+    grade_map: Annotated[str | None, typer.Option(help="Carry the human's grades over, as 0:1,1:3,2:4,3:5.")] = None,
+    labels_grade_map: Annotated[str | None, typer.Option(help="Carry the judge's grades over.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="A system to measure under both; FILE or NAME=FILE, may be repeated.")
+    ] = None,
+    corpus_size: SizeOption = None,
+    measure: MeasureOption = None,
+    depths: Annotated[str, typer.Option(help="For the runs.")] = "5,10",
+    scale: ScaleOption = "utility",
+    resamples: Annotated[int, typer.Option(help="Of the bootstrap over queries.")] = 5000,
+    seed: int = 7,
+    level: float = 0.95,
+    format: FormatOption = None,
+    output: OutputOption = None,
+) -> None:
+    """How far to trust a judge: its agreement with human labels, and what it does to the answer."""
+    from rag_selectivity.agree import agree as agree_labels
+
+    result = agree_labels(
+        human,
+        labels,
+        judges=judge,
+        judge_rule=judge_rule,
+        grade_map=grade_map,
+        labels_grade_map=labels_grade_map,
+        runs=_named_files(run) if run else None,
+        corpus_size=_corpus_size(corpus_size),
+        measures=measure,
+        depths=_numbers(depths, "--depths"),
+        scale=scale,
+        bootstrap=Bootstrap(resamples, seed, level),
+    )
+    _put(_view(result, _chosen(format, output)), output)
+
+
 store_app = typer.Typer(no_args_is_help=True, help="Look into a label store, export it, import labels.")
 app.add_typer(store_app, name="store")
 StoreArgument = Annotated[Path, typer.Argument(help="The label store.")]
@@ -643,7 +685,7 @@ def _chosen(format: Format | None, output: Path | None) -> Format:
     return by_suffix.get(output.suffix.lower(), Format.table)
 
 
-def _view(result: Report | Comparison | Sweep, format: Format) -> str:
+def _view(result: Report | Comparison | Sweep | JudgeReport, format: Format) -> str:
     match format:
         case Format.json:
             return result.to_json()

@@ -28,7 +28,8 @@ _SUSPICIOUS = re.compile(
         \W+ (?:\w+\W+){0,4}? [1-5] \b
     | (?:give|assign|award|return|output|deserves?|merits?) \W+ (?:\w+\W+){0,4}? (?:grade|score|rating|mark)
         \W+ (?:of\W+)? [1-5] \b
-    | \b (?:you \W+ are \W+ (?:now|an?\W+\w*\W*(?:judge|assistant|ai|model|grader)) | as \W+ an? \W+ (?:ai|llm|language) \W+ (?:model|judge|assistant|grader|language)) \b
+    | \b you \W+ are \W+ (?:now|an?\W+\w*\W*(?:judge|assistant|ai|model|grader)) \b
+    | \b as \W+ an? \W+ (?:ai|llm|language) \W+ (?:model|judge|assistant|grader|language) \b
     | \b (?:system|developer) \W* (?:prompt|message|instruction)
     | (?: ^ | \n ) \s* (?:system|assistant|user|human) \s* :
     | <\|?\s*/? (?:im_start|im_end|system|assistant|user|endoftext|inst) \b

@@ -14,7 +14,9 @@ from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.report.report import Estimate, Report, RunReport
 
 if TYPE_CHECKING:
+    from rag_selectivity.agree import JudgeReport
     from rag_selectivity.comparison import Comparison, PairedDifference
+    from rag_selectivity.statistics.prediction_powered import PredictionPowered
     from rag_selectivity.sweep import RunSweep, Sweep
 
 _WIDTH = 80
@@ -145,6 +147,67 @@ def _swept_cell(name: str, row: dict[str, Any]) -> str:
     if name == "lambda" and row["regime"] != "healthy":
         return f"{row['regime']} {number(row[name])}"
     return str(row[name]) if name == "K" else f"{row[name]:.0f}" if name == "tokens" else number(row[name])
+
+
+def agreement_text(report: JudgeReport, *, ruled: bool = True) -> str:
+    """The agreement's figures, the confusion table, and what follows from them."""
+    return "\n\n".join(
+        align(*part, ruled=ruled) if isinstance(part, tuple) else fill(part, _WIDTH) for part in _agreed(report)
+    )
+
+
+def agreement_markdown(report: JudgeReport) -> str:
+    """The same as Markdown."""
+    return "\n\n".join(markdown(*part) if isinstance(part, tuple) else part for part in _agreed(report))
+
+
+def _agreed(report: JudgeReport) -> Iterable[str | tuple[list[str], list[list[str]]]]:
+    """Sentences, and tables as (header, rows)."""
+    found = report.agreement
+    data = found.to_dict()
+    yield f"{found.n} pairs of {found.queries} queries: the judge is {found.verdict}."
+    names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
+    header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]
+    rows = []
+    for name in names:
+        row = [name.replace("_", " "), _interval(getattr(found, name))]
+        rows.append([*row, number(getattr(report.itself, name).value)] if report.itself is not None else row)
+    yield header, rows
+    yield (
+        ["human \\ judge", *map(str, found.levels), "bias"],
+        [
+            [str(level), *map(str, counts), _interval(found.bias_by_grade.get(level))]
+            for level, counts in zip(found.levels, found.confusion.tolist(), strict=True)
+        ],
+    )
+    if report.corrected:
+        yield (
+            ["all pairs", "corrected", "human only", "judge only", "λ"],
+            [
+                [name.replace("_", " "), _interval(mean), _human(mean), number(mean.judge_only), number(mean.weight)]
+                for name, mean in report.corrected.items()
+            ],
+        )
+    if report.figures:
+        yield (
+            ["run", "measure", "human", "judge", "corrected"],
+            [
+                [row.run, str(row.measure), number(row.human), number(row.judge), _interval(row.corrected)]
+                for row in report.figures
+            ],
+        )
+    for measure, tau in report.tau.items():
+        yield f"Kendall's tau of the runs under {measure}: {number(tau)}"
+
+
+def _interval(estimate: Any) -> str:
+    if estimate is None:
+        return _BLANK
+    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def _human(mean: PredictionPowered) -> str:
+    return f"{number(mean.human_only)} [{number(mean.human_low)}, {number(mean.human_high)}]"
 
 
 def signed(value: float, digits: int = 3) -> str:

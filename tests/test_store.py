@@ -1,0 +1,162 @@
+"""The label store: whose label counts, what leaves and comes back, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.exchange import export_labels, import_labels
+from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows, median_grade
+
+
+def put(store: Store, model: str, grades: dict[tuple[str, str], int | None], *, sample: int = 0, **parameters) -> int:
+    """Grades of a judge for pairs whose texts are their ids."""
+    number = store.settings_id(Settings("grade", model, parameters, "utility", "r1", "1"))
+    store.connection.executemany(
+        "INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", [(q, p, digest(q), digest(p)) for q, p in grades]
+    )
+    labels = [
+        Label((number, digest(q), digest(p), sample), g, reason="so", cost=0.25, error=None if g else "refusal: no")
+        for (q, p), g in grades.items()
+    ]
+    store.put(labels).result()
+    return number
+
+
+def test_a_human_label_wins_and_several_judges_must_be_told_apart(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        put(store, "small", {("q", "a"): 2, ("q", "b"): 4, ("q", "c"): None})
+        assert rs.Qrels.read(path)["q"] == {"a": 2, "b": 4}
+        put(store, "large", {("q", "a"): 5, ("q", "b"): 4})
+        with pytest.raises(rs.InputError, match=r"graded by several judges \(small, large\): choose one with --judge"):
+            rs.Qrels.read(path)
+        assert rs.Qrels.read(path, judges=["large"])["q"] == {"a": 5, "b": 4}
+        assert rs.Qrels.read(path, judge_rule="lowest")["q"] == {"a": 2, "b": 4}
+        assert rs.Qrels.read(path, judge_rule="highest")["q"] == {"a": 5, "b": 4}
+        assert rs.Qrels.read(path, judge_rule="median")["q"] == {"a": 2, "b": 4}
+        assert store.put_human([("q", "a", 1, None), ("q", "z", 3, "my own")], "alice") == 2
+        assert rs.Qrels.read(path, judges=["large"])["q"] == {"a": 1, "b": 4, "z": 3}
+        store.put_human([("q", "a", 4, None)], "bob")
+        store.put_human([("q", "a", 5, None)], "carol")
+        assert rs.Qrels.read(path, judges=["large"])["q"]["a"] == 4
+        assert {p: g for _, p, g in label_rows(store, judges=["large"], humans=False)} == {"a": 5, "b": 4}
+
+
+def test_one_model_under_two_settings_is_two_judges(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        first = put(store, "m", {("q", "a"): 2}, temperature=0)
+        second = put(store, "m", {("q", "a"): 3}, temperature=1)
+        names = [judge["judge"] for judge in store.judges()]
+        assert names == [f"m#{first}", f"m#{second}"]
+        assert list(label_rows(store, judges=[names[1]])) == [("q", "a", 3)]
+        with pytest.raises(rs.InputError, match="several judges"):
+            list(label_rows(store, judges=["m"]))
+        with pytest.raises(rs.InputError, match="has no judge 'n'; it has m#1, m#2"):
+            list(label_rows(store, judges=["n"]))
+
+
+def test_a_grade_that_is_there_stays_and_a_failure_is_replaced(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        put(store, "m", {("q", "a"): None, ("q", "b"): 3})
+        put(store, "m", {("q", "a"): 4, ("q", "b"): 5})
+        assert {row["passage_id"]: row["grade"] for row in store.rows()} == {"a": 4, "b": 3}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_what_leaves_comes_back_as_it_was(tmp_path, suffix) -> None:
+    with Store(tmp_path / "s.db") as store:
+        put(store, "m", {("q", "a"): 2, ("q,1", 'b"x'): None}, temperature=0.5)
+        put(store, "m", {("q", "a"): 5}, sample=1, temperature=0.5)
+        store.put_human([("q", "h", 3, "seen")], "alice")
+        written = list(store.rows())
+        assert export_labels(store, tmp_path / f"out{suffix}") == 4
+    with Store(tmp_path / "t.db") as other:
+        assert import_labels(other, tmp_path / f"out{suffix}") == 4
+        again = list(other.rows())
+        assert import_labels(other, tmp_path / f"out{suffix}") == 4  # twice is once
+        assert list(other.judge_grades()) == [("q", "a", "m", [2, 5])]
+        assert len(list(other.rows())) == 4
+    for before, after in zip(written, again, strict=True):
+        for volatile in ("created",):
+            before.pop(volatile)
+            after.pop(volatile)
+        assert before == after
+
+
+def test_qrels_leave_and_human_qrels_come_in(tmp_path) -> None:
+    (tmp_path / "human.qrels").write_text("q 0 a 3\nq 0 b 0\n")
+    with Store(tmp_path / "s.db") as store:
+        assert import_labels(store, tmp_path / "human.qrels", grade_map={0: 1, 3: 5}) == 2
+        assert store.humans() == [("human", 2)]
+        export_labels(store, tmp_path / "out.qrels")
+        assert (tmp_path / "out.qrels").read_text() == "q 0 a 5\nq 0 b 1\n"
+        store.put_human([("q 1", "a", 3, None)], "alice")
+        with pytest.raises(rs.InputError, match="'q 1' cannot stand in qrels"):
+            export_labels(store, tmp_path / "bad.qrels")
+        assert not (tmp_path / "bad.qrels").exists()
+
+
+def test_leases_keep_others_away_until_their_owner_is_gone(tmp_path) -> None:
+    keys = [(1, digest("q"), digest(str(i)), 0) for i in range(4)]
+    with Store(tmp_path / "s.db") as one, Store(tmp_path / "s.db") as other:
+        assert one.lease(keys[:3], 60) == set(keys[:3])
+        assert other.lease(keys, 60) == {keys[3]}
+        assert one.lease(keys[:3], 60) == set(keys[:3])
+        one.connection.execute("UPDATE leases SET expires = 0 WHERE passage_hash = ?", (keys[0][2],))
+        assert other.lease(keys, 60) == {keys[0], keys[3]}
+        dead = subprocess.Popen([sys.executable, "-c", ""])
+        dead.wait()
+        owner = one.owner.split(":")
+        one.connection.execute("UPDATE leases SET owner = ?", (f"{owner[0]}:{dead.pid}:1",))
+        assert other.lease(keys, 60) == set(keys)
+
+
+def test_reading_needs_no_llm_package(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        put(store, "m", {("q", "a"): 2})
+    code = (
+        "import sys\nfor name in ('openai', 'pydantic', 'httpx'): sys.modules[name] = None\n"
+        "import rag_selectivity as rs; print(rs.Qrels.read('s.db').to_dict())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "{'q': {'a': 2}}\n"
+
+
+def test_files_that_are_no_store_are_named(tmp_path) -> None:
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE t (x)")
+    (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"x" * 200)
+    for name, message in (
+        ("other.db", "an SQLite file, but not a label store"),
+        ("torn.db", "cannot be used as a label store"),
+        ("absent.db", "there is no such"),
+        ("nowhere/s.db", "there is no such"),
+    ):
+        with pytest.raises(rs.InputError, match=message):
+            Store(tmp_path / name, create=False)
+        with pytest.raises(rs.InputError):
+            rs.Qrels.read(tmp_path / name)
+    with pytest.raises(rs.InputError, match="the folder does not exist"):
+        Store(tmp_path / "nowhere" / "s.db")
+    with Store(tmp_path / "empty.db"):
+        pass
+    with pytest.raises(rs.InputError, match="has no grades yet"):
+        rs.Qrels.read(tmp_path / "empty.db")
+    (tmp_path / "q.trec").write_text("q 0 a 1\n")
+    with pytest.raises(rs.InputError, match="is no label store"):
+        rs.Qrels.read(tmp_path / "q.trec", judges=["m"])
+    (tmp_path / "labels.jsonl").write_text(
+        json.dumps({"query_id": "q", "passage_id": "a", "source": "judge", "judge": "m", "grade": 3}) + "\n"
+    )
+    with Store(tmp_path / "t.db") as store, pytest.raises(rs.InputError, match=r"labels.jsonl:1: not a label"):
+        import_labels(store, tmp_path / "labels.jsonl")
+
+
+def test_the_lower_median() -> None:
+    assert [median_grade(grades) for grades in ([3], [1, 5], [1, 4, 5], [2, 2, 5, 5])] == [3, 1, 4, 2]
