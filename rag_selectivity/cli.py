@@ -1,4 +1,4 @@
-"""The commands: evaluate, compare, sweep, plan, audit, measures, demo."""
+"""The commands: evaluate, compare, sweep, grade, claims, agree, store, plan, audit, measures, demo."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
-from rag_selectivity.agree import JudgeReport
-from rag_selectivity.comparison import Comparison
 from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluation import DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
@@ -34,7 +32,6 @@ from rag_selectivity.report.report import Report, write_whole
 from rag_selectivity.report.tables import align, markdown, number
 from rag_selectivity.scales import SCALES, parse_grade_map, scale_named
 from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
-from rag_selectivity.sweep import Sweep
 from rag_selectivity.sweep import sweep as sweep_depths
 
 app = typer.Typer(
@@ -343,6 +340,53 @@ def grade(
     _put(said, output)
     if result.stopped == "interrupted":
         raise typer.Exit(130)
+    if result.failed or result.stopped:
+        raise typer.Exit(1)
+
+
+@app.command()
+def claims(
+    samples: Annotated[Path, typer.Option(help="JSONL or Parquet: user_input, retrieved_contexts, reference.")],
+    store: Annotated[Path, typer.Option(help="The label store; made if it is not there.")],
+    model: ModelOption,
+    base_url: BaseUrlOption = None,
+    check: Annotated[
+        list[str] | None, typer.Option(help="precision, recall, entities, relevance; default: all. May be repeated.")
+    ] = None,
+    depths: Annotated[str | None, typer.Option(help="K's, as in 1,3,5.")] = None,
+    whole_context: Annotated[str | None, typer.Option(help="K's at which to read the passages together too.")] = None,
+    batch: Annotated[bool, typer.Option(help="All passages of a sample in one call.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="Default: the model's own.")] = None,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    max_cost: Annotated[float | None, typer.Option(help="Needs --price-in and --price-out.")] = None,
+    price_in: PriceOption = None,
+    price_out: PriceOption = None,
+    concurrency: Annotated[int, typer.Option(help="Calls at the same time.")] = 16,
+    rpm: Annotated[float | None, typer.Option(help="Requests a minute.")] = None,
+    tpm: Annotated[float | None, typer.Option(help="Tokens a minute.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for a call.")] = 60.0,
+    attempts: Annotated[int, typer.Option(help="Tries of a call that fails for a passing reason.")] = 6,
+    format: FormatOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Context precision, recall, entity recall and relevance at every K, against reference answers."""
+    from rag_selectivity.grading.claims import CHECKS, check_claims
+    from rag_selectivity.grading.openai_judge import OpenAIJudge
+    from rag_selectivity.grading.runner import Budget, Limits
+
+    result = check_claims(
+        samples,
+        store=store,
+        judge=OpenAIJudge(model, base_url=base_url, temperature=temperature, timeout=timeout),
+        checks=check or CHECKS,
+        depths=_numbers(depths, "--depths") if depths is not None else None,
+        whole_context=_numbers(whole_context, "--whole-context") if whole_context is not None else (),
+        batch=batch,
+        limits=Limits(concurrency=concurrency, rpm=rpm, tpm=tpm, timeout=timeout, attempts=attempts),
+        budget=Budget(calls=max_calls, tokens=max_tokens, cost=max_cost, price_in=price_in, price_out=price_out),
+    )
+    _put(_view(result, _chosen(format, output)), output)
     if result.failed or result.stopped:
         raise typer.Exit(1)
 
@@ -685,7 +729,16 @@ def _chosen(format: Format | None, output: Path | None) -> Format:
     return by_suffix.get(output.suffix.lower(), Format.table)
 
 
-def _view(result: Report | Comparison | Sweep | JudgeReport, format: Format) -> str:
+class _Viewed(Protocol):
+    """Whatever has the four views."""
+
+    def to_json(self) -> str: ...
+    def to_rows(self) -> list[dict[str, Any]]: ...
+    def to_text(self, *, ruled: bool = True) -> str: ...
+    def to_markdown(self) -> str: ...
+
+
+def _view(result: _Viewed, format: Format) -> str:
     match format:
         case Format.json:
             return result.to_json()

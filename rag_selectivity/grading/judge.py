@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
@@ -91,6 +92,14 @@ class Judge(Protocol):
 
 
 T = TypeVar("T", bound=BaseModel)
+
+
+@cache
+def json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of an answer's shape."""
+    return schema.model_json_schema()
+
+
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 
 
@@ -164,11 +173,9 @@ class CallableJudge:
             raise GradingError(f"judge {self.name!r}: an async function is needed, got {self.function!r}")
 
     async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        json_schema = schema.model_json_schema()
-
         async def complete(conversation: Sequence[Message]) -> tuple[Any, Usage]:
             try:
-                result = await self.function(conversation, json_schema)
+                result = await self.function(conversation, json_schema(schema))
             except JudgeFailure:
                 raise
             except Exception as error:

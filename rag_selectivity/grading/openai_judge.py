@@ -6,13 +6,20 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
 from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.grading.judge import Answer, GradingError, JudgeFailure, Message, Usage, ask_until_valid
+from rag_selectivity.grading.judge import (
+    Answer,
+    GradingError,
+    JudgeFailure,
+    Message,
+    Usage,
+    ask_until_valid,
+    json_schema,
+)
 
 #: How answers are constrained, the strictest first; an endpoint that refuses one is asked with the next.
 _FORMATS = ("json_schema", "json_object", "text")
@@ -162,19 +169,14 @@ def _with_schema(messages: Sequence[Message], schema: type[BaseModel], chosen: s
     if chosen == "json_schema":
         return list(messages)
     first, *rest = messages
-    shape = json.dumps(_schema_of(schema))
+    shape = json.dumps(json_schema(schema))
     said = f"{first['content']}\n\nAnswer with one JSON object of this schema and nothing else:\n{shape}"
     return [Message(role=first["role"], content=said), *rest]
 
 
-@cache
-def _schema_of(schema: type[BaseModel]) -> dict[str, Any]:
-    return schema.model_json_schema()
-
-
 def _response_format(schema: type[BaseModel], chosen: str) -> dict[str, Any]:
     if chosen == "json_schema":
-        described = {"name": schema.__name__, "strict": True, "schema": _schema_of(schema)}
+        described = {"name": schema.__name__, "strict": True, "schema": json_schema(schema)}
         return {"response_format": {"type": "json_schema", "json_schema": described}}
     return {"response_format": {"type": "json_object"}} if chosen == "json_object" else {}
 

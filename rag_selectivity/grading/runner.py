@@ -189,7 +189,8 @@ class Runner:
             await self._throttle.wait(call.estimated_tokens)
             self.progress.calls += 1
             try:
-                answer = await asyncio.wait_for(self.judge.ask(call.messages, call.schema), self.limits.timeout)
+                async with asyncio.timeout(self.limits.timeout):
+                    answer = await self.judge.ask(call.messages, call.schema)
             except TimeoutError:
                 failure = JudgeFailure(f"no answer within {self.limits.timeout:g} s", "transient")
             except JudgeFailure as error:

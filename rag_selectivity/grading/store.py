@@ -127,8 +127,8 @@ def digest(text: str) -> bytes:
 class Store:
     """An open label store. Use as a context manager, or close it.
 
-    Writes go through one thread and are on disk when their future is done; several processes may
-    share a file.
+    Writes go through one thread and outlive the process once their future is done; several processes
+    may share a file.
 
     Parameters
     ----------
@@ -160,7 +160,9 @@ class Store:
             if version > _VERSION:
                 raise InputError(f"{self.path}: made by a newer version of rag-selectivity; update it")
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
+            # A commit is in the operating system's hands when it returns: the process may die at any moment.
+            # Only a power failure can take the last ones back, and never half of one.
+            connection.execute("PRAGMA synchronous = NORMAL")
             if not tables:
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -205,7 +207,7 @@ class Store:
         return int(found.fetchone()[0])
 
     def put(self, records: Sequence[Label | StoredAnswer]) -> Future[None]:
-        """Write labels and answers; the future is done when they are on disk."""
+        """Write labels and answers; the future is done when they are committed."""
         if self._writer is None:
             self._writer = _Writer(self._connect, self.owner)
         return self._writer.put(records)

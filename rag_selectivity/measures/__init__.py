@@ -12,7 +12,7 @@ from rag_selectivity.measures.chance import (
     RandomSuccess,
     Success,
 )
-from rag_selectivity.measures.classic import AP, RR, F, IPrec, P, R, Rprec, nDCG
+from rag_selectivity.measures.classic import AP, RR, ContextPrecision, F, IPrec, P, R, Rprec, nDCG
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.recall_free import Fe, T
 from rag_selectivity.measures.udcg import UDCGGrades, udcg
@@ -39,6 +39,7 @@ __all__ = [
     "BoR_max",
     "BoR_opt",
     "BoR_recall",
+    "ContextPrecision",
     "Delta",
     "F",
     "Fe",

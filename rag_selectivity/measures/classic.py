@@ -162,6 +162,29 @@ class AP(_RankedMeasure):
 
 @register
 @dataclass(frozen=True, repr=False)
+class ContextPrecision(Measure):
+    """Average precision over the top K alone: the mean precision at the ranks of the relevant passages in it.
+
+    From grades (relevant from `rel`) what Ragas calls context precision and asks a model for. It divides by
+    the relevant passages in the top K, not by all: one useful passage at rank 1 gives 1, whatever junk
+    follows; read it beside Harm. Range 0–1, higher is better. 0 without a relevant passage in the top K;
+    NaN for an empty or missing list.
+    """
+
+    name: ClassVar[str] = "ContextPrecision"
+    example: ClassVar[str] = "relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1"
+    rel: int | None = rel_parameter()
+
+    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        hits, number = relevant_hits(judged, self.rel)
+        precisions = count_at(hits, len(judged), depths, number / hits.rank)
+        values = _share(precisions, judged.hits_at(depths, self.rel))
+        values[judged.returned == 0] = np.nan
+        return Outcome((values,), _NEVER)
+
+
+@register
+@dataclass(frozen=True, repr=False)
 class RR(_RankedMeasure):
     """Reciprocal rank of the first relevant passage, 0 when there is none in the list (the top K with @K).
 

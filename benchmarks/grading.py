@@ -1,0 +1,174 @@
+"""The grader against a local server: how close to the ideal, how fast a full store, how flat the memory.
+
+    python benchmarks/grading.py [--pairs-from-disk 1000000]
+
+The ideal is pairs × latency / concurrency. A bare client that sends the same requests without any of the
+grader's work runs in the same minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rag_selectivity.grading.grade import grade
+from rag_selectivity.grading.openai_judge import OpenAIJudge
+from rag_selectivity.grading.prompts import GradingPrompt
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+from rag_selectivity.grading.runner import Limits
+from rag_selectivity.grading.store import Label, Settings, Store, digest
+
+LATENCY, CONCURRENCY, PAIRS = 0.05, 32, 5000
+
+SERVER = """
+import asyncio, json, sys
+content = json.dumps({"reason": "as it is", "grade": 3})
+body = json.dumps({"id": "c", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
+    "usage": {"prompt_tokens": 300, "completion_tokens": 15, "total_tokens": 315}}).encode()
+reply = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(body) + body
+
+async def serve(reader, writer):
+    try:
+        while True:
+            head = (await reader.readuntil(b"\\r\\n\\r\\n")).lower()
+            await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\\r\\n")[0]))
+            await asyncio.sleep(float(sys.argv[1]))
+            writer.write(reply)
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
+
+def pool(queries: int, depth: int) -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
+    texts = {f"d{i}": f"passage number {i}: " + "words and more words " * 10 for i in range(max(depth, queries))}
+    asked = {f"q{i}": f"what of number {i}?" for i in range(queries)}
+    return asked, texts, {q: [f"d{(i + j) % len(texts)}" for j in range(depth)] for i, q in enumerate(asked)}
+
+
+async def bare(url: str, pairs: int) -> float:
+    """Seconds for the same requests from the client alone."""
+    judge = OpenAIJudge("m", base_url=url)
+    messages, shape = GradingPrompt(DEFAULT_RUBRIC).one("what of it?", "words and more words " * 10)
+    todo = iter(range(pairs))
+
+    async def work() -> None:
+        for _ in todo:
+            await judge.ask(messages, shape)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+    seconds = time.perf_counter() - start
+    await judge.close()
+    return seconds
+
+
+def against_the_ideal(folder: Path) -> None:
+    command = [sys.executable, "-c", SERVER, str(LATENCY)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        ideal = PAIRS * LATENCY / CONCURRENCY
+        alone = asyncio.run(bare(url, PAIRS))
+        queries, corpus, pools = pool(100, PAIRS // 100)
+        start = time.perf_counter()
+        done = grade(
+            queries,
+            corpus,
+            pools,
+            store=folder / "ideal.db",
+            judge=OpenAIJudge("m", base_url=url),
+            limits=Limits(concurrency=CONCURRENCY),
+        )
+        seconds = time.perf_counter() - start
+        server.kill()
+    assert done.graded == PAIRS
+    told = f"{PAIRS} pairs, {LATENCY * 1000:.0f} ms, {CONCURRENCY} at once"
+    print(f"{told}: {seconds:.2f} s, {seconds / ideal:.3f} × the ideal")
+    print(f"    the client alone, without prompts and store: {alone:.2f} s, {alone / ideal:.3f} × the ideal")
+
+
+async def never(messages: object, schema: object) -> None:
+    raise AssertionError("a full store asks nothing")
+
+
+def full_store(folder: Path) -> None:
+    queries, corpus, pools = pool(1000, 100)
+    path = folder / "full.db"
+    with Store(path) as store:
+        said = {"rubric": "utility", "rubric_version": DEFAULT_RUBRIC.version, "prompt_version": "1"}
+        number = store.settings_id(Settings("grade", "never", {}, **said))
+        labels = [
+            Label((number, digest(queries[q]), digest(corpus[p]), 0), 3, reason="as it is")
+            for q, row in pools.items()
+            for p in row
+        ]
+        store.put(labels).result()
+    grade(queries, corpus, pools, store=path, judge=never)
+    start = time.perf_counter()
+    done = grade(queries, corpus, pools, store=path, judge=never)
+    print(f"second run over {done.cached} pairs: {time.perf_counter() - start:.2f} s")
+
+
+def from_disk(folder: Path, pairs: int) -> None:
+    """Peak memory of a process that plans (and begins) to grade so many pairs from files."""
+    queries, depth = pairs // 1000, 1000
+    with (folder / "queries.jsonl").open("w") as file:
+        file.writelines(json.dumps({"_id": f"q{i}", "text": f"what of number {i}?"}) + "\n" for i in range(queries))
+    with (folder / "corpus.jsonl").open("w") as file:
+        words = "words and more words " * 10
+        file.writelines(
+            json.dumps({"_id": f"d{i}", "text": f"passage {i}: {words}"}) + "\n" for i in range(pairs // 10)
+        )
+    with (folder / "pool.trec").open("w") as file:
+        for i in range(queries):
+            file.writelines(f"q{i} Q0 d{(i * 97 + j) % (pairs // 10)} {j + 1} {depth - j} t\n" for j in range(depth))
+    files = ", ".join(repr(str(folder / name)) for name in ("queries.jsonl", "corpus.jsonl", "pool.trec"))
+    code = f"""
+import resource, sys, time
+from rag_selectivity.grading.grade import grade
+from rag_selectivity.grading.runner import Budget, Limits
+async def judge(messages, schema):
+    return '{{"reason": "r", "grade": 3}}'
+start, limits, budget = time.perf_counter(), Limits(concurrency=32), Budget(calls=int(sys.argv[2]))
+done = grade({files}, store=sys.argv[1], judge=judge, limits=limits, budget=budget)
+print(done.graded, time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+"""
+    for calls in (1000, 50_000):
+        command = [sys.executable, "-c", code, str(folder / f"disk{calls}.db"), str(calls)]
+        graded, seconds, peak = map(
+            float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        )
+        print(f"{pairs} pairs from disk, {graded:.0f} of them graded: {seconds:.1f} s, peak {peak:.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs-from-disk", type=int, default=1_000_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        against_the_ideal(folder)
+        full_store(folder)
+        for pairs in (options.pairs_from_disk // 10, options.pairs_from_disk):
+            from_disk(folder, pairs)
+    print(f"this process: peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""Claim checks with the real client against a local server that answers from a table of truths."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from rag_selectivity.grading.claims import ClaimCheck, Sample, check_claims, folded
+from rag_selectivity.grading.judge import GradingError
+from rag_selectivity.grading.openai_judge import OpenAIJudge
+from rag_selectivity.grading.runner import Budget, Limits
+from tests.judge_server import KEY, JudgeServer, Reply, texts
+
+FAST = Limits(concurrency=4, backoff=0.01, attempts=2, timeout=5)
+#: A world in which a text holds what it names: claims c1…, entities, statements s (about the question) and n (noise).
+REFERENCE = "c1. c2. c3. c4. Einstein, Ulm, Zürich."
+
+
+def respond(request, n) -> Reply:
+    """Answers by the words of the texts: claim `c3` is supported where `c3` stands."""
+    found = texts(request)
+    fields = request["response_format"]["json_schema"]["schema"]["properties"]
+    if "claims" in fields:
+        reference = found["reference answer"]
+        named = re.findall(r"[A-Z]\w+", reference)
+        return Reply(json.dumps({"claims": re.findall(r"c\d", reference), "entities": named}))
+    claims = re.findall(r"\d+\. (c\d)", found.get("claims", ""))
+    if set(fields) == {"reason", "supported"}:
+        context = " ".join(text for title, text in found.items() if title.startswith("passage"))
+        together = [i for i, claim in enumerate(claims, 1) if all(f"{claim}{half}" in context for half in "ab")]
+        alone = [i for i, claim in enumerate(claims, 1) if re.search(rf"{claim}\b", context)]
+        return Reply(json.dumps({"reason": "r", "supported": sorted({*together, *alone})}))
+
+    def of(text: str) -> dict:
+        statements = [{"statement": s, "relevant": s.startswith("s")} for s in re.findall(r"\b[sn]\d\b", text)]
+        return {
+            "reason": "r",
+            "supported": [i for i, claim in enumerate(claims, 1) if re.search(rf"{claim}\b", text)],
+            "useful": "useful" in text,
+            "mentioned": [1] if "the author of relativity" in text else [],
+            "statements": statements,
+        }
+
+    if "passages" in fields:
+        items = fields["passages"]["items"]["$ref"].split("/")[-1]
+        wanted = request["response_format"]["json_schema"]["schema"]["$defs"][items]["properties"]
+        numbered = [(int(t.split()[1]), text) for t, text in found.items() if t.startswith("passage ")]
+        rows = [{"passage": i, **{k: v for k, v in of(text).items() if k in wanted}} for i, text in numbered]
+        return Reply(json.dumps({"passages": rows}))
+    return Reply(json.dumps({key: value for key, value in of(found["passage"]).items() if key in fields}))
+
+
+def checked(server, store, samples, **options):
+    judge = OpenAIJudge("m", base_url=server.url, api_key=KEY)
+    return check_claims(samples, store=store, judge=judge, **{"limits": FAST, **options})
+
+
+def sample(*contexts: str, reference: str | None = REFERENCE) -> dict:
+    return {"user_input": "who?", "retrieved_contexts": list(contexts), "reference": reference, "response": "…"}
+
+
+def test_the_worked_examples_of_the_usual_definitions(tmp_path) -> None:
+    contexts = ["useful c1 c2 s1 s2 Einstein n1", "c3 zurich", "nothing"]
+    with JudgeServer(respond) as server:
+        report = checked(server, tmp_path / "s.db", [sample(*contexts)], depths=[1, 3])
+    assert report["ContextRecall@3"].value == 0.75  # 3 of 4 claims
+    assert report["ContextRecall@1"].value == 0.5
+    assert report["ContextEntityRecall@3"].value == pytest.approx(
+        2 / 3
+    )  # Zürich without its accent counts, Ulm is absent
+    assert report["ContextRelevance@3"].value == pytest.approx(2 / 3)  # s1, s2 of s1, s2, n1
+    assert report["ContextPrecision@3"].value == 1.0  # the only useful passage stands first
+    assert len(server.requests) == 1 + 3
+    only = report.samples[0]
+    assert only.claims == ("c1", "c2", "c3", "c4")
+    assert only.support.tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]]
+
+
+def test_precision_by_rank() -> None:
+    def precision(*useful: bool, depth: int = 9) -> float:
+        none = np.zeros((0, len(useful)), bool)
+        counts = np.zeros(len(useful), np.int64)
+        case = ClaimCheck(Sample("q", ("p",) * len(useful)), (), (), none, none, np.array(useful, bool), counts, counts)
+        return case.context_precision(depth)
+
+    assert precision(True, False, True) == pytest.approx((1 + 2 / 3) / 2)
+    assert precision(False, True) == 0.5
+    assert precision(False, True, depth=1) == 0.0
+    assert math.isnan(precision())
+
+
+def test_aliases_come_from_the_judge_and_names_from_the_text(tmp_path) -> None:
+    with JudgeServer(respond) as server:
+        report = checked(
+            server,
+            tmp_path / "s.db",
+            [sample("the author of relativity", "in ULM.", "Ulmer Münster")],
+            checks=["entities"],
+        )
+    (found,) = report.samples
+    assert found.mentions.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
+    assert folded("Zürich's  ÉCOLE") == "zurich s ecole"
+
+
+def test_a_claim_that_takes_two_passages_is_seen_only_when_they_are_read_together(tmp_path) -> None:
+    with JudgeServer(respond) as server:
+        report = checked(
+            server,
+            tmp_path / "s.db",
+            [sample("c1a c2", "c1b", reference="c1. c2.")],
+            checks=["recall"],
+            depths=[1, 2],
+            whole_context=[1, 2],
+        )
+    assert report["ContextRecall@2"].value == 0.5
+    assert report["ContextRecall(whole)@1"].value == 0.5
+    assert report["ContextRecall(whole)@2"].value == 1.0
+    assert len(server.requests) == 1 + 2 + 2
+
+
+def test_one_call_for_all_passages_says_the_same(tmp_path) -> None:
+    samples = [sample("useful c1 s1", "n1 c2 c3", "Ulm useful"), sample("c4", "nothing")]
+    with JudgeServer(respond) as server:
+        one = checked(server, tmp_path / "a.db", samples)
+        calls = len(server.requests)
+        all_at_once = checked(server, tmp_path / "b.db", samples, batch=True)
+    assert calls == 1 + 5  # the two references are one text
+    assert len(server.requests) - calls == 1 + 2
+    assert {k: e.value for k, e in one.estimates.items()} == pytest.approx(
+        {k: e.value for k, e in all_at_once.estimates.items()}, nan_ok=True
+    )
+
+
+def test_what_was_asked_is_not_asked_again(tmp_path) -> None:
+    first = sample("useful c1", "c2")
+    with JudgeServer(respond) as server:
+        before = checked(server, tmp_path / "s.db", [first])
+        assert before.calls == 3
+        again = checked(server, tmp_path / "s.db", [first], depths=[2])
+        assert again.calls == 0
+        assert again["ContextRecall@2"].value == before["ContextRecall@2"].value
+        # Another order or another passage: only what is new.
+        assert checked(server, tmp_path / "s.db", [sample("c2", "c3", "useful c1")]).calls == 1
+
+
+def test_failed_calls_leave_their_sample_undefined_and_counted(tmp_path) -> None:
+    def failing(request, n) -> Reply:
+        return Reply(status=400, content="no") if "broken" in str(request["messages"]) else respond(request, n)
+
+    samples = [sample("c1 c2 c3 c4", "useful"), sample("c1", "broken")]
+    with JudgeServer(failing) as server:
+        report = checked(server, tmp_path / "s.db", samples, depths=[2])
+    assert report.failed == 1
+    recall = report["ContextRecall@2"]
+    assert (recall.value, recall.n, recall.n_total) == (1.0, 1, 2)
+    assert report.to_dict()["per_sample"][1]["measures"]["ContextRecall@2"] is None
+
+
+def test_relevance_alone_needs_no_reference_and_no_call_for_it(tmp_path) -> None:
+    with JudgeServer(respond) as server:
+        report = checked(server, tmp_path / "s.db", [sample("s1 n1", reference=None)], checks=["relevance"])
+        assert report["ContextRelevance@1"].value == 0.5
+        assert len(server.requests) == 1
+        with pytest.raises(rs.InputError, match=r"sample 1: reference .* is missing"):
+            checked(server, tmp_path / "s.db", [sample("s1", reference=None)], checks=["recall"])
+
+
+def test_budget_stops_and_the_same_call_goes_on(tmp_path) -> None:
+    samples = [sample(f"c1 x{i}", f"c2 x{i}") for i in range(4)]
+    with JudgeServer(respond) as server:
+        stopped = checked(server, tmp_path / "s.db", samples, budget=Budget(calls=4), limits=Limits(concurrency=1))
+        assert stopped.stopped == "the budget of 4 calls is used up"
+        rest = checked(server, tmp_path / "s.db", samples)
+    assert (stopped.calls, rest.calls) == (4, 5)
+    assert rest["ContextRecall@2"].n == 4
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda claims: st.integers(1, 6).flatmap(
+            lambda passages: st.lists(
+                st.lists(st.booleans(), min_size=passages, max_size=passages), min_size=claims, max_size=claims
+            )
+        )
+    )
+)
+@settings(max_examples=80, deadline=None)
+def test_the_smallest_set_by_brute_force(table) -> None:
+    support = np.array(table, bool)
+    claims, passages = support.shape
+    none = np.zeros(passages, np.int64)
+    case = ClaimCheck(
+        Sample("q", ("p",) * passages), ("c",) * claims, (), support, support[:0], none.astype(bool), none, none
+    )
+    wanted = support.any(axis=1)
+    smallest = next(
+        size
+        for size in range(passages + 1)
+        if any((support[:, list(c)].any(axis=1) == wanted).all() for c in combinations(range(passages), size))
+    )
+    assert len(case.smallest_set) == smallest
+    assert (support[:, [i - 1 for i in case.smallest_set]].any(axis=1) == wanted).all()
+    assert case.context_recall(passages) == pytest.approx(wanted.mean())
+    supports = support.sum()
+    assert case.redundancy == pytest.approx(1 - wanted.sum() / supports if supports else math.nan, nan_ok=True)
+    recalls = [case.context_recall(k) for k in range(1, passages + 1)]
+    assert (np.diff(recalls) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("samples", "options", "message"),
+    [
+        ([], {}, "there are no samples"),
+        ([{"user_input": "", "retrieved_contexts": []}], {}, "sample 1: user_input"),
+        ([{"user_input": "q", "retrieved_contexts": "text"}], {}, "sample 1: retrieved_contexts must be a list"),
+        ([sample("c1")], {"checks": ["faithfulness"]}, "checks are precision, recall, entities, relevance"),
+        ([sample("c1")], {"checks": []}, "no check was asked for"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, samples, options, message) -> None:
+    with JudgeServer(respond) as server, pytest.raises(rs.InputError, match=message):
+        checked(server, tmp_path / "s.db", samples, **options)
+
+
+def test_a_wrong_key_says_so(tmp_path) -> None:
+    with JudgeServer(lambda r, n: Reply(status=401)) as server, pytest.raises(GradingError, match="401"):
+        checked(server, tmp_path / "s.db", [sample("c1")])
+
+
+def test_the_command_line_and_ragas_own_samples(tmp_path) -> None:
+    (tmp_path / "samples.jsonl").write_text(json.dumps(sample("useful c1 c2 c3", "n1")) + "\n")
+    base = f"{sys.executable} -m rag_selectivity claims --samples samples.jsonl --store labels.db --model m".split()
+    with JudgeServer(respond) as server:
+        done = subprocess.run(
+            [*base, "--base-url", server.url, "--depths", "1,2", "--format", "json"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": "/usr/bin:/bin"},
+        )
+    found = json.loads(done.stdout)
+    assert found["measures"]["ContextRecall@2"]["value"] == 0.75
+    assert found["per_sample"][0]["smallest_set"] == [1]
+    ragas = pytest.importorskip("ragas")
+    dataset = ragas.EvaluationDataset(
+        [ragas.SingleTurnSample(user_input="who?", retrieved_contexts=["c1"], reference=REFERENCE)]
+    )
+    with JudgeServer(respond) as server:
+        assert checked(server, tmp_path / "s.db", dataset)["ContextRecall@1"].value == 0.25
+
+
+def test_context_precision_from_grades_is_the_same_measure() -> None:
+    report = rs.evaluate(
+        {"q": {"a": 5, "b": 1, "c": 4, "d": 4}, "none": {"x": 4}},
+        {"r": {"q": ["a", "b", "c"], "none": ["y", "z"]}},
+        scale="utility",
+        measures=["ContextPrecision", "ContextPrecision(rel=5)"],
+        depths=[1, 3],
+        bootstrap=None,
+    )
+    rows = {row["query"]: row for row in report.per_query()}
+    assert rows["q"]["ContextPrecision@3"] == pytest.approx((1 + 2 / 3) / 2)
+    assert rows["q"]["ContextPrecision(rel=5)@3"] == rows["q"]["ContextPrecision@1"] == 1
+    assert rows["none"]["ContextPrecision@3"] == 0
