@@ -183,7 +183,7 @@ def _side(source: Any, judges: Sequence[str] | None, rule: str | None, *, humans
             if humans:
                 rows: Iterable[tuple[str, str, int]] = list(label_rows(store, judges=()))
             else:
-                rows = list(label_rows(store, judges=judges, rule=rule, humans=False))
+                rows = list(label_rows(store, judges=judges, rule=rule, humans=False, as_given=True))
         qrels = Qrels.from_records(rows, source=str(source))
         if not len(qrels):
             raise InputError(f"{source}: the label store has no {'human' if humans else 'judge'} labels")
@@ -203,7 +203,11 @@ def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     if not (isinstance(labels, (str, Path)) and _is_store(labels)):
         return None
     with Store(labels, create=False) as store:
-        twice = [(q, grades[0], grades[1]) for q, _, _, grades in store.judge_grades(judges) if len(grades) > 1]
+        twice = [
+            (q, grades[0], grades[1])
+            for q, _, _, grades in store.judge_grades(judges, as_given=True)
+            if len(grades) > 1
+        ]
     if not twice:
         return None
     names, first, second = (list(column) for column in zip(*twice, strict=True))

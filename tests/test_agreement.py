@@ -242,6 +242,29 @@ def test_corrected_intervals_hold_the_truth_where_the_judges_own_does_not(name) 
         assert np.median(narrower) < 0.75
 
 
+@pytest.mark.parametrize("judge", JUDGES)
+def test_ten_human_queries_correct_a_real_judge(data, judge) -> None:
+    # Of 25 queries with both labels ten are drawn as the human's: do they and the judge find the mean of all?
+    human, other = (read_trec_qrels(data / "judges" / f"{name}.qrels") for name in ("human", judge))
+    pairs = [(q, p) for q, row in human.items() for p in row]
+    said = np.array([human[q][p] for q, p in pairs], float)
+    predicted = np.array([other[q][p] for q, p in pairs], float)
+    names = sorted(human)
+    of_pair = np.array([names.index(q) for q, _ in pairs])
+    rng = np.random.default_rng(3)
+    held, naive, ratios = 0, 0, []
+    for _ in range(200):
+        known = np.isin(of_pair, rng.choice(len(names), 10, replace=False))
+        found = prediction_powered_mean(np.where(known, said, np.nan), predicted, of_pair.tolist())
+        held += found.low <= said.mean() <= found.high
+        ratios.append((found.high - found.low) / (found.human_high - found.human_low))
+        spread = 1.96 * predicted.std() / np.sqrt(len(predicted))
+        naive += abs(predicted.mean() - said.mean()) <= spread
+    assert held / 200 >= 0.93
+    assert naive in (0, 200)  # the judge's own mean is what it is; for most judges it is off
+    assert np.median(ratios) <= 1
+
+
 def test_the_weight_and_the_estimate_by_hand() -> None:
     human = np.array([1.0, 2.0, 4.0, 5.0, np.nan, np.nan, np.nan, np.nan])
     judge = np.array([1.5, 2.0, 4.5, 5.0, 2.0, 3.0, 4.0, 3.5])

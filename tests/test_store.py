@@ -48,6 +48,20 @@ def test_a_human_label_wins_and_several_judges_must_be_told_apart(tmp_path) -> N
         assert {p: g for _, p, g in label_rows(store, judges=["large"], humans=False)} == {"a": 5, "b": 4}
 
 
+def test_strict_harm_tells_distractors_from_noise(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        number = store.settings_id(Settings("grade", "m", {"extras": ["misleading"]}))
+        said = {"a": (1, True), "b": (1, False), "c": (2, True), "d": (2, False), "e": (4, True), "f": (1, None)}
+        store.connection.executemany(
+            "INSERT INTO pairs VALUES ('q', ?, ?, ?)", [(p, digest("q"), digest(p)) for p in said]
+        )
+        store.put([Label((number, digest("q"), digest(p), 0), g, misleading=m) for p, (g, m) in said.items()]).result()
+        assert rs.Qrels.read(path)["q"] == {"a": 1, "b": 2, "c": 1, "d": 2, "e": 4, "f": 1}
+        as_given = label_rows(store, as_given=True)
+        assert {p: g for _, p, g in as_given} == {p: g for p, (g, _) in said.items()}
+
+
 def test_one_model_under_two_settings_is_two_judges(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store:
         first = put(store, "m", {("q", "a"): 2}, temperature=0)

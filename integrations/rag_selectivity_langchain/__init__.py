@@ -6,6 +6,7 @@ Needs the extra `rag-selectivity[langchain]`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
 
@@ -16,7 +17,16 @@ except ImportError as error:
 
 from rag_selectivity import InputError, Run
 
-__all__ = ["run_from_documents"]
+__all__ = ["ChatModelJudge", "run_from_documents"]
+
+
+def __getattr__(name: str) -> Any:
+    # Judges need the extra [judge], which the rest does without.
+    if name == "ChatModelJudge":
+        from rag_selectivity_langchain.judge import ChatModelJudge
+
+        return ChatModelJudge
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run_from_documents(retrieved: Mapping[str, Sequence[Document]], *, id_key: str | None = None) -> Run:

@@ -6,6 +6,7 @@ Needs the extra `rag-selectivity[llama-index]`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
 
@@ -16,7 +17,16 @@ except ImportError as error:
 
 from rag_selectivity import Run
 
-__all__ = ["run_from_nodes"]
+__all__ = ["LLMJudge", "run_from_nodes"]
+
+
+def __getattr__(name: str) -> Any:
+    # Judges need the extra [judge], which the rest does without.
+    if name == "LLMJudge":
+        from rag_selectivity_llama_index.judge import LLMJudge
+
+        return LLMJudge
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run_from_nodes(retrieved: Mapping[str, Sequence[NodeWithScore]]) -> Run:

@@ -5,6 +5,8 @@ Needs the extra `rag-selectivity[ragas]`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from rag_selectivity.errors import MissingExtraError
 
 try:
@@ -14,7 +16,16 @@ except ImportError as error:
 
 from rag_selectivity import InputError, Run
 
-__all__ = ["run_from_dataset"]
+__all__ = ["RagasJudge", "run_from_dataset"]
+
+
+def __getattr__(name: str) -> Any:
+    # Judges need the extra [judge], which the rest does without.
+    if name == "RagasJudge":
+        from rag_selectivity_ragas.judge import RagasJudge
+
+        return RagasJudge
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run_from_dataset(dataset: EvaluationDataset) -> Run:

@@ -128,6 +128,31 @@ def parse_answer(content: Any, schema: type[T]) -> T:
         raise ValueError(problems) from None
 
 
+def with_schema(messages: Sequence[Message], schema: type[BaseModel]) -> list[Message]:
+    """The messages with the schema in words, for a model that knows no structured output."""
+    first, *rest = messages
+    shape = json.dumps(json_schema(schema))
+    said = f"{first['content']}\n\nAnswer with one JSON object of this schema and nothing else:\n{shape}"
+    return [Message(role=first["role"], content=said), *rest]
+
+
+def failure_of(error: BaseException) -> JudgeFailure:
+    """An exception of some client by the HTTP status that it (or its cause) carries; the unknown is worth another try.
+
+    The class and the status say enough: a client's text may quote a key.
+    """
+    carried = (getattr(each, "status_code", None) for each in (error, error.__cause__))
+    status = next((found for found in carried if isinstance(found, int)), None)
+    kind = "transient"
+    if status == 429:
+        kind = "rate_limit"
+    elif status in (401, 403, 404):
+        kind = "fatal"
+    elif status is not None and 400 <= status < 500 and status not in (408, 409, 425):
+        kind = "rejected"
+    return JudgeFailure(f"{type(error).__name__}{f' {status}' if status else ''}", kind)
+
+
 async def ask_until_valid(
     complete: Callable[[Sequence[Message]], Awaitable[tuple[Any, Usage]]],
     messages: Sequence[Message],

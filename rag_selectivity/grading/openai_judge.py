@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from rag_selectivity.grading.judge import (
     Usage,
     ask_until_valid,
     json_schema,
+    with_schema,
 )
 
 #: How answers are constrained, the strictest first; an endpoint that refuses one is asked with the next.
@@ -98,7 +98,7 @@ class OpenAIJudge:
                     cast_to=object,
                     body={
                         "model": self.name,
-                        "messages": _with_schema(messages, schema, chosen),
+                        "messages": list(messages) if chosen == "json_schema" else with_schema(messages, schema),
                         **_response_format(schema, chosen),
                         **self.parameters,
                     },
@@ -163,15 +163,6 @@ class OpenAIJudge:
 def _count(usage: Any, name: str) -> int:
     value = usage.get(name) if isinstance(usage, dict) else None
     return value if isinstance(value, int) and value >= 0 else 0
-
-
-def _with_schema(messages: Sequence[Message], schema: type[BaseModel], chosen: str) -> list[Message]:
-    if chosen == "json_schema":
-        return list(messages)
-    first, *rest = messages
-    shape = json.dumps(json_schema(schema))
-    said = f"{first['content']}\n\nAnswer with one JSON object of this schema and nothing else:\n{shape}"
-    return [Message(role=first["role"], content=said), *rest]
 
 
 def _response_format(schema: type[BaseModel], chosen: str) -> dict[str, Any]:

@@ -306,11 +306,19 @@ class Store:
             row = {"query_id": query, "passage_id": passage, "source": "human", "judge": annotator}
             yield {**row, "grade": grade, "reason": reason, "created": created}
 
-    def judge_grades(self, judges: Sequence[str] | None = None) -> Iterator[tuple[str, str, str, list[int]]]:
-        """(query id, passage id, judge, grades of its samples), of the judges named or of all."""
+    def judge_grades(
+        self, judges: Sequence[str] | None = None, *, as_given: bool = False
+    ) -> Iterator[tuple[str, str, str, list[int]]]:
+        """(query id, passage id, judge, grades of its samples), of the judges named or of all.
+
+        Where a judge said whether a passage misleads, junk that does is a 1 and junk that does not is a 2,
+        so that `Harm(max_grade=1)` counts distractors and not mere noise; `as_given` leaves the grades as
+        they were said.
+        """
         chosen = self._chosen(judges)
+        junk = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
         found = self.connection.execute(
-            "SELECT p.query_id, p.passage_id, l.settings, l.grade FROM pairs p"
+            f"SELECT p.query_id, p.passage_id, l.settings, {'l.grade' if as_given else junk} FROM pairs p"
             " JOIN labels l ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
             " WHERE l.grade IS NOT NULL ORDER BY p.query_id, p.passage_id, l.settings, l.sample"
         )
@@ -346,13 +354,18 @@ class Store:
 
 
 def label_rows(
-    store: Store, *, judges: Sequence[str] | None = None, rule: str | None = None, humans: bool = True
+    store: Store,
+    *,
+    judges: Sequence[str] | None = None,
+    rule: str | None = None,
+    humans: bool = True,
+    as_given: bool = False,
 ) -> Iterator[tuple[str, str, int]]:
     """(query id, passage id, grade): one grade a pair, as qrels have it.
 
     A human label wins over a judge's. Several samples of a judge, or several annotators, give their
     median, the lower one of two. Several judges for a pair need to be told apart by `judges`, or
-    joined by a `rule`: `median`, `lowest` or `highest`.
+    joined by a `rule`: `median`, `lowest` or `highest`. `as_given` as in `Store.judge_grades`.
 
     Raises
     ------
@@ -370,7 +383,7 @@ def label_rows(
         yield *labelled, median_grade(grades)
     pair: tuple[str, str] | None = None
     found: dict[str, int] = {}
-    for query, passage, judge, grades in store.judge_grades(judges):
+    for query, passage, judge, grades in store.judge_grades(judges, as_given=as_given):
         if (query, passage) != pair:
             if pair is not None and pair not in by_hand:
                 yield *pair, _joined(pair, found, joined[rule], store)

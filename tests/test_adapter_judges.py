@@ -1,0 +1,187 @@
+"""The frameworks' own models as judges: their fakes, and their real clients against the local server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.grade import grade
+from rag_selectivity.grading.judge import GradingError, Judge
+from rag_selectivity.grading.runner import Limits
+from tests.judge_server import KEY, JudgeServer, Reply, texts
+
+os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
+
+QUERIES, CORPUS = {"q": "who?"}, {f"d{i}": f"passage {i}" for i in range(3)}
+POOL = {"q": list(CORPUS)}
+FAST = Limits(concurrency=2, backoff=0.01, attempts=2)
+
+
+def graded(judge, tmp_path) -> rs.grading.grade.Grading:
+    assert isinstance(judge, Judge)
+    done = grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
+    again = grade(QUERIES, CORPUS, POOL, store=tmp_path / "s.db", judge=judge, limits=FAST)
+    assert again.cached == done.graded
+    return done
+
+
+def by_number(request, n) -> Reply:
+    content = "\n".join(str(message["content"]) for message in request["messages"])
+    number = int(content.split("passage ]")[-1].split("begin passage]\npassage ")[-1][0])
+    return Reply(json.dumps({"reason": "r", "grade": number + 2}))
+
+
+EXPECTED = {"d0": 2, "d1": 3, "d2": 4}
+
+
+def test_a_langchain_fake_without_structured_output_is_asked_in_words(tmp_path) -> None:
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+    from rag_selectivity_langchain import ChatModelJudge
+
+    def said():
+        usage = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
+        yield AIMessage("I would rather talk", usage_metadata=usage)
+        while True:
+            yield AIMessage('```json\n{"reason": "r", "grade": 4}\n```', usage_metadata=usage)
+
+    done = graded(ChatModelJudge(GenericFakeChatModel(messages=said()), name="fake"), tmp_path)
+    assert (done.judge, done.graded, done.usage.prompt_tokens) == ("fake", 3, 44)  # one was asked again
+
+
+def test_langchains_openai_client_against_the_server(tmp_path) -> None:
+    langchain_openai = pytest.importorskip("langchain_openai")
+    from rag_selectivity_langchain import ChatModelJudge
+
+    with JudgeServer(by_number) as server:
+        model = langchain_openai.ChatOpenAI(
+            model="m", base_url=server.url, api_key=KEY, max_retries=0, temperature=0.25
+        )
+        judge = ChatModelJudge(model)
+        done = graded(judge, tmp_path)
+        assert server.requests[0]["response_format"]["type"] == "json_schema"
+    assert (judge.name, judge.parameters["temperature"]) == ("m", 0.25)
+    assert (done.graded, done.usage.prompt_tokens, done.usage.completion_tokens) == (3, 300, 30)
+    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+    with JudgeServer(lambda request, n: Reply(status=401, content=KEY)) as server:
+        model = langchain_openai.ChatOpenAI(model="m", base_url=server.url, api_key=KEY, max_retries=0)
+        with pytest.raises(GradingError, match="AuthenticationError 401") as caught:
+            grade(QUERIES, CORPUS, POOL, store=tmp_path / "t.db", judge=ChatModelJudge(model), limits=FAST)
+    assert "THIS-MUST-NEVER" not in str(caught.value)
+
+
+def test_a_llama_index_llm_by_text(tmp_path) -> None:
+    from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+    from llama_index.core.llms.callbacks import llm_completion_callback
+    from rag_selectivity_llama_index import LLMJudge
+
+    class Scripted(CustomLLM):
+        temperature: float = 0.5
+
+        @property
+        def metadata(self) -> LLMMetadata:
+            return LLMMetadata(model_name="scripted")
+
+        @llm_completion_callback()
+        def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+            assert "Answer with one JSON object of this schema" in prompt
+            number = int(prompt.split("begin passage]\npassage ")[1][0])
+            return CompletionResponse(text=json.dumps({"reason": "r", "grade": number + 2}))
+
+        @llm_completion_callback()
+        def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+    judge = LLMJudge(Scripted())
+    done = graded(judge, tmp_path)
+    assert (done.judge, done.graded, dict(judge.parameters)) == ("scripted", 3, {"temperature": 0.5})
+    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+
+
+def test_a_llama_index_llm_by_function_calls(tmp_path) -> None:
+    from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
+    from llama_index.core.llms.mock import MockFunctionCallingLLM
+    from rag_selectivity_llama_index import LLMJudge
+
+    def respond(messages: Any, **_: Any) -> ChatMessage:
+        number = int(str(messages[-1].content).split("begin passage]\npassage ")[1][0])
+        arguments = {"reason": "r", "grade": number + 2}
+        return ChatMessage(
+            role="assistant", blocks=[ToolCallBlock(tool_call_id="1", tool_name="Grade", tool_kwargs=arguments)]
+        )
+
+    done = graded(LLMJudge(MockFunctionCallingLLM(response_generator=respond), name="mock"), tmp_path)
+    assert done.graded == 3
+    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+
+
+def test_a_ragas_llm_with_the_real_client(tmp_path) -> None:
+    from openai import AsyncOpenAI
+    from rag_selectivity_ragas import RagasJudge
+    from ragas.llms import llm_factory
+
+    def respond(request, n) -> Reply:
+        reply = by_number(request, n)
+        if request.get("tools"):
+            name = request["tools"][0]["function"]["name"]
+            call = {"id": "1", "type": "function", "function": {"name": name, "arguments": reply.content}}
+            return Reply(content=None, message={"tool_calls": [call]})
+        return reply
+
+    with JudgeServer(respond) as server:
+        llm = llm_factory("m", client=AsyncOpenAI(base_url=server.url, api_key=KEY, max_retries=0))
+        judge = RagasJudge(llm)
+        done = graded(judge, tmp_path)
+    assert (judge.name, done.graded) == ("m", 3)
+    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+
+
+def test_a_blocking_ragas_llm_does_not_hold_up_the_loop(tmp_path) -> None:
+    from rag_selectivity_ragas import RagasJudge
+    from ragas.llms.base import InstructorBaseRagasLLM
+
+    together = threading.Barrier(2, timeout=10)
+
+    class Blocking(InstructorBaseRagasLLM):
+        is_async = False
+
+        def generate(self, prompt: str, response_model: Any) -> Any:
+            together.wait()  # passes only when two calls are inside at the same time
+            return response_model(reason="r", grade=3)
+
+        async def agenerate(self, prompt: str, response_model: Any) -> Any:
+            raise AssertionError("its client is synchronous")
+
+    pool = {"q": ["d0", "d1"]}
+    done = grade(QUERIES, CORPUS, pool, store=tmp_path / "s.db", judge=RagasJudge(Blocking(), name="b"), limits=FAST)
+    assert done.graded == 2
+    with pytest.raises(GradingError, match="a Ragas LLM is needed"):
+        RagasJudge(object())
+
+
+def test_a_legacy_ragas_llm(tmp_path) -> None:
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+    from rag_selectivity_ragas import RagasJudge
+    from ragas.llms import LangchainLLMWrapper
+
+    model = FakeListChatModel(responses=['{"reason": "r", "grade": 5}'])
+    judge = RagasJudge(LangchainLLMWrapper(model), name="legacy")
+    assert graded(judge, tmp_path).graded == 3
+    assert set(rs.Qrels.read(tmp_path / "s.db")["q"].values()) == {5}
+
+
+def test_adapters_see_the_same_prompt_as_the_client_of_the_core(tmp_path) -> None:
+    langchain_openai = pytest.importorskip("langchain_openai")
+    from rag_selectivity_langchain import ChatModelJudge
+
+    with JudgeServer(by_number) as server:
+        model = langchain_openai.ChatOpenAI(model="m", base_url=server.url, api_key=KEY, max_retries=0)
+        graded(ChatModelJudge(model), tmp_path)
+        assert [texts(request)["question"] for request in server.requests] == ["who?"] * 3
+    assert asyncio.iscoroutinefunction(ChatModelJudge.ask)
