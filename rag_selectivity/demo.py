@@ -73,7 +73,7 @@ def run_demo(*, progress: bool = True) -> Demo:
         from tqdm import tqdm
     except ImportError:
         raise MissingExtraError("bm25s and tqdm", "demo", "the demo") from None
-    passages = list(tqdm(_passages(), desc="reading docstrings", unit=" passages", disable=not progress))
+    passages = list(tqdm(docstrings(), desc="reading docstrings", unit=" passages", disable=not progress))
     sizes = Counter(passage.module for passage in passages)
     once = Counter(passage.summary for passage in passages)
     askable = [passage for passage in passages if sizes[passage.module] >= _DENSE_MODULE and once[passage.summary] == 1]
@@ -133,7 +133,7 @@ def _draw(demo: Demo, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _passages() -> Iterator[Passage]:
+def docstrings() -> Iterator[Passage]:
     """The standard library's docstrings that have a summary line and a text after it, in a fixed order."""
     root = Path(sysconfig.get_paths()["stdlib"])
     for path in sorted(root.rglob("*.py")):

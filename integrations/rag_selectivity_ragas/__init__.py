@@ -1,6 +1,6 @@
-"""rag-selectivity for Ragas: an evaluation dataset's contexts as a core `Run`.
+"""rag-selectivity for Ragas: a whole dataset measured at once, metrics for both of its APIs, and a grader.
 
-Needs the extra `rag-selectivity[ragas]`.
+Needs the extra `rag-selectivity[ragas]`; grading and the claim metrics need `rag-selectivity[judge]` too.
 """
 
 from __future__ import annotations
@@ -10,35 +10,83 @@ from typing import Any
 from rag_selectivity.errors import MissingExtraError
 
 try:
-    from ragas import EvaluationDataset
+    import ragas  # noqa: F401
 except ImportError as error:
     raise MissingExtraError(f"a ragas that imports ({error})", "ragas", "rag_selectivity_ragas") from error
 
-from rag_selectivity import InputError, Run
+from rag_selectivity import Run
+from rag_selectivity_ragas.batch import selectivity
+from rag_selectivity_ragas.metrics import (
+    NDCG,
+    RANWG,
+    BoR,
+    BoRHandler,
+    Harm,
+    Judged,
+    NRecall4,
+    NRecall5,
+    Precision,
+    Precision4,
+    RandomSuccess,
+    Recall,
+    SelectivityMetric,
+    Success,
+    bor_from_result,
+)
+from rag_selectivity_ragas.samples import Labels, rows_of, text_id
 
-__all__ = ["RagasJudge", "run_from_dataset"]
+__all__ = [
+    "NDCG",
+    "RANWG",
+    "BoR",
+    "BoRHandler",
+    "ContextEntityRecall",
+    "ContextPrecision",
+    "ContextRecall",
+    "ContextRelevance",
+    "Harm",
+    "Judged",
+    "Labels",
+    "NRecall4",
+    "NRecall5",
+    "Precision",
+    "Precision4",
+    "RagasJudge",
+    "RandomSuccess",
+    "Recall",
+    "SelectivityMetric",
+    "Success",
+    "agrade_dataset",
+    "bor_from_result",
+    "grade_dataset",
+    "run_from_dataset",
+    "selectivity",
+    "text_id",
+]
+
+#: What asks a model, and so needs the extra [judge].
+_ASKING = {
+    "RagasJudge": "judge",
+    "agrade_dataset": "grading",
+    "grade_dataset": "grading",
+    "ContextEntityRecall": "claims",
+    "ContextPrecision": "claims",
+    "ContextRecall": "claims",
+    "ContextRelevance": "claims",
+}
+
+
+def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
+    """What each sample retrieved, by `retrieved_context_ids` or, without them, by the hash of its text.
+
+    Queries are questions, or the values of `id_column`; a question that is asked again is numbered.
+    """
+    return Run.from_dict({row.key: list(row.passages) for row in rows_of(dataset, id_column=id_column)})
 
 
 def __getattr__(name: str) -> Any:
-    # Judges need the extra [judge], which the rest does without.
-    if name == "RagasJudge":
-        from rag_selectivity_ragas.judge import RagasJudge
+    if name in _ASKING:
+        from importlib import import_module
 
-        return RagasJudge
+        return getattr(import_module(f"rag_selectivity_ragas.{_ASKING[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def run_from_dataset(dataset: EvaluationDataset) -> Run:
-    """What each sample retrieved, by `retrieved_context_ids`; the query id is the sample's `user_input`.
-
-    Raises InputError for a sample without ids, and for a question that is asked twice.
-    """
-    lists: dict[str, list[str | int]] = {}
-    for number, sample in enumerate(dataset.samples, 1):
-        query, ids = sample.user_input, getattr(sample, "retrieved_context_ids", None)
-        if ids is None:
-            raise InputError(f"sample {number} ({query!r}) has no retrieved_context_ids")
-        if query in lists:
-            raise InputError(f"sample {number} asks {query!r} again; questions must differ")
-        lists[query] = list(ids)
-    return Run.from_dict(lists)

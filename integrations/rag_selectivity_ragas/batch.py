@@ -1,0 +1,119 @@
+"""`selectivity`: a whole Ragas dataset measured in one pass, as the core's Report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, judge, report_of
+from rag_selectivity.policy import resolve_policy
+from rag_selectivity_ragas.samples import Labels, Row, check_texts_match, grades_of, passage_key, rows_of, scale_of
+
+
+def selectivity(
+    dataset: Any,
+    labels: Any = None,
+    *,
+    corpus_size: Any = None,
+    depths: Sequence[int] | None = None,
+    measures: Sequence[str | Measure] | None = None,
+    pool: Any = None,
+    id_column: str | None = None,
+    scale: str | None = None,
+    grade_map: Any = None,
+    judges: Sequence[str] | None = None,
+    bootstrap: Bootstrap | None = Bootstrap(),
+    name: str = "ragas",
+    **policies: Any,
+) -> Report:
+    """Measure what the samples of a Ragas dataset retrieved.
+
+    Parameters
+    ----------
+    dataset : EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, or list of samples or dicts
+        Passages go by `retrieved_context_ids`, else by a hash of their texts.
+    labels : qrels, label store or {query: {passage: grade}}, optional
+        Queries by `id_column` or question. Without labels a row's own grades serve (a `utility_grades` column,
+        or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts` as
+        binary relevance.
+    corpus_size : int or {query: int}, optional
+        N; else a `corpus_size` column or `rubrics["corpus_size"]`.
+    pool : {query: [passage, …]} or str, optional
+        The candidates before reranking, or the column that holds them.
+    id_column : str, optional
+        A column of query ids; questions themselves are the ids if not given. A question that is asked
+        twice is measured twice.
+    scale : {"trec", "utility"}, optional
+        Follows from the labels if not given: utility where a grade of 4 or 5 occurs, or they come from a store.
+    grade_map, measures, depths, bootstrap, policies
+        As in `rag_selectivity.evaluate`.
+    judges : sequence of str, optional
+        Whose labels of a store count.
+    name : str
+        The run's name in the report.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError
+        If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
+    """
+    rows = rows_of(dataset, id_column=id_column)
+    known = Labels(labels, grade_map=grade_map, judges=judges) if labels is not None else None
+    found = {row.key: grades for row in rows if (grades := grades_of(row, known)) is not None}
+    if not found:
+        raise InputError(
+            "no sample has labels: pass labels=…, or datasets with utility_grades, reference_context_ids or "
+            "reference_contexts; labels name their queries by question or by id_column"
+        )
+    check_texts_match(rows, found)
+    chosen_scale = scale or scale_of(rows, known)
+    run = Run.from_dict({row.key: list(row.passages) for row in rows})
+    sizes = _sizes([row for row in rows if row.key in found], corpus_size)
+    judged = judge(
+        Qrels.from_dict(found),
+        run,
+        pool=_pool(rows, pool),
+        corpus_size=sizes,
+        scale=chosen_scale,
+        policy=resolve_policy(**policies),
+        name=name,
+    )
+    if measures is None:
+        measures = _usual(chosen_scale, sized=sizes is not None, pooled=pool is not None)
+    return report_of({name: judged}, measures=measures, depths=depths, bootstrap=bootstrap)
+
+
+def _usual(scale: str, *, sized: bool, pooled: bool) -> list[str]:
+    chance = ["Success", "BoR", "BoR_max", "lambda"] if sized else ["Success"]
+    if scale != "utility":
+        return [*chance, "P", "R"]
+    return [*chance, "RA-nWG", *(["PROC", "%PROC"] if pooled else []), "Harm"]
+
+
+def _sizes(rows: Sequence[Row], corpus_size: Any) -> Any:
+    if corpus_size is None:
+        own = {row.key: row.corpus_size for row in rows if row.corpus_size is not None}
+        return own if len(own) == len(rows) else None
+    if not isinstance(corpus_size, Mapping):
+        return corpus_size
+    return {row.key: corpus_size.get(row.query, corpus_size.get(row.user_input)) for row in rows}
+
+
+def _pool(rows: Sequence[Row], pool: Any) -> Run | None:
+    if pool is None:
+        return None
+    if isinstance(pool, str):
+        lists = {row.key: row.fields.get(pool) for row in rows}
+        absent = [row.number for row in rows if lists[row.key] is None]
+        if absent:
+            raise InputError(f"sample {absent[0]} has no column {pool!r}, which should hold the pool")
+    else:
+        given = Run.of(pool).to_dict()
+        lists = {row.key: given.get(row.query, given.get(row.user_input, [])) for row in rows}
+    return Run.from_dict(
+        {row.key: [passage_key(str(passage), row.by_text) for passage in lists[row.key] or ()] for row in rows}
+    )

@@ -1,0 +1,273 @@
+"""Ragas metrics, for both of its APIs at once: `evaluate(metrics=[…])`, collections' `.ascore` and `@experiment`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from langchain_core.callbacks import BaseCallbackHandler
+from ragas.callbacks import ChainType
+from ragas.metrics.base import MetricType, SingleTurnMetric
+from ragas.metrics.collections.base import BaseMetric
+from ragas.metrics.result import MetricResult
+
+from rag_selectivity import (
+    Bootstrap,
+    Estimate,
+    InputError,
+    Measure,
+    Qrels,
+    Run,
+    SelectivityWarning,
+    judge,
+    parse_measure,
+)
+from rag_selectivity.measures import BoR as BoRMeasure
+from rag_selectivity.measures import Outcome
+from rag_selectivity_ragas.samples import Labels, Row, check_texts_match, grades_of, row_of, scale_of
+
+_COLUMNS = {
+    "user_input",
+    "retrieved_contexts:optional",
+    "retrieved_context_ids:optional",
+    "reference_contexts:optional",
+    "reference_context_ids:optional",
+    "rubrics:optional",
+}
+
+
+class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
+    """A measure of rag-selectivity as a Ragas metric, by the measure's canonical name with its depth.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        With its depth: `RA-nWG@10`.
+    labels : qrels, label store or {query: {passage: grade}}, optional
+        As in `selectivity`; without them the sample's own grades or references serve.
+    corpus_size : int, optional
+        N; else the sample's `rubrics["corpus_size"]`.
+    scale, grade_map
+        As in `selectivity`.
+
+    A sample that nobody judged scores NaN, which Ragas leaves out of its mean.
+    """
+
+    def __init__(
+        self,
+        measure: str | Measure,
+        labels: Any = None,
+        *,
+        corpus_size: int | None = None,
+        scale: str | None = None,
+        grade_map: Any = None,
+    ) -> None:
+        self.measure = parse_measure(measure)
+        if self.measure.at is None and not self.measure.takes_whole_lists:
+            raise InputError(f"{self.measure}: name the depth, as in {self.measure}@10")
+        if not self.measure.per_query:
+            raise InputError(
+                f"{self.measure} is a ratio of means and has no figure for one query: "
+                f"use BoR(…), whose pair of metrics bor_from_result joins, or selectivity(…)"
+            )
+        BaseMetric.__init__(self, name=str(self.measure), allowed_values=(-math.inf, math.inf))
+        self._required_columns = {MetricType.SINGLE_TURN: set(_COLUMNS)}
+        self.labels = Labels(labels, grade_map=grade_map) if labels is not None else None
+        if self.measure.beside_judged and self.labels is not None and (scale or self.labels.scale) != "utility":
+            # Inside a run Ragas would turn this into NaN in every row.
+            raise InputError(
+                f"{self.measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
+                f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
+            )
+        self.corpus_size = corpus_size
+        self.scale = scale
+
+    def init(self, run_config: Any) -> None:
+        """Nothing to prepare: no model is asked."""
+
+    def value_of(self, sample: Any) -> tuple[float, str | None]:
+        """The figure of one sample, and why it is NaN."""
+        row = row_of(sample)
+        grades = grades_of(row, self.labels)
+        if grades is None:
+            return math.nan, "nobody judged this question"
+        check_texts_match([row], {row.key: grades})
+        size = self.corpus_size if self.corpus_size is not None else row.corpus_size
+        with warnings.catch_warnings():
+            # That nothing judged was retrieved is news of a dataset, not of a single sample.
+            warnings.simplefilter("ignore", SelectivityWarning)
+            judged = judge(
+                Qrels.from_dict({row.key: grades}),
+                Run.from_dict({row.key: list(row.passages)}),
+                corpus_size=size,
+                scale=self.scale or self._scale(row),
+            )
+        at = self.measure.at
+        depths = np.array([at]) if at is not None else self.measure.default_depths(np.array([1]))
+        if isinstance(at, int):
+            judged.check_depths(depths)
+        outcome = self.measure.outcome(judged, depths)
+        value = float(outcome.parts[0][0, 0])
+        return value, outcome.undefined if math.isnan(value) else None
+
+    def _scale(self, row: Row) -> str:
+        return scale_of([row], self.labels)
+
+    async def ascore(self, **fields: Any) -> MetricResult:
+        """Score by the fields of a sample: `user_input`, `retrieved_context_ids` or `retrieved_contexts`, …"""
+        value, reason = self.value_of(fields)
+        return MetricResult(value=value, reason=reason)
+
+    async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
+        return self.value_of(sample)[0]
+
+
+class _Named(SelectivityMetric):
+    """A metric class of one measure: `Harm(labels, k=10, max_grade=1)`."""
+
+    _measure: ClassVar[str]
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        k: int = 10,
+        corpus_size: int | None = None,
+        scale: str | None = None,
+        grade_map: Any = None,
+        **parameters: Any,
+    ) -> None:
+        spelled = ",".join(f"{name}={value}" for name, value in parameters.items())
+        measure = f"{self._measure}({spelled})@{k}"
+        super().__init__(measure, labels, corpus_size=corpus_size, scale=scale, grade_map=grade_map)
+
+
+def _named(measure: str, name: str) -> type[_Named]:
+    doc = f"{measure}@k as a Ragas metric; its parameters are those of the measure."
+    return type(name, (_Named,), {"_measure": measure, "__doc__": doc, "__module__": __name__})
+
+
+RANWG = _named("RA-nWG", "RANWG")
+NRecall4 = _named("N-Recall4+", "NRecall4")
+NRecall5 = _named("N-Recall5", "NRecall5")
+Precision4 = _named("Precision4+", "Precision4")
+Harm = _named("Harm", "Harm")
+Judged = _named("Judged", "Judged")
+Success = _named("Success", "Success")
+RandomSuccess = _named("RandomSuccess", "RandomSuccess")
+Precision = _named("P", "Precision")
+Recall = _named("R", "Recall")
+NDCG = _named("nDCG", "NDCG")
+
+
+def BoR(labels: Any = None, *, corpus_size: int | None = None, k: int = 10, **options: Any) -> list[SelectivityMetric]:
+    """The pair of metrics that make Bits over Random: success and its random baseline, NaN together.
+
+    BoR is a ratio of means, and Ragas knows no aggregation but the mean: put the pair into a run, and take
+    BoR from the result with `bor_from_result`, or from a `BoRHandler` at the end of the run.
+    """
+    return [
+        Success(labels, k=k, corpus_size=corpus_size, **options),
+        RandomSuccess(labels, k=k, corpus_size=corpus_size, **options),
+    ]
+
+
+def bor_from_result(
+    result: Any, *, k: int | None = None, total: int | None = None, bootstrap: Bootstrap = Bootstrap()
+) -> Estimate:
+    """Bits over Random from a result that holds the pair of metrics of `BoR`.
+
+    Parameters
+    ----------
+    result : EvaluationResult, Experiment, DataFrame, or rows
+    k : int, optional
+        Where there are pairs at several depths.
+    total : int, optional
+        Samples that were meant to be scored; `@experiment` drops failed rows altogether.
+
+    Returns
+    -------
+    Estimate
+        `n` of `n_total` rows had both figures.
+
+    Raises
+    ------
+    InputError
+        If the pair is not there, or there are several and no `k`.
+    """
+    rows = _score_rows(result)
+    pairs = _pairs(rows)
+    if k is not None:
+        pairs = {depth: pair for depth, pair in pairs.items() if depth == k}
+    if len(pairs) != 1:
+        found = ", ".join(f"k={depth}" for depth in pairs) or "none"
+        raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {found}")
+    ((_, (success, chance)),) = pairs.items()
+    columns = [np.array([_figure(row.get(name)) for row in rows], np.float64)[:, None] for name in (success, chance)]
+    known = ~np.isnan(columns[0]) & ~np.isnan(columns[1])
+    parts = [np.where(known, column, np.nan) for column in (*columns, 1 - columns[1])]
+    outcome = Outcome(tuple(parts), "no row has both figures", BoRMeasure.aggregate)
+    ((low, high),) = bootstrap.intervals([outcome])
+    n = int(known.sum())
+    value = math.nan
+    if n:
+        value = float(outcome.aggregate.value(*(np.asarray(part[known].mean()) for part in parts)))
+    reason = outcome.undefined if not n else "no query succeeded: log2 of 0" if value == -math.inf else None
+    return Estimate(value, float(low[0]), float(high[0]), n, total if total is not None else len(rows), reason)
+
+
+def _score_rows(result: Any) -> list[Mapping[str, Any]]:
+    scores = getattr(result, "scores", None)
+    if isinstance(scores, list):
+        return scores
+    if hasattr(result, "to_dict") and hasattr(result, "columns"):
+        return list(result.to_dict("records"))
+    rows = list(result)
+    if not all(isinstance(row, Mapping) for row in rows):
+        rows = [row.model_dump() for row in rows]
+    return rows
+
+
+def _pairs(rows: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, str]]:
+    """{depth: (Success's column, RandomSuccess's column)}."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    by_rest = {name.removeprefix("Success"): name for name in names if name.startswith("Success") and "@" in name}
+    return {
+        int(rest.rpartition("@")[2]): (name, f"Random{name}")
+        for rest, name in by_rest.items()
+        if f"Random{name}" in names
+    }
+
+
+def _figure(value: Any) -> float:
+    value = getattr(value, "value", value)  # a MetricResult
+    return float(value) if isinstance(value, (int, float, np.number)) else math.nan
+
+
+class BoRHandler(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
+    """Takes BoR from the end of a run: `handler = BoRHandler(); evaluate(…, callbacks=[handler]); handler.bor`.
+
+    `bor` is {depth: Estimate}, empty until a run with pairs of `BoR(…)` has ended.
+    """
+
+    def __init__(self, *, bootstrap: Bootstrap = Bootstrap()) -> None:
+        self.bor: dict[int, Estimate] = {}
+        self._bootstrap = bootstrap
+        self._evaluations: set[Any] = set()
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, metadata: Any = None, **_: Any) -> None:
+        """Remember the chain that is the evaluation itself."""
+        if (metadata or {}).get("type") is ChainType.EVALUATION:
+            self._evaluations.add(run_id)
+
+    def on_chain_end(self, outputs: Any, *, run_id: Any, **_: Any) -> None:
+        """Join the pairs of its scores."""
+        if run_id not in self._evaluations:
+            return
+        self._evaluations.discard(run_id)
+        scores = outputs.get("scores") if isinstance(outputs, Mapping) else None
+        for depth in _pairs(scores or []):
+            self.bor[depth] = bor_from_result(scores, k=depth, bootstrap=self._bootstrap)

@@ -1,0 +1,384 @@
+"""The Ragas adapter inside the real Ragas: its datasets, its `evaluate`, its collections API, its experiments."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import socket
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.runner import Limits
+from tests.judge_server import KEY, JudgeServer, Reply, texts
+
+LABELS = {f"q{i}?": {"a": 5, "b": 1, "c": 2, "d": 4} for i in range(8)}
+ROWS = [
+    {
+        "user_input": f"q{i}?",
+        "retrieved_context_ids": ["a", "b", "x"] if i % 2 else ["c", "b", "d"],
+        "retrieved_contexts": ["text a", "text b", "text x"] if i % 2 else ["text c", "text b", "text d"],
+        "response": "r",
+        "reference": "the reference",
+    }
+    for i in range(8)
+]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def no_socket_beyond_this_machine(monkeypatch) -> None:
+    """Ragas' telemetry, or anything else, must not call home."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            assert address[0] in ("127.0.0.1", "::1"), f"a connection to {address}"
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(scope="module")
+def m():
+    import rag_selectivity_ragas
+
+    return rag_selectivity_ragas
+
+
+def dataset(rows=ROWS):
+    from ragas import EvaluationDataset
+
+    return EvaluationDataset.from_list(rows)
+
+
+def run(metrics, rows=ROWS, **options):
+    from ragas import evaluate
+
+    return evaluate(dataset(rows), metrics=metrics, show_progress=False, **options)
+
+
+def expected(measures, depths=(2,), **options) -> rs.Report:
+    lists = {row["user_input"]: row["retrieved_context_ids"] for row in ROWS}
+    return rs.evaluate(LABELS, {"r": lists}, scale="utility", measures=measures, depths=depths, **options)
+
+
+# -- the batch path -------------------------------------------------------------------------------
+
+
+def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
+    import datasets
+    from ragas import Dataset
+
+    measures = ["RA-nWG", "Harm", "BoR"]
+    core = expected(measures, corpus_size=1000)
+    kept = Dataset(name="rows", backend="local/jsonl", root_dir=str(tmp_path), data=ROWS)
+    kept.save()
+    sources = {
+        "EvaluationDataset": dataset(),
+        "EvaluationResult": run([m.Harm(LABELS, k=2)]),
+        "list of dicts": ROWS,
+        "list of samples": dataset().samples,
+        "HF Dataset": datasets.Dataset.from_list(ROWS),
+        "ragas Dataset": kept,
+        "ragas Dataset, loaded": Dataset.load("rows", backend="local/jsonl", root_dir=str(tmp_path)),
+    }
+    for name, source in sources.items():
+        report = m.selectivity(source, LABELS, corpus_size=1000, depths=[2], measures=measures)
+        for measure in measures:
+            ours, theirs = report[f"{measure}@2"], core[f"{measure}@2"]
+            assert (ours.value, ours.low, ours.n) == pytest.approx((theirs.value, theirs.low, theirs.n)), name
+
+
+def test_texts_serve_where_there_are_no_ids(m) -> None:
+    rows = [{k: v for k, v in row.items() if k != "retrieved_context_ids"} for row in ROWS]
+    by_text = {query: {f" text  {p}\n": grade for p, grade in row.items()} for query, row in LABELS.items()}
+    report = m.selectivity(rows, by_text, depths=[2], measures=["RA-nWG"])
+    assert report["RA-nWG@2"].value == pytest.approx(expected(["RA-nWG"])["RA-nWG@2"].value)
+    with pytest.raises(
+        rs.InputError, match="not one retrieved text has a label; retrieved were 'text c', 'text b', 'text d'"
+    ):
+        m.selectivity(rows, LABELS, depths=[2])
+
+
+def test_references_are_binary_relevance(m) -> None:
+    rows = [{**row, "reference_context_ids": ["a", "z"]} for row in ROWS]
+    report = m.selectivity(dataset(rows), depths=[1, 3], corpus_size=100)
+    assert (report["Success@1"].value, report["R@3"].value) == (0.5, 0.25)
+    assert report.scale == "trec"
+    texts_only = [
+        {
+            "user_input": row["user_input"],
+            "retrieved_contexts": row["retrieved_contexts"],
+            "reference_contexts": ["text a"],
+        }
+        for row in ROWS
+    ]
+    assert m.selectivity(texts_only, depths=[1])["Success@1"].value == 0.5
+    with pytest.raises(rs.InputError, match=r"RA-nWG.*grade map"):
+        m.selectivity(rows, depths=[1], measures=["RA-nWG"])
+    with pytest.raises(rs.InputError, match=r"RA-nWG@5 needs grades 1 to 5.*grade_map="):
+        m.RANWG({"q0?": {"a": 1, "b": 0}}, k=5)
+
+
+def test_a_question_asked_twice_is_measured_twice(m) -> None:
+    rows = [*ROWS, {**ROWS[0], "retrieved_context_ids": ["a", "d", "x"]}]
+    report = m.selectivity(rows, LABELS, depths=[2], measures=["RA-nWG"])
+    assert report["RA-nWG@2"].n == 9
+    assert report.per_query()[-1]["query"] == "q0? (2)"
+    assert report.per_query()[-1]["RA-nWG@2"] == 1
+
+
+def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:
+    rows = [{**row, "qid": i, "pool_ids": ["d", "a", "b", "c"]} for i, row in enumerate(ROWS)]
+    labels = {str(i): LABELS["q0?"] for i in range(8)}
+    for pool in ("pool_ids", {str(i): ["d", "a", "b", "c"] for i in range(8)}):
+        report = m.selectivity(rows, labels, id_column="qid", pool=pool, depths=[2])
+        assert report["PROC@2"].value == 1
+        assert report["%PROC@2"].value == report["RA-nWG@2"].value
+    with pytest.raises(rs.InputError, match=r"sample 1 .* has no nr, the column of ids"):
+        m.selectivity(rows, labels, id_column="nr")
+    with pytest.raises(rs.InputError, match="sample 1 has no column 'candidates'"):
+        m.selectivity(rows, labels, id_column="qid", pool="candidates")
+
+
+def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
+    rows = [
+        {**row, "rubrics": {"utility_grades": json.dumps(LABELS[row["user_input"]]), "corpus_size": "1000"}}
+        for row in ROWS
+    ]
+    kept = dataset(dataset(rows).to_hf_dataset().to_list())
+    report = m.selectivity(kept, depths=[2], measures=["RA-nWG", "BoR"])
+    core = expected(["RA-nWG", "BoR"], corpus_size=1000)
+    assert report["RA-nWG@2"].value == pytest.approx(core["RA-nWG@2"].value)
+    assert report["BoR@2"].value == pytest.approx(core["BoR@2"].value)
+    free = [{**row, "utility_grades": LABELS[row["user_input"]], "corpus_size": 1000} for row in ROWS]
+    assert m.selectivity(free, depths=[2], measures=["BoR"])["BoR@2"].value == pytest.approx(core["BoR@2"].value)
+    scored = run([m.RANWG(k=2), *m.BoR(k=2)], rows)
+    assert np.mean(scored["RA-nWG@2"]) == pytest.approx(core["RA-nWG@2"].value)
+    assert m.bor_from_result(scored).value == pytest.approx(core["BoR@2"].value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [
+        ([], LABELS, "the dataset has no samples"),
+        ([{"user_input": "", "retrieved_context_ids": []}], LABELS, "sample 1: user_input"),
+        ([{"user_input": "q0?"}], LABELS, "has neither retrieved_context_ids nor retrieved_contexts"),
+        ([{**ROWS[0], "retrieved_context_ids": ["a"]}], LABELS, "has 1 retrieved_context_ids and 3 retrieved_contexts"),
+        ([{"user_input": "q0?", "retrieved_context_ids": "a, b"}], LABELS, "is a text, not a list; ragas' local/jsonl"),
+        ([{**ROWS[0], "utility_grades": "nine"}], None, "sample 1: utility_grades is not JSON"),
+        (ROWS, None, "no sample has labels"),
+        (ROWS, {"other?": {"a": 5}}, "no sample has labels"),
+    ],
+)
+def test_mistakes_are_named(m, rows, labels, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        m.selectivity(rows, labels, depths=[1])
+
+
+# -- metrics in both APIs -------------------------------------------------------------------------
+
+
+def test_evaluate_scores_as_the_core_does(m) -> None:
+    metrics = [m.RANWG(LABELS, k=2), m.Harm(LABELS, k=2), m.Harm(LABELS, k=2, max_grade=1), m.Precision4(LABELS, k=3)]
+    metrics += [
+        m.SelectivityMetric("nDCG(gain=exp)@3", LABELS),
+        m.SelectivityMetric("RR", LABELS),
+        m.Judged(LABELS, k=3),
+    ]
+    names = ["RA-nWG@2", "Harm@2", "Harm(max_grade=1)@2", "Precision4+@3", "nDCG(gain=exp)@3", "RR", "Judged@3"]
+    result = run(metrics)
+    core = expected(names, bootstrap=None)
+    rows = {row["query"]: row for row in core.per_query()}
+    assert list(result.scores[0]) == names
+    for name in names:
+        assert result[name] == pytest.approx([rows[row["user_input"]][name] for row in ROWS])
+    assert result.to_pandas()["RA-nWG@2"].mean() == pytest.approx(core["RA-nWG@2"].value)
+
+
+def test_the_other_doors_give_the_same(m) -> None:
+    metric = m.RANWG(LABELS, k=2)
+    value = expected(["RA-nWG"]).per_query()[1]["RA-nWG@2"]
+    sample = dataset().samples[1]
+    assert metric.single_turn_score(sample) == pytest.approx(value)
+    assert metric.score(**ROWS[1]).value == pytest.approx(value)
+    assert asyncio.run(metric.ascore(**ROWS[1])).value == pytest.approx(value)
+    batch = metric.batch_score(
+        [{"user_input": r["user_input"], "retrieved_context_ids": r["retrieved_context_ids"]} for r in ROWS]
+    )
+    assert [found.value for found in batch] == pytest.approx(
+        [row["RA-nWG@2"] for row in expected(["RA-nWG"]).per_query()]
+    )
+
+
+def test_an_experiment_and_bor_from_its_rows(m, tmp_path) -> None:
+    from ragas import Dataset, experiment
+
+    success, chance = m.BoR(LABELS, corpus_size=1000, k=2)
+
+    @experiment()
+    async def measure(row):
+        if row["user_input"] == "q0?":
+            raise RuntimeError("lost")
+        scored = {metric.name: (await metric.ascore(**row)).value for metric in (success, chance)}
+        return {"user_input": row["user_input"], **scored}
+
+    rows = Dataset(name="rows", backend="local/jsonl", root_dir=str(tmp_path), data=ROWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = asyncio.run(measure.arun(rows, name="run", backend=rows.backend))
+    estimate = m.bor_from_result(found, total=len(ROWS))
+    assert (estimate.n, estimate.n_total) == (7, 8)  # the failed row was dropped, and is counted
+    assert estimate.value == pytest.approx(math.log2((4 / 7) / (1 - (998 * 997) / (1000 * 999))))
+
+
+def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
+    handler = m.BoRHandler()
+    labels = {**LABELS, "q1?": {"b": 1}}  # no success was possible there
+    result = run([*m.BoR(labels, corpus_size=1000, k=2), *m.BoR(labels, corpus_size=1000, k=3)], callbacks=[handler])
+    lists = {row["user_input"]: row["retrieved_context_ids"] for row in ROWS}
+    core = rs.evaluate(labels, {"r": lists}, scale="utility", corpus_size=1000, measures=["BoR"], depths=[2, 3])
+    for depth in (2, 3):
+        estimate = m.bor_from_result(result, k=depth)
+        assert (estimate.value, estimate.low, estimate.high) == pytest.approx(
+            (core[f"BoR@{depth}"].value, core[f"BoR@{depth}"].low, core[f"BoR@{depth}"].high)
+        )
+        assert (estimate.n, estimate.n_total) == (7, 8)
+        assert handler.bor[depth] == estimate
+    assert math.isnan(result["Success@2"][1])
+    assert math.isnan(result["RandomSuccess@2"][1])  # together
+    assert not any("BoR" in name for name in result.scores[0])
+    assert m.bor_from_result(result.to_pandas(), k=2).value == pytest.approx(core["BoR@2"].value)
+    with pytest.raises(rs.InputError, match="found k=2, k=3"):
+        m.bor_from_result(result)
+    with pytest.raises(rs.InputError, match="BoR@2 is a ratio of means and has no figure for one query"):
+        m.SelectivityMetric("BoR@2", LABELS)
+
+
+def test_what_nobody_judged_is_nan_and_does_not_break_the_run(m) -> None:
+    labels = {query: row for query, row in LABELS.items() if query != "q3?"}
+    result = run([m.RANWG(labels, k=2), m.Harm(labels, k=2)])
+    assert [i for i, value in enumerate(result["RA-nWG@2"]) if math.isnan(value)] == [3]
+    found = m.RANWG(labels, k=2).score(**ROWS[3])
+    assert math.isnan(found.value)
+    assert found.reason == "nobody judged this question"
+    assert "RA-nWG@2" in repr(result)
+
+
+def test_ids_may_be_numbers(m) -> None:
+    rows = [{"user_input": "q?", "retrieved_context_ids": [2, 10, 7]}]
+    assert m.selectivity(dataset(rows), {"q?": {10: 5, 2: 1}}, depths=[1, 2])["Success@2"].value == 1
+
+
+# -- grading and claims ---------------------------------------------------------------------------
+
+
+def ragas_llm(server):
+    from openai import AsyncOpenAI
+    from ragas.llms import llm_factory
+
+    return llm_factory("m", client=AsyncOpenAI(base_url=server.url, api_key=KEY, max_retries=0))
+
+
+def by_tool(answer) -> Any:
+    """A server's reply as instructor asks for it: by a tool call, or as JSON."""
+
+    def respond(request, n) -> Reply:
+        content = json.dumps(answer(request))
+        if not request.get("tools"):
+            return Reply(content)
+        name = request["tools"][0]["function"]["name"]
+        call = {"id": "1", "type": "function", "function": {"name": name, "arguments": content}}
+        return Reply(content=None, message={"tool_calls": [call]})
+
+    return respond
+
+
+def found_texts(request) -> dict[str, str]:
+    """The texts of a request whose messages Ragas has joined into one."""
+    whole = "\n".join(str(message["content"]) for message in request["messages"])
+    return texts({"messages": [{"content": whole}, {"content": whole}]})
+
+
+def test_a_dataset_without_labels_is_graded_once(m, tmp_path) -> None:
+    grades = {"text a": 5, "text b": 1, "text c": 2, "text d": 4, "text x": 1}
+    store = tmp_path / "labels.db"
+    with JudgeServer(by_tool(lambda r: {"reason": "r", "grade": grades[found_texts(r)["passage"]]})) as server:
+        labels = m.grade_dataset(dataset(), ragas_llm(server), store, limits=Limits(concurrency=4))
+        calls = len(server.requests)
+        again = m.grade_dataset(dataset(), ragas_llm(server), store)
+        assert len(server.requests) == calls == 24
+    assert again.to_dict() == labels.to_dict()
+    assert labels["q1?"] == {"a": 5, "b": 1, "x": 1}
+    from_labels = m.selectivity(dataset(), labels, depths=[2])
+    from_store = m.selectivity(dataset(), store, depths=[2])
+    assert from_labels["RA-nWG@2"] == from_store["RA-nWG@2"]
+    with pytest.raises(rs.InputError, match="has no retrieved_contexts, the texts to grade"):
+        m.grade_dataset([{"user_input": "q?", "retrieved_context_ids": ["a"]}], ragas_llm(server), store)
+
+
+def test_four_claim_metrics_cost_no_more_than_one(m, tmp_path) -> None:
+    def answer(request) -> dict[str, Any]:
+        found = found_texts(request)
+        if "passage" not in found:
+            return {"claims": ["c1", "c2"], "entities": ["Ulm"]}
+        useful = found["passage"] == "text a"
+        statements = [{"statement": "s", "relevant": useful}]
+        supported = [1] if useful else []
+        return {"reason": "r", "supported": supported, "useful": useful, "mentioned": [], "statements": statements}
+
+    store = tmp_path / "labels.db"
+    rows = ROWS[1:2]
+    with JudgeServer(by_tool(answer)) as server:
+        llm = ragas_llm(server)
+        classes = (m.ContextPrecision, m.ContextRecall, m.ContextEntityRecall, m.ContextRelevance)
+        result = run([cls(llm, store, k=3) for cls in classes], rows)
+        assert len(server.requests) == 1 + 3
+        again = run([m.ContextRecall(llm, store, k=1)], rows)
+        assert len(server.requests) == 1 + 3
+    assert result.scores[0] == {
+        "ContextPrecision@3": 1.0,
+        "ContextRecall@3": 0.5,
+        "ContextEntityRecall@3": 0.0,
+        "ContextRelevance@3": pytest.approx(1 / 3),
+    }
+    assert again.scores[0] == {"ContextRecall@1": 0.5}
+
+
+def test_a_ragas_that_does_not_import_says_how_to_mend_it() -> None:
+    code = (
+        "import sys\nsys.modules['langchain_community.chat_models.vertexai'] = None\n"
+        "try:\n    import rag_selectivity_ragas\nexcept ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "a ragas that imports" in done.stdout
+    assert "vertexai" in done.stdout
+    assert "pip install 'rag-selectivity[ragas]'" in done.stdout
+
+
+def test_the_example_runs(tmp_path) -> None:
+    from pathlib import Path
+
+    example = Path(__file__).resolve().parents[1] / "examples" / "ragas_existing_run.py"
+    done = subprocess.run(
+        [sys.executable, example],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "RAGAS_DO_NOT_TRACK": "true"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "before" in done.stdout
+    assert "bits over random" in done.stdout
