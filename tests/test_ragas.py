@@ -382,3 +382,89 @@ def test_the_example_runs(tmp_path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert "before" in done.stdout
     assert "bits over random" in done.stdout
+
+
+def test_how_ragas_own_checks_differ_on_the_same_input(m, tmp_path) -> None:
+    """The figures of the README's table, theirs and ours."""
+    from ragas.llms.base import InstructorBaseRagasLLM
+    from ragas.metrics.collections import ContextEntityRecall, ContextPrecisionWithReference, ContextRelevance
+
+    class Scripted(InstructorBaseRagasLLM):
+        is_async = True
+
+        def __init__(self, answer: Any) -> None:
+            self.answer, self.calls, self.inside, self.most = answer, 0, 0, 0
+
+        def generate(self, prompt: str, response_model: Any) -> Any:
+            raise NotImplementedError
+
+        async def agenerate(self, prompt: str, response_model: Any) -> Any:
+            self.calls += 1
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            await asyncio.sleep(0.005)
+            self.inside -= 1
+            return self.answer(prompt, response_model)
+
+    def theirs(metric: Any, answer: Any, **fields: Any) -> tuple[float, Scripted]:
+        llm = Scripted(answer)
+        return asyncio.run(metric(llm=llm).ascore(**fields)).value, llm
+
+    def ours(metric: Any, contexts: list[str], answer: Any) -> tuple[float, Scripted]:
+        llm = Scripted(answer)
+        chosen = metric(m.RagasJudge(llm, name="scripted"), tmp_path / f"{metric.__name__}.db", k=20)
+        scored = chosen.score(user_input="q", retrieved_contexts=contexts, reference="r")
+        return scored.value, llm
+
+    # One useful passage at rank 1, nineteen of junk after it.
+    contexts = ["useful", *(f"junk {i}" for i in range(19))]
+    verdicts = iter([1] + [0] * 19)
+    value, llm = theirs(
+        ContextPrecisionWithReference,
+        lambda prompt, shape: shape(reason="r", verdict=next(verdicts)),
+        user_input="q",
+        reference="r",
+        retrieved_contexts=contexts,
+    )
+    assert (value, llm.most) == (0.9999999999, 1)  # one call after another
+
+    def answer(prompt: str, shape: Any) -> Any:
+        if "claims" in shape.model_fields:
+            return shape(claims=["c"], entities=["Einstein", "Zürich", "Ulm"])
+        here = "begin passage]\nuseful" in prompt or "begin passage]\neinstein" in prompt
+        statements = [{"statement": "s", "relevant": here}]
+        return shape(reason="r", supported=[], useful=here, mentioned=[], statements=statements)
+
+    value, llm = ours(m.ContextPrecision, contexts, answer)
+    assert value == 1.0
+    assert llm.most > 1
+    # A verdict that is none.
+    value, _ = theirs(
+        ContextPrecisionWithReference,
+        lambda prompt, shape: shape(reason="r", verdict=3),
+        user_input="q",
+        reference="r",
+        retrieved_contexts=["c"],
+    )
+    assert value == pytest.approx(3)
+
+    def refused(prompt: str, shape: Any) -> Any:
+        return answer(prompt, shape) if "claims" in shape.model_fields else json.dumps({"useful": 3})
+
+    assert math.isnan(ours(m.ContextRecall, ["c"], refused)[0])  # asked again, then recorded as failed
+    # Names in another case, without an accent.
+    names = iter([["Einstein", "Zürich", "Ulm"], ["einstein", "Zurich"]])
+    value, _ = theirs(
+        ContextEntityRecall,
+        lambda prompt, shape: shape(entities=next(names)),
+        reference="r",
+        retrieved_contexts=["einstein lived in Zurich"],
+    )
+    assert value == 0.0
+    assert ours(m.ContextEntityRecall, ["einstein lived in Zurich"], answer)[0] == pytest.approx(2 / 3)
+    # Two judges' impression of the whole, beside statements that bear on the question of all statements.
+    value, llm = theirs(
+        ContextRelevance, lambda prompt, shape: shape(rating=1), user_input="q", retrieved_contexts=["useful", "junk"]
+    )
+    assert (value, llm.calls) == (0.5, 2)
+    assert ours(m.ContextRelevance, ["useful", "junk", "more junk"], answer)[0] == pytest.approx(1 / 3)
