@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,8 @@ from rag_selectivity.judged import JudgedRun
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.base import MEAN, FloatArray
 from rag_selectivity.qrels import Qrels
-from rag_selectivity.report.report import finite, write_whole
+from rag_selectivity.report.report import finite
+from rag_selectivity.report.views import Views
 from rag_selectivity.scales import Scale, scale_named
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -50,7 +50,7 @@ class UnderBoth:
 
 
 @dataclass(frozen=True)
-class JudgeReport:
+class JudgeReport(Views):
     """What `agree` returns.
 
     Attributes
@@ -83,10 +83,6 @@ class JudgeReport:
             "tau": {name: finite(value) for name, value in self.tau.items()},
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """As JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
     def to_rows(self) -> list[dict[str, Any]]:
         """One row an agreement figure, as the CSV view has it."""
         data = self.agreement.to_dict()
@@ -104,13 +100,6 @@ class JudgeReport:
         from rag_selectivity.report.tables import agreement_markdown
 
         return agreement_markdown(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON view to a file, whole or not at all."""
-        write_whole(path, self.to_json() + "\n")
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def agree(

@@ -11,7 +11,7 @@ import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 
@@ -28,8 +28,9 @@ from rag_selectivity.planning import plan as plan_depths
 from rag_selectivity.planning import queries_needed
 from rag_selectivity.policy import POLICIES
 from rag_selectivity.qrels import Qrels
-from rag_selectivity.report.report import Report, write_whole
+from rag_selectivity.report.report import Report
 from rag_selectivity.report.tables import align, markdown, number
+from rag_selectivity.report.views import Views, write_whole
 from rag_selectivity.scales import SCALES, parse_grade_map, scale_named
 from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
 from rag_selectivity.sweep import sweep as sweep_depths
@@ -729,16 +730,7 @@ def _chosen(format: Format | None, output: Path | None) -> Format:
     return by_suffix.get(output.suffix.lower(), Format.table)
 
 
-class _Viewed(Protocol):
-    """Whatever has the four views."""
-
-    def to_json(self) -> str: ...
-    def to_rows(self) -> list[dict[str, Any]]: ...
-    def to_text(self, *, ruled: bool = True) -> str: ...
-    def to_markdown(self) -> str: ...
-
-
-def _view(result: _Viewed, format: Format) -> str:
+def _view(result: Views, format: Format) -> str:
     match format:
         case Format.json:
             return result.to_json()

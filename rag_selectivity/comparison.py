@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluation import Measured, join, measure_all, report_of_measured
 from rag_selectivity.judged import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import MEAN, FloatArray
 from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.report.report import Report, finite, write_whole
+from rag_selectivity.report.report import Report, finite
+from rag_selectivity.report.views import Views
 from rag_selectivity.scales import Scale
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import holm, sign_flip
@@ -115,7 +114,7 @@ class PairedDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Views):
     """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a PairedDifference, `report` the runs themselves."""
 
     baseline: str
@@ -144,21 +143,9 @@ class Comparison:
             "differences": [row.to_dict() for row in self.rows],
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """As JSON text; what is undefined is null, with a reason."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row a difference, as the CSV view and the DataFrame have it."""
         return [{key: value for key, value in row.to_dict().items() if key != "moved"} for row in self.rows]
-
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame: one row a run, measure and depth."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "all", "Comparison.to_dataframe") from None
-        return pandas.DataFrame(self.to_rows())
 
     def to_text(self, *, ruled: bool = True) -> str:
         """Tables for a terminal."""
@@ -171,13 +158,6 @@ class Comparison:
         from rag_selectivity.report.tables import comparison_markdown
 
         return comparison_markdown(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON view to a file, whole or not at all."""
-        write_whole(path, self.to_json() + "\n")
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def compare(

@@ -16,7 +16,8 @@ from typing import Any
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluation import evaluate
 from rag_selectivity.measures.chance import regime
-from rag_selectivity.report.report import Report, RunReport, write_whole
+from rag_selectivity.report.report import Report, RunReport
+from rag_selectivity.report.views import write_whole
 
 SCHEMA = "rag-selectivity/demo/1"
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)

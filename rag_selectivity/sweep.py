@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, MissingExtraError, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation import join, measure_all, named_runs, report_of_measured
 from rag_selectivity.frames import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.judged import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.report.report import Report, finite, write_whole
+from rag_selectivity.report.report import Report, finite
+from rag_selectivity.report.views import Views
 from rag_selectivity.run import Run
 from rag_selectivity.scales import Scale
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -70,7 +69,7 @@ class RunSweep:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Views):
     """What `sweep` returns: a RunSweep for each run."""
 
     runs: Mapping[str, RunSweep]
@@ -100,21 +99,9 @@ class Sweep:
             },
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """As JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row a run and K."""
         return [{"run": name, **row} for name, part in self.runs.items() for row in part.rows]
-
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame: one row a run and K."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "all", "Sweep.to_dataframe") from None
-        return pandas.DataFrame(self.to_rows())
 
     def to_text(self, *, ruled: bool = True) -> str:
         """A table at doubling K's and the recommended ones, and the recommendation in words."""
@@ -127,13 +114,6 @@ class Sweep:
         from rag_selectivity.report.tables import sweep_markdown
 
         return sweep_markdown(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON view to a file, whole or not at all."""
-        write_whole(path, self.to_json() + "\n")
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def sweep(

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.grading.claims import ClaimCheck, Sample, check_claims, folded
+from rag_selectivity.grading.claim_questions import Sample
+from rag_selectivity.grading.claims import ClaimCheck, check_claims, folded
 from rag_selectivity.grading.judge import GradingError
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.grading.runner import Budget, Limits

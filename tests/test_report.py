@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.report.report import write_whole
+from rag_selectivity.report.views import write_whole
 
 QRELS = {"q1": {"a": 5, "b": 1}, "q2": {"c": 4}, "q3": {"d": 2}}
 RUNS = {"good": {"q1": ["a", "b"], "q2": ["c", "x"]}, "bad": {"q1": ["b", "x"], "q2": ["x", "y"], "zz": ["a"]}}

@@ -7,32 +7,38 @@ redundant, and the smallest set of passages that would have done.
 
 from __future__ import annotations
 
-import asyncio
-import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import GradingError, Message, Usage, judge_of
-from rag_selectivity.grading.prompts import as_data, block, new_marker
-from rag_selectivity.grading.runner import Budget, Call, Limits, Outcome, Runner, progress_bar, run_blocking
-from rag_selectivity.grading.store import Settings, Store, StoredAnswer, digest
+from rag_selectivity.grading.claim_questions import (
+    PROMPT_VERSION,
+    Asker,
+    Question,
+    Sample,
+    of_passages,
+    of_reference,
+    passage_questions,
+    read_samples,
+    whole_question,
+)
+from rag_selectivity.grading.judge import GradingError, Usage, judge_of
+from rag_selectivity.grading.runner import Budget, Limits, Runner, progress_bar, run_blocking
+from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures import Outcome as Figures
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.report.report import Estimate, finite, write_whole
+from rag_selectivity.report.report import Estimate, finite
+from rag_selectivity.report.views import Views
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 SCHEMA = "rag-selectivity/claims/1"
-PROMPT_VERSION = "1"
 CHECKS = ("precision", "recall", "entities", "relevance")
 MEASURES = {
     "precision": "ContextPrecision",
@@ -41,19 +47,6 @@ MEASURES = {
     "relevance": "ContextRelevance",
 }
 _EXACT_COVER = 18
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A question with what was retrieved for it and a reference answer, by Ragas' field names.
-
-    `retrieved_contexts` are in rank order; `response` and the rest of Ragas' fields are not needed.
-    """
-
-    user_input: str
-    retrieved_contexts: tuple[str, ...]
-    reference: str | None = None
-    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,7 +166,7 @@ class ClaimCheck:
 
 
 @dataclass(frozen=True)
-class ClaimReport:
+class ClaimReport(Views):
     """What `check_claims` returns: a ClaimCheck for each sample, and the means with their intervals."""
 
     samples: tuple[ClaimCheck, ...]
@@ -209,10 +202,6 @@ class ClaimReport:
             "per_sample": [sample.to_dict(self.checks, self.depths) for sample in self.samples],
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """As JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
     def to_rows(self) -> list[dict[str, Any]]:
         """One row a measure and depth."""
         return [{"measure": key, **estimate.to_dict()} for key, estimate in self.estimates.items()]
@@ -228,13 +217,6 @@ class ClaimReport:
         from rag_selectivity.report.tables import markdown
 
         return "\n\n".join([f"**{self._heading()}**", markdown(*self._table())])
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON view to a file, whole or not at all."""
-        write_whole(path, self.to_json() + "\n")
-
-    def __str__(self) -> str:
-        return self.to_text()
 
     def _heading(self) -> str:
         failed = f", {self.failed} calls failed" if self.failed else ""
@@ -342,17 +324,17 @@ async def acheck_claims(
     chosen = judge_of(judge)
     settings = Settings("claims", chosen.name, chosen.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
-        asker = _Asker(answers, answers.settings_id(settings))
+        asker = Asker(answers, answers.settings_id(settings))
         watch, close = progress_bar(0, "checking")
         runner = Runner(chosen, limits, budget, watch)
         try:
             referenced = [sample for sample in read if sample.reference is not None]
-            await asker.ask(runner, [_of_reference(sample) for sample in referenced])
-            parts = {id(sample): asker.answer(_of_reference(sample)) for sample in referenced}
+            await asker.ask(runner, [of_reference(sample) for sample in referenced])
+            parts = {id(sample): asker.answer(of_reference(sample)) for sample in referenced}
             questions = [
                 question
                 for sample in read
-                for question in _of_passages(sample, parts.get(id(sample)), chosen_checks, whole_context, batch)
+                for question in of_passages(sample, parts.get(id(sample)), chosen_checks, whole_context, batch)
             ]
             await asker.ask(runner, questions)
         finally:
@@ -380,39 +362,6 @@ async def acheck_claims(
     )
 
 
-# -- samples -------------------------------------------------------------------------------------------
-
-
-def read_samples(source: Any, *, needs_reference: bool = True) -> list[Sample]:
-    """Samples from dicts, objects with Ragas' fields, a Ragas dataset, or a JSONL or Parquet file."""
-    if isinstance(source, (str, Path)):
-        from rag_selectivity.files import read_records
-
-        rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
-    else:
-        rows = ((f"sample {number}", row) for number, row in enumerate(getattr(source, "samples", source), 1))
-    found = [_sample(row, where, needs_reference) for where, row in rows]
-    if not found:
-        raise InputError("there are no samples to check")
-    return found
-
-
-def _sample(row: Any, where: str, needs_reference: bool) -> Sample:
-    def value(name: str) -> Any:
-        return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
-
-    question, contexts, reference = value("user_input"), value("retrieved_contexts"), value("reference")
-    if not isinstance(question, str) or not question.strip():
-        raise InputError(f"{where}: user_input (the question) is missing")
-    if not isinstance(contexts, (list, tuple)) or not all(isinstance(text, str) for text in contexts):
-        raise InputError(f"{where}: retrieved_contexts must be a list of texts, got {contexts!r}")
-    if reference is not None and not isinstance(reference, str):
-        raise InputError(f"{where}: reference must be a text, got {reference!r}")
-    if needs_reference and not (reference or "").strip():
-        raise InputError(f"{where}: reference (the right answer) is missing; only the check `relevance` does without")
-    return Sample(question, tuple(contexts), reference, str(value("id") or value("query_id") or where.split()[-1]))
-
-
 def _checks(checks: Sequence[str]) -> tuple[str, ...]:
     for name in checks:
         if name not in CHECKS:
@@ -432,189 +381,11 @@ def _depths(depths: Sequence[int] | None, found: Sequence[ClaimCheck]) -> tuple[
     return tuple(depth for depth in (1, 2, 3, 5, 10, 20) if depth <= max(1, longest))
 
 
-# -- questions -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """Something to ask, by the content that decides its answer."""
-
-    content: bytes
-    system: str
-    texts: tuple[tuple[str, str], ...]
-    request: str
-    schema: type[BaseModel]
-
-    def call(self) -> Call:
-        """With a marker of its own around every text."""
-        marker = new_marker(*(text for _, text in self.texts))
-        blocks = "\n\n".join(block(title, text, marker) for title, text in self.texts)
-        messages = [
-            Message(role="system", content=f"{self.system}\n\n{as_data(marker)}"),
-            Message(role="user", content=f"{blocks}\n\n{self.request}"),
-        ]
-        return Call(messages, self.schema, self)
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class ReferenceParts(_Strict):
-    """A reference answer taken apart."""
-
-    claims: list[str] = Field(description="short statements that can be true or false by themselves")
-    entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
-
-
-class Statement(_Strict):
-    """A statement of a passage, and whether it bears on the question."""
-
-    statement: str
-    relevant: bool
-
-
-class WholeSupport(_Strict):
-    """What passages support when they are read together."""
-
-    reason: str
-    supported: list[int] = Field(description="numbers of the supported claims")
-
-
-_JUDGE = "You check what passages say, by their words and not by what you know yourself."
-_FIELDS: dict[str, tuple[str, Any, str]] = {
-    "recall": ("supported", list[int], "supported: numbers of the claims that the passage by itself supports."),
-    "precision": ("useful", bool, "useful: whether the passage helps to arrive at the reference answer."),
-    "entities": ("mentioned", list[int], "mentioned: numbers of the entities that it mentions, under whatever name."),
-    "relevance": (
-        "statements",
-        list[Statement],
-        "statements: every statement that the passage makes, and whether it bears on the question.",
-    ),
-}
-
-
-def _question(
-    kind: str, system: str, texts: Sequence[tuple[str, str]], request: str, schema: type[BaseModel]
-) -> _Question:
-    said = json.dumps([kind, system, [list(pair) for pair in texts], request, sorted(schema.model_fields)])
-    return _Question(digest(said), system, tuple(texts), request, schema)
-
-
-def _of_reference(sample: Sample) -> _Question:
-    return _question(
-        "reference",
-        _JUDGE,
-        [("question", sample.user_input), ("reference answer", sample.reference or "")],
-        "Take the reference answer apart: its claims, each a short statement that can be true or false by itself, and "
-        "the entities it names. Add nothing that it does not say.",
-        ReferenceParts,
-    )
-
-
-@cache
-def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
-    fields: dict[str, Any] = {"reason": (str, Field(description="one short sentence"))}
-    if several:
-        fields["passage"] = (int, Field(description="the passage's number"))
-    fields |= {_FIELDS[check][0]: (_FIELDS[check][1], ...) for check in checks}
-    one = create_model("PassageCheck", __config__=ConfigDict(extra="forbid"), **fields)
-    every: Any = (list[one], ...)  # type: ignore[valid-type]
-    return create_model("PassageChecks", __config__=ConfigDict(extra="forbid"), passages=every) if several else one
-
-
-def _of_passages(
-    sample: Sample, parts: Any, checks: tuple[str, ...], whole: Sequence[int], batch: bool
-) -> list[_Question]:
-    """A question for each passage (or one for all), and one for each K that is read as a whole."""
-    if parts is None and sample.reference is not None and checks != ("relevance",):
-        return []  # the reference itself could not be taken apart
-    found = _passage_questions(sample, parts, checks, batch)
-    found += [question for depth in whole if (question := _whole_question(sample, parts, depth)) is not None]
-    return list({question.content: question for question in found}.values())
-
-
-def _passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch: bool) -> list[_Question]:
-    known = _known_texts(sample, parts, checks)
-    asked = "\n".join(_FIELDS[check][2] for check in checks)
-    passages = sample.retrieved_contexts
-    if batch and passages:
-        texts = [*known, *((f"passage {i}", text) for i, text in enumerate(passages, 1))]
-        request = f"Say of every passage by itself, with its number:\n{asked}"
-        return [_question("passages", _JUDGE, texts, request, _passage_shape(checks, True))]
-    request = f"Say of the passage:\n{asked}"
-    return [
-        _question("passage", _JUDGE, [*known, ("passage", text)], request, _passage_shape(checks, False))
-        for text in passages
-    ]
-
-
-def _whole_question(sample: Sample, parts: Any, depth: int) -> _Question | None:
-    if parts is None or not parts["claims"] or not sample.retrieved_contexts:
-        return None
-    passages = enumerate(sample.retrieved_contexts[:depth], 1)
-    texts = [*_known_texts(sample, parts, ("recall",)), *((f"passage {i}", text) for i, text in passages)]
-    request = "Read the passages together. Which claims do they support, by themselves or taken together?"
-    return _question("whole", _JUDGE, texts, request, WholeSupport)
-
-
-def _known_texts(sample: Sample, parts: Any, checks: tuple[str, ...]) -> list[tuple[str, str]]:
-    texts = [("question", sample.user_input)]
-    if "precision" in checks:
-        texts.append(("reference answer", sample.reference or ""))
-    if "recall" in checks:
-        texts.append(("claims", _numbered(parts["claims"])))
-    if "entities" in checks:
-        texts.append(("entities", _numbered(parts["entities"])))
-    return texts
-
-
-def _numbered(items: Sequence[str]) -> str:
-    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
-
-
-class _Asker:
-    """Asks what the store does not know, and looks answers up."""
-
-    def __init__(self, store: Store, settings: int) -> None:
-        self.store = store
-        self.settings = settings
-
-    async def ask(self, runner: Runner, questions: Sequence[_Question]) -> None:
-        new = {question.content: question for question in questions if self.answer(question) is None}
-
-        def calls() -> Iterator[Call]:
-            for question in new.values():
-                yield question.call()
-
-        await runner.run(calls(), self._keep)
-
-    async def _keep(self, outcome: Outcome) -> int:
-        question: _Question = outcome.call.subject
-        value = outcome.answer.value.model_dump() if outcome.answer is not None else None
-        record = StoredAnswer(
-            self.settings,
-            question.content,
-            value,
-            outcome.usage.prompt_tokens,
-            outcome.usage.completion_tokens,
-            outcome.cost,
-            round(outcome.seconds, 4),
-            outcome.attempts,
-            outcome.error,
-        )
-        await asyncio.wrap_future(self.store.put([record]))
-        return 1
-
-    def answer(self, question: _Question) -> Any:
-        return self.store.answer(self.settings, question.content)
-
-
 # -- results -------------------------------------------------------------------------------------------
 
 
 def _result(
-    sample: Sample, parts: Any, asker: _Asker, checks: tuple[str, ...], whole: Sequence[int], batch: bool
+    sample: Sample, parts: Any, asker: Asker, checks: tuple[str, ...], whole: Sequence[int], batch: bool
 ) -> ClaimCheck:
     passages = sample.retrieved_contexts
     claims = tuple(parts["claims"]) if parts else ()
@@ -626,7 +397,7 @@ def _result(
     complete = parts is not None or checks == ("relevance",)
     answers: list[Any] = [None] * len(passages)
     if complete:
-        answers = _answers(asker, _passage_questions(sample, parts, checks, batch), len(passages), batch)
+        answers = _answers(asker, passage_questions(sample, parts, checks, batch), len(passages), batch)
     complete = complete and all(answer is not None for answer in answers)
     for i, answer in enumerate(answers):
         if answer is None:
@@ -651,7 +422,7 @@ def _result(
     )
 
 
-def _answers(asker: _Asker, questions: Sequence[_Question], passages: int, batch: bool) -> list[Any]:
+def _answers(asker: Asker, questions: Sequence[Question], passages: int, batch: bool) -> list[Any]:
     """The answer for each passage, None where there is none."""
     if not batch:
         return [asker.answer(question) for question in questions]
@@ -669,10 +440,10 @@ def _mark(table: NDArray[np.bool_], numbers: Iterable[int], column: int) -> None
             table[number - 1, column] = True
 
 
-def _whole_share(sample: Sample, parts: Any, depth: int, asker: _Asker) -> float:
+def _whole_share(sample: Sample, parts: Any, depth: int, asker: Asker) -> float:
     if parts is not None and parts["claims"] and not sample.retrieved_contexts:
         return 0.0
-    question = _whole_question(sample, parts, depth)
+    question = whole_question(sample, parts, depth)
     answer = asker.answer(question) if question is not None else None
     if answer is None:
         return float("nan")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import diagnosis
+from rag_selectivity.report.views import Views
 
 SCHEMA = "rag-selectivity/report/1"
 
@@ -87,7 +86,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Views):
     """What `evaluate` returns; `print` it, index it, or take it as JSON or DataFrame.
 
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` does.
@@ -194,18 +193,6 @@ class Report:
             },
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """As JSON text; what is undefined is null with a reason."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame: one row a run, measure and depth."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "all", "Report.to_dataframe") from None
-        return pandas.DataFrame(self.to_rows())
-
     def to_rows(self) -> list[dict[str, Any]]:
         """One row a run, measure and depth, as the CSV view and the DataFrame have it."""
         return [
@@ -233,13 +220,6 @@ class Report:
         from rag_selectivity.report.tables import markdown_tables
 
         return markdown_tables(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON view to a file, whole or not at all."""
-        write_whole(path, self.to_json() + "\n")
-
-    def __str__(self) -> str:
-        return self.to_text()
 
     def _diagnoses(self, run: str) -> dict[int, Diagnosis]:
         """The diagnosis at every depth that has one."""
@@ -272,15 +252,3 @@ class Report:
 def finite(value: float) -> float | None:
     """The value, or None where JSON has no word for it."""
     return float(value) if np.isfinite(value) else None
-
-
-def write_whole(path: str | Path, text: str) -> None:
-    """Write a text file so that a reader finds the old one or the new one, never half of it."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"{target}: cannot be written ({error.strerror})") from None

@@ -1,0 +1,243 @@
+"""What is asked in a claim check: a reference taken apart, and passages held against its parts.
+
+A question is known by what decides its answer, so that the store has the answers of earlier checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.grading.judge import Message
+from rag_selectivity.grading.prompts import as_data, block, new_marker
+from rag_selectivity.grading.runner import Call, Outcome, Runner
+from rag_selectivity.grading.store import Store, StoredAnswer, digest
+
+#: Part of every answer's key: another wording below asks anew.
+PROMPT_VERSION = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A question with what was retrieved for it and a reference answer, by Ragas' field names.
+
+    `retrieved_contexts` are in rank order; `response` and the rest of Ragas' fields are not needed.
+    """
+
+    user_input: str
+    retrieved_contexts: tuple[str, ...]
+    reference: str | None = None
+    id: str = ""
+
+
+def read_samples(source: Any, *, needs_reference: bool = True) -> list[Sample]:
+    """Samples from dicts, objects with Ragas' fields, a Ragas dataset, or a JSONL or Parquet file."""
+    if isinstance(source, (str, Path)):
+        from rag_selectivity.files import read_records
+
+        rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
+    else:
+        rows = ((f"sample {number}", row) for number, row in enumerate(getattr(source, "samples", source), 1))
+    found = [_sample(row, where, needs_reference) for where, row in rows]
+    if not found:
+        raise InputError("there are no samples to check")
+    return found
+
+
+def _sample(row: Any, where: str, needs_reference: bool) -> Sample:
+    def value(name: str) -> Any:
+        return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+
+    question, contexts, reference = value("user_input"), value("retrieved_contexts"), value("reference")
+    if not isinstance(question, str) or not question.strip():
+        raise InputError(f"{where}: user_input (the question) is missing")
+    if not isinstance(contexts, (list, tuple)) or not all(isinstance(text, str) for text in contexts):
+        raise InputError(f"{where}: retrieved_contexts must be a list of texts, got {contexts!r}")
+    if reference is not None and not isinstance(reference, str):
+        raise InputError(f"{where}: reference must be a text, got {reference!r}")
+    if needs_reference and not (reference or "").strip():
+        raise InputError(f"{where}: reference (the right answer) is missing; only the check `relevance` does without")
+    return Sample(question, tuple(contexts), reference, str(value("id") or value("query_id") or where.split()[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something to ask, by the content that decides its answer."""
+
+    content: bytes
+    system: str
+    texts: tuple[tuple[str, str], ...]
+    request: str
+    schema: type[BaseModel]
+
+    def call(self) -> Call:
+        """With a marker of its own around every text."""
+        marker = new_marker(*(text for _, text in self.texts))
+        blocks = "\n\n".join(block(title, text, marker) for title, text in self.texts)
+        messages = [
+            Message(role="system", content=f"{self.system}\n\n{as_data(marker)}"),
+            Message(role="user", content=f"{blocks}\n\n{self.request}"),
+        ]
+        return Call(messages, self.schema, self)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ReferenceParts(_Strict):
+    """A reference answer taken apart."""
+
+    claims: list[str] = Field(description="short statements that can be true or false by themselves")
+    entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
+
+
+class Statement(_Strict):
+    """A statement of a passage, and whether it bears on the question."""
+
+    statement: str
+    relevant: bool
+
+
+class WholeSupport(_Strict):
+    """What passages support when they are read together."""
+
+    reason: str
+    supported: list[int] = Field(description="numbers of the supported claims")
+
+
+_JUDGE = "You check what passages say, by their words and not by what you know yourself."
+_FIELDS: dict[str, tuple[str, Any, str]] = {
+    "recall": ("supported", list[int], "supported: numbers of the claims that the passage by itself supports."),
+    "precision": ("useful", bool, "useful: whether the passage helps to arrive at the reference answer."),
+    "entities": ("mentioned", list[int], "mentioned: numbers of the entities that it mentions, under whatever name."),
+    "relevance": (
+        "statements",
+        list[Statement],
+        "statements: every statement that the passage makes, and whether it bears on the question.",
+    ),
+}
+
+
+def _question(
+    kind: str, system: str, texts: Sequence[tuple[str, str]], request: str, schema: type[BaseModel]
+) -> Question:
+    said = json.dumps([kind, system, [list(pair) for pair in texts], request, sorted(schema.model_fields)])
+    return Question(digest(said), system, tuple(texts), request, schema)
+
+
+def of_reference(sample: Sample) -> Question:
+    return _question(
+        "reference",
+        _JUDGE,
+        [("question", sample.user_input), ("reference answer", sample.reference or "")],
+        "Take the reference answer apart: its claims, each a short statement that can be true or false by itself, and "
+        "the entities it names. Add nothing that it does not say.",
+        ReferenceParts,
+    )
+
+
+@cache
+def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
+    fields: dict[str, Any] = {"reason": (str, Field(description="one short sentence"))}
+    if several:
+        fields["passage"] = (int, Field(description="the passage's number"))
+    fields |= {_FIELDS[check][0]: (_FIELDS[check][1], ...) for check in checks}
+    one = create_model("PassageCheck", __config__=ConfigDict(extra="forbid"), **fields)
+    every: Any = (list[one], ...)  # type: ignore[valid-type]
+    return create_model("PassageChecks", __config__=ConfigDict(extra="forbid"), passages=every) if several else one
+
+
+def of_passages(
+    sample: Sample, parts: Any, checks: tuple[str, ...], whole: Sequence[int], batch: bool
+) -> list[Question]:
+    """A question for each passage (or one for all), and one for each K that is read as a whole."""
+    if parts is None and sample.reference is not None and checks != ("relevance",):
+        return []  # the reference itself could not be taken apart
+    found = passage_questions(sample, parts, checks, batch)
+    found += [question for depth in whole if (question := whole_question(sample, parts, depth)) is not None]
+    return list({question.content: question for question in found}.values())
+
+
+def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch: bool) -> list[Question]:
+    known = _known_texts(sample, parts, checks)
+    asked = "\n".join(_FIELDS[check][2] for check in checks)
+    passages = sample.retrieved_contexts
+    if batch and passages:
+        texts = [*known, *((f"passage {i}", text) for i, text in enumerate(passages, 1))]
+        request = f"Say of every passage by itself, with its number:\n{asked}"
+        return [_question("passages", _JUDGE, texts, request, _passage_shape(checks, True))]
+    request = f"Say of the passage:\n{asked}"
+    return [
+        _question("passage", _JUDGE, [*known, ("passage", text)], request, _passage_shape(checks, False))
+        for text in passages
+    ]
+
+
+def whole_question(sample: Sample, parts: Any, depth: int) -> Question | None:
+    if parts is None or not parts["claims"] or not sample.retrieved_contexts:
+        return None
+    passages = enumerate(sample.retrieved_contexts[:depth], 1)
+    texts = [*_known_texts(sample, parts, ("recall",)), *((f"passage {i}", text) for i, text in passages)]
+    request = "Read the passages together. Which claims do they support, by themselves or taken together?"
+    return _question("whole", _JUDGE, texts, request, WholeSupport)
+
+
+def _known_texts(sample: Sample, parts: Any, checks: tuple[str, ...]) -> list[tuple[str, str]]:
+    texts = [("question", sample.user_input)]
+    if "precision" in checks:
+        texts.append(("reference answer", sample.reference or ""))
+    if "recall" in checks:
+        texts.append(("claims", _numbered(parts["claims"])))
+    if "entities" in checks:
+        texts.append(("entities", _numbered(parts["entities"])))
+    return texts
+
+
+def _numbered(items: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
+
+
+class Asker:
+    """Asks what the store does not know, and looks answers up."""
+
+    def __init__(self, store: Store, settings: int) -> None:
+        self.store = store
+        self.settings = settings
+
+    async def ask(self, runner: Runner, questions: Sequence[Question]) -> None:
+        new = {question.content: question for question in questions if self.answer(question) is None}
+
+        def calls() -> Iterator[Call]:
+            for question in new.values():
+                yield question.call()
+
+        await runner.run(calls(), self._keep)
+
+    async def _keep(self, outcome: Outcome) -> int:
+        question: Question = outcome.call.subject
+        value = outcome.answer.value.model_dump() if outcome.answer is not None else None
+        record = StoredAnswer(
+            self.settings,
+            question.content,
+            value,
+            outcome.usage.prompt_tokens,
+            outcome.usage.completion_tokens,
+            outcome.cost,
+            round(outcome.seconds, 4),
+            outcome.attempts,
+            outcome.error,
+        )
+        await asyncio.wrap_future(self.store.put([record]))
+        return 1
+
+    def answer(self, question: Question) -> Any:
+        return self.store.answer(self.settings, question.content)
