@@ -6,6 +6,8 @@
 8.966
 """
 
+from typing import TYPE_CHECKING, Any
+
 from rag_selectivity.agree import JudgeReport, agree
 from rag_selectivity.calibration import Calibration, calibrate_alpha
 from rag_selectivity.comparison import Comparison, compare
@@ -22,6 +24,22 @@ from rag_selectivity.statistics import Bootstrap
 from rag_selectivity.sweep import Sweep, sweep
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rag_selectivity.grading.claims import check_claims
+    from rag_selectivity.grading.grade import grade
+
+#: What asks a judge, and so needs the extra [judge].
+_ASKING = {"check_claims": "claims", "grade": "grade"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ASKING:
+        from importlib import import_module
+
+        return getattr(import_module(f"rag_selectivity.grading.{_ASKING[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Bootstrap",
@@ -43,8 +61,10 @@ __all__ = [
     "agree",
     "audit",
     "calibrate_alpha",
+    "check_claims",
     "compare",
     "evaluate",
+    "grade",
     "judge",
     "parse_measure",
     "plan",

@@ -396,7 +396,8 @@ class _Differences:
     def _detectable(self, error: float) -> float:
         from scipy.special import ndtri
 
-        return float((ndtri(0.975) + ndtri(self.power)) * error)
+        # Without any spread there is no telling what would have been seen.
+        return float((ndtri(0.975) + ndtri(self.power)) * error) if error > 0 else math.nan
 
 
 def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:

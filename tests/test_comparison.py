@@ -180,6 +180,7 @@ def test_identical_systems_have_defined_answers_and_no_warnings() -> None:
         # Thirty queries without a difference do not prove that there is none.
         assert row.low < 0 < row.high
         assert row.verdict == "no difference shown"
+        assert np.isnan(row.detectable)
 
 
 @pytest.mark.parametrize("kind", ["none succeeds", "all succeed", "one query", "one succeeds"])

@@ -13,9 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from rag_selectivity.errors import InputError, MissingExtraError
 
-from rag_selectivity.errors import InputError
+try:
+    from pydantic import BaseModel, ConfigDict, Field, create_model
+except ImportError:
+    raise MissingExtraError("pydantic", "judge", "asking a judge") from None
+
 from rag_selectivity.grading.judge import Message
 from rag_selectivity.grading.prompts import as_data, block, new_marker
 from rag_selectivity.grading.runner import Call, Outcome, Runner

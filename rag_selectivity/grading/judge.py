@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ValidationError
+from rag_selectivity.errors import MissingExtraError, SelectivityError
 
-from rag_selectivity.errors import SelectivityError
+try:
+    from pydantic import BaseModel, ValidationError
+except ImportError:
+    raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
 
 class Message(TypedDict):
