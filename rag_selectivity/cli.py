@@ -388,6 +388,8 @@ def claims(
         budget=Budget(calls=max_calls, tokens=max_tokens, cost=max_cost, price_in=price_in, price_out=price_out),
     )
     _put(_view(result, _chosen(format, output)), output)
+    if result.stopped == "interrupted":
+        raise typer.Exit(130)
     if result.failed or result.stopped:
         raise typer.Exit(1)
 

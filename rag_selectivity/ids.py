@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -169,3 +171,16 @@ def _encode(value: Any, position: int) -> bytes:
         return value.encode()
     except UnicodeEncodeError:
         raise InputError(f"passage id number {position + 1} is not valid Unicode: {value!r}") from None
+
+
+TEXT_PREFIX = "text:"
+
+
+def text_id(text: str) -> str:
+    """The identity of a passage without an id: a hash of its text, whatever its spacing and Unicode form.
+
+    >>> text_id("Paris is  the capital.\\n") == text_id("Paris is the capital.")
+    True
+    """
+    plain = " ".join(unicodedata.normalize("NFC", text).split())
+    return TEXT_PREFIX + blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

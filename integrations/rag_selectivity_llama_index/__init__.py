@@ -1,4 +1,4 @@
-"""rag-selectivity for LlamaIndex: retrieved nodes as a core `Run`.
+"""rag-selectivity for LlamaIndex: metrics, an evaluator that keeps the pool, and a judge from its LLMs.
 
 Needs the extra `rag-selectivity[llama-index]`.
 """
@@ -16,8 +16,22 @@ except ImportError as error:
     raise MissingExtraError("llama-index-core", "llama-index", "rag_selectivity_llama_index") from error
 
 from rag_selectivity import Run
+from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator, defined_mean, report_from_results
+from rag_selectivity_llama_index.labels import identity_of
+from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 
-__all__ = ["LLMJudge", "run_from_nodes"]
+__all__ = [
+    "Evaluation",
+    "LLMJudge",
+    "SelectivityEvaluator",
+    "SelectivityMetric",
+    "configure",
+    "defined_mean",
+    "identity_of",
+    "register",
+    "report_from_results",
+    "run_from_nodes",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ except ImportError as error:
     raise MissingExtraError(f"a ragas that imports ({error})", "ragas", "rag_selectivity_ragas") from error
 
 from rag_selectivity import Run
+from rag_selectivity.ids import text_id
 from rag_selectivity_ragas.batch import selectivity
 from rag_selectivity_ragas.metrics import (
     NDCG,
@@ -33,7 +34,7 @@ from rag_selectivity_ragas.metrics import (
     Success,
     bor_from_result,
 )
-from rag_selectivity_ragas.samples import Labels, rows_of, text_id
+from rag_selectivity_ragas.samples import Labels, rows_of
 
 __all__ = [
     "NDCG",

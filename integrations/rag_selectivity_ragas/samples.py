@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,9 @@ from rag_selectivity import InputError, Qrels
 from rag_selectivity.errors import examples
 from rag_selectivity.files.opening import first_bytes
 from rag_selectivity.grading.store import is_store
+from rag_selectivity.ids import TEXT_PREFIX, text_id
 from rag_selectivity.judged import whole_count
 from rag_selectivity.qrels import whole_grade
-
-_TEXT = "text:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +38,6 @@ class Row:
     grades: Mapping[str, int] | None
     corpus_size: int | None
     fields: Mapping[str, Any]
-
-
-def text_id(text: str) -> str:
-    """The identity of a passage without an id: a hash of its text, whatever its spacing and Unicode form.
-
-    >>> text_id("Paris is  the capital.\\n") == text_id("Paris is the capital.")
-    True
-    """
-    plain = " ".join(unicodedata.normalize("NFC", text).split())
-    return _TEXT + blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
@@ -192,7 +179,7 @@ def _own_grades(value: Any, by_text: bool, where: str) -> dict[str, int] | None:
 
 def passage_key(passage: str, by_text: bool) -> str:
     """A label's passage in the identity of a row: as it is, or as the hash of its text."""
-    return text_id(passage) if by_text and not passage.startswith(_TEXT) else passage
+    return text_id(passage) if by_text and not passage.startswith(TEXT_PREFIX) else passage
 
 
 class Labels:

@@ -30,7 +30,7 @@ from rag_selectivity.grading.claim_questions import (
     whole_question,
 )
 from rag_selectivity.grading.judge import GradingError, Usage, judge_of
-from rag_selectivity.grading.runner import Budget, Limits, Runner, progress_bar, run_blocking
+from rag_selectivity.grading.runner import Budget, Limits, Runner, interruptible, progress_bar, run_blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures import Outcome as Figures
 from rag_selectivity.measures.base import FloatArray
@@ -328,15 +328,16 @@ async def acheck_claims(
         watch, close = progress_bar(0, "checking")
         runner = Runner(chosen, limits, budget, watch)
         try:
-            referenced = [sample for sample in read if sample.reference is not None]
-            await asker.ask(runner, [of_reference(sample) for sample in referenced])
-            parts = {id(sample): asker.answer(of_reference(sample)) for sample in referenced}
-            questions = [
-                question
-                for sample in read
-                for question in of_passages(sample, parts.get(id(sample)), chosen_checks, whole_context, batch)
-            ]
-            await asker.ask(runner, questions)
+            with interruptible(runner):
+                referenced = [sample for sample in read if sample.reference is not None]
+                await asker.ask(runner, [of_reference(sample) for sample in referenced])
+                parts = {id(sample): asker.answer(of_reference(sample)) for sample in referenced}
+                questions = [
+                    question
+                    for sample in read
+                    for question in of_passages(sample, parts.get(id(sample)), chosen_checks, whole_context, batch)
+                ]
+                await asker.ask(runner, questions)
         finally:
             close()
             if hasattr(chosen, "close"):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,16 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.judge import Answer, GradingError, Usage, judge_of
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, looks_like_instruction
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Budget, Call, Limits, Outcome, Runner, progress_bar, run_blocking
+from rag_selectivity.grading.runner import (
+    Budget,
+    Call,
+    Limits,
+    Outcome,
+    Runner,
+    interruptible,
+    progress_bar,
+    run_blocking,
+)
 from rag_selectivity.grading.sources import load_pool
 from rag_selectivity.grading.store import Key, Label, Settings, Store
 
@@ -242,7 +249,7 @@ async def agrade(
         watch, close = progress_bar(counts.pending, "grading")
         runner = Runner(chosen, limits, budget, watch)
         try:
-            with _interruptible(runner):
+            with interruptible(runner):
                 await work.finish(runner, limits)
         finally:
             close()
@@ -290,30 +297,6 @@ async def _closed(judge: Any) -> None:
     close: Callable[[], Awaitable[None]] | None = getattr(judge, "close", None)
     if close is not None:
         await close()
-
-
-@contextmanager
-def _interruptible(runner: Runner) -> Iterator[None]:
-    """The first Ctrl-C lets the calls on their way finish; the second one leaves them."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-
-    def interrupt() -> None:
-        if runner.progress.stopped is None:
-            runner.stop("interrupted")
-        elif task is not None:
-            task.cancel()
-
-    try:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
-    except (NotImplementedError, RuntimeError, ValueError):
-        # Not the main thread, or a platform without: Ctrl-C ends the run as it ends everything.
-        yield
-        return
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -317,6 +319,30 @@ class _Bucket:
     def take(self, amount: float) -> None:
         if self.rate is not None:
             self._level -= amount
+
+
+@contextmanager
+def interruptible(runner: Runner) -> Iterator[None]:
+    """The first Ctrl-C lets the calls on their way finish; the second one leaves them."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def interrupt() -> None:
+        if runner.progress.stopped is None:
+            runner.stop("interrupted")
+        elif task is not None:
+            task.cancel()
+
+    try:
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    except (NotImplementedError, RuntimeError, ValueError):
+        # Not the main thread, or a platform without: Ctrl-C ends the run as it ends everything.
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def progress_bar(total: int, what: str) -> tuple[Watch | None, Callable[[], None]]:

@@ -1,0 +1,234 @@
+"""The LlamaIndex adapter inside the real framework: retrievers over real nodes, its evaluators, its registry."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from dataclasses import dataclass
+
+import pytest
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.evaluation import RetrieverEvaluator
+from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from rag_selectivity_llama_index import (
+    SelectivityEvaluator,
+    SelectivityMetric,
+    configure,
+    defined_mean,
+    register,
+    report_from_results,
+)
+
+import rag_selectivity as rs
+from rag_selectivity.ids import text_id
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+TEXTS = {
+    "n1": "Paris is the capital of France and its largest city",
+    "n2": "France has borders with Spain and Italy",
+    "n3": "Berlin is the capital of Germany",
+    "n4": "the Rhine flows through Germany to the sea",
+    "n5": "bread is baked from flour",
+    "n6": "a capital letter begins a sentence",
+}
+QUERIES = {"q1": "capital of France", "q2": "capital of Germany", "q3": "how is bread baked"}
+GRADES = {
+    "q1": {"n1": 5, "n2": 3, "n6": 1, "n3": 2},
+    "q2": {"n3": 5, "n4": 3, "n6": 1},
+    "q3": {"n5": 5, "n6": 1},
+}
+
+
+class WordRetriever(BaseRetriever):
+    """Ranks real nodes by the words that they share with the query; a docstore of its own gives N."""
+
+    def __init__(self, top_k: int = 4, pause: float = 0.0) -> None:
+        self.nodes = [
+            TextNode(
+                id_=name,
+                text=text,
+                metadata={"key": f"k-{name}"},
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"doc-{name}")},
+            )
+            for name, text in TEXTS.items()
+        ]
+        self.docstore = SimpleDocumentStore()
+        self.docstore.add_documents(self.nodes)
+        self.top_k, self.pause = top_k, pause
+        self.inside = self.most_inside = 0
+        self._lock = threading.Lock()
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        with self._lock:
+            self.inside += 1
+            self.most_inside = max(self.most_inside, self.inside)
+        time.sleep(self.pause)
+        wanted = set(query_bundle.query_str.lower().split())
+        scored = [(len(wanted & set(node.text.lower().split())), node) for node in self.nodes]
+        with self._lock:
+            self.inside -= 1
+        ranked = sorted(((score, node) for score, node in scored if score), key=lambda pair: -pair[0])
+        return [NodeWithScore(node=node, score=float(score)) for score, node in ranked[: self.top_k]]
+
+
+class KeepLast(BaseNodePostprocessor):
+    """A bad reranker: the worst two of the pool."""
+
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        return nodes[-2:]
+
+
+def lists(top_k: int = 4) -> dict[str, list[str]]:
+    retriever = WordRetriever(top_k)
+    return {q: [found.node.node_id for found in retriever.retrieve(text)] for q, text in QUERIES.items()}
+
+
+def test_the_report_is_the_cores_and_n_comes_from_the_docstore() -> None:
+    evaluator = SelectivityEvaluator(WordRetriever(), labels=GRADES, depths=[1, 2])
+    evaluation = evaluator.evaluate_dataset(QUERIES)
+    core = rs.evaluate(
+        GRADES,
+        {"retriever": lists()},
+        scale="utility",
+        corpus_size=6,
+        depths=[1, 2],
+        measures=["BoR", "RA-nWG", "Harm"],
+    )
+    assert evaluation.report.corpus_size == 6
+    for measure in ("BoR@1", "BoR@2", "RA-nWG@2", "Harm@2"):
+        assert evaluation.report[measure] == core[measure]
+    assert [result.query for result in evaluation.results] == list(QUERIES.values())
+    rows = {row["query"]: row for row in core.per_query()}
+    for query_id, result in zip(QUERIES, evaluation.results, strict=True):
+        assert result.metric_vals_dict["RA-nWG@2"] == pytest.approx(rows[query_id]["RA-nWG@2"])
+        weights = result.metric_dict["RA-nWG@2"].metadata
+        assert {"w5", "w4", "w3", "G_obs", "G_oracle", "judged", "returned", "relevant"} <= set(weights)
+
+
+def test_the_pool_tells_the_retriever_from_the_reranker() -> None:
+    good = SelectivityEvaluator(WordRetriever(), labels=GRADES, depths=[2]).evaluate_dataset(QUERIES).report
+    reranked = SelectivityEvaluator(WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, depths=[2])
+    report = reranked.evaluate_dataset(QUERIES).report
+    assert report["PROC@2"].value >= good["RA-nWG@2"].value
+    assert report["RA-nWG@2"].value < good["RA-nWG@2"].value
+    assert report["%PROC@2"].value < 0.8
+    assert report.diagnosis("retriever", 2).overall == "selection-limited"
+
+
+def test_anything_with_queries_and_relevant_docs_serves() -> None:
+    @dataclass
+    class Dataset:
+        queries: dict[str, str]
+        relevant_docs: dict[str, list[str]]
+
+    dataset = Dataset(QUERIES, {"q1": ["n1"], "q2": ["n3"], "q3": ["n5"]})
+    evaluation = SelectivityEvaluator(WordRetriever(), depths=[1]).evaluate_dataset(dataset)
+    assert evaluation.report.scale == "trec"
+    assert evaluation.report["Success@1"].value == 1
+    with pytest.raises(rs.InputError, match=r"RA-nWG@1 needs grades 1 to 5.*grade map"):
+        SelectivityMetric("RA-nWG@1", dataset)
+
+
+def test_an_empty_retrieval_is_a_failed_query() -> None:
+    queries = {**QUERIES, "q4": "zzz"}
+    labels = {**GRADES, "q4": {"n1": 5, "n6": 1}}
+    evaluation = SelectivityEvaluator(WordRetriever(), labels=labels, depths=[1]).evaluate_dataset(queries)
+    success = evaluation.report["Success@1"]
+    assert (success.value, success.n) == (0.75, 4)
+    empty = evaluation.results[-1]
+    assert empty.metric_vals_dict["Success@1"] == 0
+    assert math.isnan(empty.metric_vals_dict["Harm@1"])
+    assert "no query returned anything" in empty.metric_dict["Harm@1"].metadata["reason"]
+    mean, known, total = defined_mean(evaluation.results, "Harm@1")
+    assert (known, total) == (3, 4)
+    assert mean == pytest.approx(evaluation.report["Harm@1"].value)
+
+
+@pytest.mark.parametrize("identity", ["ref_doc_id", "key", "text"])
+def test_identity_by_what_lasts(identity) -> None:
+    name = {"ref_doc_id": "doc-{}", "key": "k-{}"}.get(identity)
+    rename = (lambda node: name.format(node)) if name else (lambda node: text_id(TEXTS[node]))
+    labels = {q: {rename(node): grade for node, grade in row.items()} for q, row in GRADES.items()}
+    evaluator = SelectivityEvaluator(WordRetriever(), labels=labels, identity=identity, corpus_size=6, depths=[2])
+    expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
+    assert evaluator.evaluate_dataset(QUERIES).report["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
+
+
+def test_a_mismatch_of_ids_is_explained_in_place_of_zeros() -> None:
+    stale = {q: {f"old-{node}": grade for node, grade in row.items()} for q, row in GRADES.items()}
+    with pytest.raises(rs.InputError, match=r"no labelled passage is known to the retriever.*'old-n1'.*ref_doc_id"):
+        SelectivityEvaluator(WordRetriever(), labels=stale).evaluate_dataset(QUERIES)
+    with pytest.raises(rs.InputError, match=r"has no metadata\['url'\]"):
+        SelectivityEvaluator(WordRetriever(), labels=GRADES, identity="url").evaluate_dataset(QUERIES)
+
+
+def test_workers_help_a_retriever_that_blocks_and_all_doors_open() -> None:
+    retriever = WordRetriever(pause=0.05)
+    evaluator = SelectivityEvaluator(retriever, labels=GRADES, depths=[1])
+    queries = {f"{q}-{i}": text for i in range(4) for q, text in QUERIES.items()}
+    labels = {f"{q}-{i}": GRADES[q] for i in range(4) for q in QUERIES}
+    SelectivityEvaluator(retriever, labels=labels, depths=[1]).evaluate_dataset(queries, workers=6)
+    assert 3 <= retriever.most_inside <= 6
+
+    async def inside_a_loop() -> float:
+        return (await evaluator.aevaluate_dataset(QUERIES)).report["Success@1"].value
+
+    assert asyncio.run(inside_a_loop()) == evaluator.evaluate_dataset(QUERIES).report["Success@1"].value == 1
+
+
+def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:
+    by_text = {QUERIES[q]: row for q, row in GRADES.items()}
+    metrics = [SelectivityMetric(name, by_text, corpus_size=6) for name in ("RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2")]
+    stock = RetrieverEvaluator(metrics=metrics, retriever=WordRetriever())
+    result = stock.evaluate(QUERIES["q1"], ["n1"])
+    expected = rs.evaluate(
+        GRADES, lists(), scale="utility", measures=["RA-nWG", "Harm", "nDCG"], depths=[1, 2], bootstrap=None
+    )
+    row = expected.per_query()[0]
+    assert result.metric_vals_dict == pytest.approx({name: row[name] for name in result.metric_vals_dict})
+    assert set(result.metric_vals_dict) == {"RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2"}
+
+    own = METRIC_REGISTRY["ndcg"]
+    names = register()
+    assert {"ra_nwg", "harm", "percent_proc", "success"} <= set(names)
+    assert METRIC_REGISTRY["ndcg"] is own  # LlamaIndex's own stay
+    configure()
+    configure(by_text, k=2)
+    mixed = RetrieverEvaluator.from_metric_names(["ra_nwg", "harm", "hit_rate"], retriever=WordRetriever())
+    figures = mixed.evaluate(QUERIES["q2"], ["n3"]).metric_vals_dict
+    assert figures["hit_rate"] == 1
+    assert figures["RA-nWG@2"] == pytest.approx(expected.per_query()[1]["RA-nWG@2"])
+
+
+def test_names_without_a_configuration_say_how() -> None:
+    from rag_selectivity_llama_index import metrics
+
+    register()
+    metrics._configured.clear()
+    with pytest.raises(rs.InputError, match=r"RA-nWG by its name needs labels first: .*configure\(labels"):
+        RetrieverEvaluator.from_metric_names(["ra_nwg"], retriever=WordRetriever())
+    with pytest.raises(rs.InputError, match="BoR@5 is a ratio of means"):
+        SelectivityMetric("BoR@5", GRADES)
+
+
+def test_a_report_from_what_was_evaluated_before() -> None:
+    stock = RetrieverEvaluator.from_metric_names(["hit_rate"], retriever=WordRetriever())
+    results = [stock.evaluate(text, [next(iter(GRADES[q]))]) for q, text in QUERIES.items()]
+    report = report_from_results([*results, results[0]], corpus_size=6, depths=[1])
+    assert (report["Success@1"].value, report["Success@1"].n) == (1.0, 4)
+    by_text = {QUERIES[q]: row for q, row in GRADES.items()}
+    graded = report_from_results(results, by_text, depths=[2], measures=["RA-nWG"])
+    expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
+    assert graded["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
+
+
+def test_duplicates_never_count_twice() -> None:
+    metric = SelectivityMetric("P@4", {"q": {"a": 1}})
+    assert metric.compute("q", ["a"], ["a", "a", "a", "a"]).score == 0.25
