@@ -15,6 +15,7 @@ from rag_selectivity.grading.judge import Answer, GradingError, Usage, judge_of
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, looks_like_instruction
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import (
+    PASSING,
     Budget,
     Call,
     Limits,
@@ -31,6 +32,7 @@ ORDERS = ("rank", "query")
 _PAIRS_AT_ONCE = 256
 _LEASE_MARGIN = 120.0
 _ANSWER_TOKENS = 60
+_PASSED = "(" + " OR ".join(f"l.error LIKE '{kind}:%'" for kind in PASSING) + ")"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +257,8 @@ async def agrade(
             close()
             await _closed(chosen)
         progress = runner.progress
-        left = work.count().pending
+        after = work.count()
+        left = after.pending
         if progress.stopped is not None and progress.stopped.startswith("fatal: "):
             raise GradingError(
                 f"{progress.stopped.removeprefix('fatal: ')}; nothing more was sent, "
@@ -269,7 +272,7 @@ async def agrade(
             progress.answered,
             progress.failed,
             left,
-            0 if retry_failed else counts.failed,
+            counts.failed,
             work.flagged,
             progress.usage,
             progress.cost if budget.price_in is not None else None,
@@ -350,10 +353,9 @@ class _Work:
             " JOIN passages p ON p.id = pool.passage_id GROUP BY q.hash, p.hash"
         )
         counts = self.count()
-        self._find(retry_failed)
-        if not retry_failed:
-            return counts
-        return _Counts(counts.cached, counts.failed, counts.pending + counts.failed)
+        # What failed for a passing reason in an earlier run is tried again without being asked.
+        pending = self._find("true" if retry_failed else _PASSED)
+        return _Counts(counts.cached, counts.failed + counts.pending - pending, pending)
 
     def count(self) -> _Counts:
         """Grades there are, failures, and gaps."""
@@ -365,8 +367,8 @@ class _Work:
         ).fetchone()
         return _Counts(cached, failed, total - cached - failed)
 
-    def _find(self, retry_failed: bool) -> int:
-        """Put the gaps into the table `pending`, in the order in which to ask."""
+    def _find(self, retried: str) -> int:
+        """Put the gaps, and the failures that meet a condition, into the table `pending` in the order of asking."""
         self.connection.execute("DROP TABLE IF EXISTS pending")
         block = f"(row_number() OVER (PARTITION BY a.query, n.number ORDER BY a.rank, a.passage) - 1) / {self.batch}"
         first = "block, query" if self.order == "rank" else "query, block"
@@ -374,8 +376,9 @@ class _Work:
             f"CREATE TEMP TABLE pending AS SELECT a.*, n.number AS sample, {block} AS block FROM asked a JOIN samples n"
             " LEFT JOIN labels l ON l.settings = ? AND l.query_hash = a.query_hash"
             " AND l.passage_hash = a.passage_hash AND l.sample = n.number"
-            f" WHERE l.settings IS NULL OR (l.grade IS NULL AND ?) ORDER BY n.number, {first}, a.rank, a.passage",
-            (self.settings, retry_failed),
+            f" WHERE l.settings IS NULL OR (l.grade IS NULL AND {retried})"
+            f" ORDER BY n.number, {first}, a.rank, a.passage",
+            (self.settings,),
         )
         return int(self.connection.execute("SELECT count(*) FROM pending").fetchone()[0])
 
@@ -405,7 +408,7 @@ class _Work:
             before = runner.progress.calls
             await runner.run(self._calls(reserve, max(_PAIRS_AT_ONCE, 4 * limits.concurrency * self.batch)), self._keep)
             if runner.progress.stopped is None:
-                self._find(False)
+                self._find("false")
                 if runner.progress.calls == before:
                     # All that is left is with another process.
                     await asyncio.sleep(0.5)

@@ -19,6 +19,10 @@ from rag_selectivity.grading.judge import Answer, Judge, JudgeFailure, Message, 
 
 T = TypeVar("T")
 
+#: Failures that another attempt, now or in a later run, may mend.
+PASSING = ("rate_limit", "transient")
+_IN_A_ROW = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -142,6 +146,7 @@ class Runner:
         self._typical_output = 120.0
         self._tokens_per_estimate = 1.0
         self._landed = asyncio.Event()
+        self._failed_in_a_row = 0
         self._in_flight: dict[int, int] = {}
 
     def stop(self, why: str) -> None:
@@ -205,7 +210,7 @@ class Runner:
             if failure.kind == "fatal":
                 self.stop(f"fatal: {failure}")
                 return None
-            passing = failure.kind in ("rate_limit", "transient")
+            passing = failure.kind in PASSING
             if not passing or attempt >= self.limits.attempts:
                 return self._outcome(call, None, f"{failure.kind}: {failure}", usage, started, attempt)
             wait = min(60.0, self.limits.backoff * 2 ** (attempt - 1)) * self._random.uniform(0.5, 1.0)
@@ -228,6 +233,7 @@ class Runner:
         progress.usage += outcome.usage
         progress.cost += outcome.cost or 0.0
         if outcome.error is None:
+            self._failed_in_a_row = 0
             progress.answered += pairs
             self._typical_output += 0.1 * (outcome.usage.completion_tokens - self._typical_output)
             share = outcome.usage.prompt_tokens / outcome.call.estimated_tokens
@@ -236,6 +242,10 @@ class Runner:
             progress.failed += pairs
             kind = outcome.error.split(":", 1)[0]
             progress.errors[kind] = progress.errors.get(kind, 0) + pairs
+            # An endpoint that is down must not turn a whole pool into failures.
+            self._failed_in_a_row = self._failed_in_a_row + 1 if kind in PASSING else 0
+            if self._failed_in_a_row >= max(_IN_A_ROW, 2 * self.limits.concurrency):
+                self.stop(f"{self._failed_in_a_row} calls in a row failed, the last with {outcome.error}")
         if self._watch is not None:
             self._watch(progress, pairs)
 
