@@ -17,7 +17,7 @@ except ImportError as error:
 
 from rag_selectivity import Run
 from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator, defined_mean, report_from_results
-from rag_selectivity_llama_index.labels import identity_of
+from rag_selectivity_llama_index.identity import identity_of
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 
 __all__ = [

@@ -28,7 +28,8 @@ from rag_selectivity import (
     report_of,
 )
 from rag_selectivity.errors import examples
-from rag_selectivity_llama_index.labels import Labels, identity_of
+from rag_selectivity.labels import Labels
+from rag_selectivity_llama_index.identity import identity_of
 from rag_selectivity_llama_index.metrics import SelectivityMetric
 
 
@@ -160,7 +161,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         grades = {
             query_id: known
             for query_id, text in queries.items()
-            if (known := labels.of_query(text, query_id, None)) is not None
+            if (known := labels.of_query(query_id, text)) is not None
         }
         if not grades:
             raise InputError("no query has labels: pass labels=…, or a dataset with .queries and .relevant_docs")
@@ -282,7 +283,9 @@ def report_from_results(
     for result in results:
         asked[result.query] = asked.get(result.query, 0) + 1
         key = result.query if asked[result.query] == 1 else f"{result.query} ({asked[result.query]})"
-        found = known.of_query(result.query, None, result.expected_ids)
+        found = known.of_query(result.query)
+        if found is None and result.expected_ids is not None:
+            found = dict.fromkeys(result.expected_ids, 1)
         if found is not None:
             grades[key] = found
         lists[key] = list(result.retrieved_ids)

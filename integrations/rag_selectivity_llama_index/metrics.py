@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
-import numpy as np
 from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
 from llama_index.core.evaluation.retrieval.metrics_base import BaseRetrievalMetric, RetrievalMetricResult
 from pydantic import PrivateAttr
 
-from rag_selectivity import InputError, Measure, Qrels, Run, SelectivityWarning, judge, parse_measure
+from rag_selectivity import InputError, Measure, parse_measure
+from rag_selectivity.labels import Labels, depth_of, figure_of, judge_query, per_query_measure
 from rag_selectivity.measures import REGISTRY
-from rag_selectivity_llama_index.labels import Labels
 
 
 class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore]
@@ -46,19 +44,10 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         grade_map: Any = None,
     ) -> None:
         super().__init__()
-        chosen = parse_measure(measure)
-        if chosen.at is None and not chosen.takes_whole_lists:
-            raise InputError(f"{chosen}: name the depth, as in {chosen}@10")
-        if not chosen.per_query:
-            raise InputError(f"{chosen} is a ratio of means and has no figure for one query: see SelectivityEvaluator")
-        self._measure = chosen
+        self._measure = per_query_measure(measure)
         self._labels = Labels.of(labels, grade_map=grade_map, scale=scale)
         self._corpus_size = corpus_size
-        if chosen.beside_judged and self._labels.scale != "utility":
-            raise InputError(
-                f"{chosen} needs grades 1 to 5, and expected ids or these labels are binary or on TREC's scale: pass "
-                f"graded labels, or carry them over with a grade map, as in grade_map='0:1,1:3,2:4,3:5'"
-            )
+        self._labels.require_for(self._measure)
 
     @property
     def metric_name(self) -> str:  # type: ignore[override,unused-ignore]
@@ -75,31 +64,23 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         **kwargs: Any,
     ) -> RetrievalMetricResult:
         """The figure of one query; an empty retrieval is a failed query, not an error."""
-        grades = self._labels.of_query(query or "", kwargs.get("query_id"), expected_ids)
+        grades = self._labels.of_query(kwargs.get("query_id"), query)
+        if grades is None and expected_ids is not None:
+            grades = dict.fromkeys(expected_ids, 1)
         if grades is None:
             return RetrievalMetricResult(score=math.nan, metadata={"reason": "nobody judged this query"})
-        with warnings.catch_warnings():
-            # That nothing judged was retrieved is news of a dataset, not of a single query.
-            warnings.simplefilter("ignore", SelectivityWarning)
-            judged = judge(
-                Qrels.from_dict({"query": grades}),
-                Run.from_dict({"query": list(retrieved_ids or ())}),
-                corpus_size=self._corpus_size,
-                scale=self._labels.scale,
-            )
-        at = self._measure.at
-        depths = np.array([at]) if at is not None else self._measure.default_depths(np.array([1]))
-        outcome = self._measure.outcome(judged, depths)
-        value = float(outcome.parts[0][0, 0])
+        judged = judge_query(grades, retrieved_ids or (), corpus_size=self._corpus_size, scale=self._labels.scale)
+        value, reason = figure_of(self._measure, judged)
+        depths = depth_of(self._measure)
         metadata: dict[str, Any] = {
             name: float(values.ravel()[0]) for name, values in self._measure.details(judged, depths).items()
         }
-        if isinstance(at, int):
+        if isinstance(self._measure.at, int):
             metadata["judged"] = int(judged.judged_at(depths)[0, 0])
             metadata["returned"] = int(judged.returned_at(depths)[0, 0])
         metadata["relevant"] = int(judged.relevant()[0])
-        if math.isnan(value):
-            metadata["reason"] = outcome.undefined
+        if reason is not None:
+            metadata["reason"] = reason
         return RetrievalMetricResult(score=value, metadata=metadata)
 
 

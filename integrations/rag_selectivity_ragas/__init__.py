@@ -16,6 +16,7 @@ except ImportError as error:
 
 from rag_selectivity import Run
 from rag_selectivity.ids import text_id
+from rag_selectivity.labels import Labels
 from rag_selectivity_ragas.batch import selectivity
 from rag_selectivity_ragas.metrics import (
     NDCG,
@@ -34,7 +35,7 @@ from rag_selectivity_ragas.metrics import (
     Success,
     bor_from_result,
 )
-from rag_selectivity_ragas.samples import Labels, rows_of
+from rag_selectivity_ragas.samples import rows_of
 
 __all__ = [
     "NDCG",

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, judge, report_of
+from rag_selectivity.labels import Labels
 from rag_selectivity.policy import resolve_policy
-from rag_selectivity_ragas.samples import Labels, Row, check_texts_match, grades_of, passage_key, rows_of, scale_of
+from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, passage_key, rows_of, scale_of
 
 
 def selectivity(
@@ -62,7 +63,7 @@ def selectivity(
         If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
-    known = Labels(labels, grade_map=grade_map, judges=judges) if labels is not None else None
+    known = Labels.of(labels, grade_map=grade_map, judges=judges) if labels is not None else None
     found = {row.key: grades for row in rows if (grades := grades_of(row, known)) is not None}
     if not found:
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -19,15 +18,11 @@ from rag_selectivity import (
     Estimate,
     InputError,
     Measure,
-    Qrels,
-    Run,
-    SelectivityWarning,
-    judge,
-    parse_measure,
 )
+from rag_selectivity.labels import Labels, figure_of, judge_query, per_query_measure
 from rag_selectivity.measures import BoR as BoRMeasure
 from rag_selectivity.measures import Outcome
-from rag_selectivity_ragas.samples import Labels, Row, check_texts_match, grades_of, row_of, scale_of
+from rag_selectivity_ragas.samples import check_texts_match, grades_of, row_of, scale_of
 
 _COLUMNS = {
     "user_input",
@@ -65,23 +60,12 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         scale: str | None = None,
         grade_map: Any = None,
     ) -> None:
-        self.measure = parse_measure(measure)
-        if self.measure.at is None and not self.measure.takes_whole_lists:
-            raise InputError(f"{self.measure}: name the depth, as in {self.measure}@10")
-        if not self.measure.per_query:
-            raise InputError(
-                f"{self.measure} is a ratio of means and has no figure for one query: "
-                f"use BoR(…), whose pair of metrics bor_from_result joins, or selectivity(…)"
-            )
+        self.measure = per_query_measure(measure)
         BaseMetric.__init__(self, name=str(self.measure), allowed_values=(-math.inf, math.inf))
         self._required_columns = {MetricType.SINGLE_TURN: set(_COLUMNS)}
-        self.labels = Labels(labels, grade_map=grade_map) if labels is not None else None
-        if self.measure.beside_judged and self.labels is not None and (scale or self.labels.scale) != "utility":
-            # Inside a run Ragas would turn this into NaN in every row.
-            raise InputError(
-                f"{self.measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
-                f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
-            )
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale) if labels is not None else None
+        if self.labels is not None:
+            self.labels.require_for(self.measure)
         self.corpus_size = corpus_size
         self.scale = scale
 
@@ -96,25 +80,10 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
             return math.nan, "nobody judged this question"
         check_texts_match([row], {row.key: grades})
         size = self.corpus_size if self.corpus_size is not None else row.corpus_size
-        with warnings.catch_warnings():
-            # That nothing judged was retrieved is news of a dataset, not of a single sample.
-            warnings.simplefilter("ignore", SelectivityWarning)
-            judged = judge(
-                Qrels.from_dict({row.key: grades}),
-                Run.from_dict({row.key: list(row.passages)}),
-                corpus_size=size,
-                scale=self.scale or self._scale(row),
-            )
-        at = self.measure.at
-        depths = np.array([at]) if at is not None else self.measure.default_depths(np.array([1]))
-        if isinstance(at, int):
-            judged.check_depths(depths)
-        outcome = self.measure.outcome(judged, depths)
-        value = float(outcome.parts[0][0, 0])
-        return value, outcome.undefined if math.isnan(value) else None
-
-    def _scale(self, row: Row) -> str:
-        return scale_of([row], self.labels)
+        return figure_of(
+            self.measure,
+            judge_query(grades, row.passages, corpus_size=size, scale=self.scale or scale_of([row], self.labels)),
+        )
 
     async def ascore(self, **fields: Any) -> MetricResult:
         """Score by the fields of a sample: `user_input`, `retrieved_context_ids` or `retrieved_contexts`, …"""

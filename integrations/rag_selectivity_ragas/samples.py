@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rag_selectivity import InputError, Qrels
+from rag_selectivity import InputError
 from rag_selectivity.errors import examples
-from rag_selectivity.files.opening import first_bytes
-from rag_selectivity.grading.store import is_store
 from rag_selectivity.ids import TEXT_PREFIX, text_id
 from rag_selectivity.judged import whole_count
+from rag_selectivity.labels import Labels
 from rag_selectivity.qrels import whole_grade
 
 
@@ -182,42 +180,15 @@ def passage_key(passage: str, by_text: bool) -> str:
     return text_id(passage) if by_text and not passage.startswith(TEXT_PREFIX) else passage
 
 
-class Labels:
-    """Grades by query and passage, whatever they came from.
-
-    `scale` is `utility` (1–5) for a label store and where a grade of 4 or 5 occurs, else `trec`.
-    """
-
-    by_query: dict[str, dict[str, int]]
-    scale: str
-
-    def __init__(self, source: Any, *, grade_map: Any = None, judges: Sequence[str] | None = None) -> None:
-        stored = False
-        if isinstance(source, Labels):
-            self.by_query, self.scale = source.by_query, source.scale
-            return
-        if isinstance(source, (str, Path)) and not Path(source).is_dir():
-            stored = is_store(first_bytes(Path(source)))
-        qrels = Qrels.read(source, judges=judges) if isinstance(source, (str, Path)) else Qrels.of(source)
-        qrels = qrels.regraded(grade_map)
-        self.by_query = qrels.to_dict()
-        highest = max((grade for row in self.by_query.values() for grade in row.values()), default=0)
-        self.scale = "utility" if stored or grade_map is not None or highest >= 4 else "trec"
-
-    def of(self, row: Row) -> dict[str, int] | None:
-        """The grades of a row's query by the row's passage identity; None where nobody judged the query."""
-        found = self.by_query.get(row.query, self.by_query.get(row.user_input))
-        if found is None or not row.by_text:
-            return found
-        return {passage_key(passage, True): grade for passage, grade in found.items()}
-
-
 def grades_of(row: Row, labels: Labels | None) -> dict[str, int] | None:
     """The row's own grades, else the labels', else its references as grade 1."""
     if row.grades is not None:
         return dict(row.grades)
     if labels is not None:
-        return labels.of(row)
+        found = labels.of_query(row.query, row.user_input)
+        if found is None or not row.by_text:
+            return found
+        return {passage_key(passage, True): grade for passage, grade in found.items()}
     return None if row.references is None else dict.fromkeys(row.references, 1)
 
 
