@@ -75,7 +75,12 @@ def per_query_measure(measure: str | Measure) -> Measure:
 
 
 def judge_query(
-    grades: Mapping[str, int], passages: Sequence[str], *, corpus_size: int | None = None, scale: str = "trec"
+    grades: Mapping[str, int],
+    passages: Sequence[str],
+    *,
+    pool: Sequence[str] | None = None,
+    corpus_size: int | None = None,
+    scale: str = "trec",
 ) -> JudgedRun:
     """The join of a single query's list with its labels."""
     with warnings.catch_warnings():
@@ -84,6 +89,7 @@ def judge_query(
         return judge(
             Qrels.from_dict({"query": grades}),
             Run.from_dict({"query": list(passages)}),
+            pool=None if pool is None else Run.from_dict({"query": list(pool)}),
             corpus_size=corpus_size,
             scale=scale,
         )

@@ -206,6 +206,13 @@ def test_evaluate_scores_as_the_core_does(m) -> None:
     assert result.to_pandas()["RA-nWG@2"].mean() == pytest.approx(core["RA-nWG@2"].value)
 
 
+def test_proc_and_percent_proc_with_the_candidates_before_reranking(m) -> None:
+    pool = {row["user_input"]: ["d", "a", "b", "c"] for row in ROWS}
+    result = run([m.PROC(LABELS, k=2, pool=pool), m.PercentPROC(LABELS, k=2, pool=pool), m.RANWG(LABELS, k=2)])
+    assert result["PROC@2"] == [1.0] * 8
+    assert result["%PROC@2"] == pytest.approx(result["RA-nWG@2"])
+
+
 def test_the_other_doors_give_the_same(m) -> None:
     metric = m.RANWG(LABELS, k=2)
     value = expected(["RA-nWG"]).per_query()[1]["RA-nWG@2"]

@@ -20,6 +20,7 @@ from rag_selectivity.labels import Labels
 from rag_selectivity_ragas.batch import selectivity
 from rag_selectivity_ragas.metrics import (
     NDCG,
+    PROC,
     RANWG,
     BoR,
     BoRHandler,
@@ -27,6 +28,7 @@ from rag_selectivity_ragas.metrics import (
     Judged,
     NRecall4,
     NRecall5,
+    PercentPROC,
     Precision,
     Precision4,
     RandomSuccess,
@@ -39,6 +41,7 @@ from rag_selectivity_ragas.samples import rows_of
 
 __all__ = [
     "NDCG",
+    "PROC",
     "RANWG",
     "BoR",
     "BoRHandler",
@@ -51,6 +54,7 @@ __all__ = [
     "Labels",
     "NRecall4",
     "NRecall5",
+    "PercentPROC",
     "Precision",
     "Precision4",
     "RagasJudge",

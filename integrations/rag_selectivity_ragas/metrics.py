@@ -22,7 +22,7 @@ from rag_selectivity import (
 from rag_selectivity.labels import Labels, figure_of, judge_query, per_query_measure
 from rag_selectivity.measures import BoR as BoRMeasure
 from rag_selectivity.measures import Outcome
-from rag_selectivity_ragas.samples import check_texts_match, grades_of, row_of, scale_of
+from rag_selectivity_ragas.samples import check_texts_match, grades_of, passage_key, row_of, scale_of
 
 _COLUMNS = {
     "user_input",
@@ -45,6 +45,8 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         As in `selectivity`; without them the sample's own grades or references serve.
     corpus_size : int, optional
         N; else the sample's `rubrics["corpus_size"]`.
+    pool : {query: [passage, …]}, optional
+        The candidates before reranking, for PROC and %PROC.
     scale, grade_map
         As in `selectivity`.
 
@@ -57,6 +59,7 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         labels: Any = None,
         *,
         corpus_size: int | None = None,
+        pool: Mapping[str, Sequence[str]] | None = None,
         scale: str | None = None,
         grade_map: Any = None,
     ) -> None:
@@ -67,6 +70,7 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         if self.labels is not None:
             self.labels.require_for(self.measure)
         self.corpus_size = corpus_size
+        self.pool = pool
         self.scale = scale
 
     def init(self, run_config: Any) -> None:
@@ -80,10 +84,13 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
             return math.nan, "nobody judged this question"
         check_texts_match([row], {row.key: grades})
         size = self.corpus_size if self.corpus_size is not None else row.corpus_size
-        return figure_of(
-            self.measure,
-            judge_query(grades, row.passages, corpus_size=size, scale=self.scale or scale_of([row], self.labels)),
-        )
+        candidates = None
+        if self.pool is not None:
+            listed = self.pool.get(row.query, ())
+            candidates = [passage_key(str(passage), row.by_text) for passage in listed]
+        scale = self.scale or scale_of([row], self.labels)
+        judged = judge_query(grades, row.passages, pool=candidates, corpus_size=size, scale=scale)
+        return figure_of(self.measure, judged)
 
     async def ascore(self, **fields: Any) -> MetricResult:
         """Score by the fields of a sample: `user_input`, `retrieved_context_ids` or `retrieved_contexts`, …"""
@@ -105,13 +112,14 @@ class _Named(SelectivityMetric):
         *,
         k: int = 10,
         corpus_size: int | None = None,
+        pool: Mapping[str, Sequence[str]] | None = None,
         scale: str | None = None,
         grade_map: Any = None,
         **parameters: Any,
     ) -> None:
         spelled = ",".join(f"{name}={value}" for name, value in parameters.items())
         measure = f"{self._measure}({spelled})@{k}"
-        super().__init__(measure, labels, corpus_size=corpus_size, scale=scale, grade_map=grade_map)
+        super().__init__(measure, labels, corpus_size=corpus_size, pool=pool, scale=scale, grade_map=grade_map)
 
 
 def _named(measure: str, name: str) -> type[_Named]:
@@ -120,6 +128,8 @@ def _named(measure: str, name: str) -> type[_Named]:
 
 
 RANWG = _named("RA-nWG", "RANWG")
+PROC = _named("PROC", "PROC")
+PercentPROC = _named("%PROC", "PercentPROC")
 NRecall4 = _named("N-Recall4+", "NRecall4")
 NRecall5 = _named("N-Recall5", "NRecall5")
 Precision4 = _named("Precision4+", "Precision4")
