@@ -15,6 +15,7 @@ from rag_selectivity.errors import InputError, MissingExtraError, SelectivityErr
 from rag_selectivity.evaluation import evaluate, report_of
 from rag_selectivity.judged import JudgedRun, judge
 from rag_selectivity.measures import Measure, parse_measure, udcg
+from rag_selectivity.monitor import Monitor, Retrieval
 from rag_selectivity.planning import audit, plan, queries_needed
 from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
@@ -51,9 +52,11 @@ __all__ = [
     "JudgedRun",
     "Measure",
     "MissingExtraError",
+    "Monitor",
     "Policy",
     "Qrels",
     "Report",
+    "Retrieval",
     "Run",
     "SelectivityError",
     "SelectivityWarning",

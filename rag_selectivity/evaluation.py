@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -188,7 +189,7 @@ def measure_all(
     outcomes: dict[str, list[Outcome]] = {}
     for name, run in judged.items():
         run.check_depths(table_depths)
-        outcomes[name] = [measure.outcome(run, at) for measure, at in plan]
+        outcomes[name] = [measure.outcome(run, at).settled() for measure, at in plan]
     return Measured(wanted, plan, table_depths, outcomes)
 
 
@@ -352,19 +353,26 @@ def _intervals(
 def _estimates(outcome: Outcome, low: FloatArray, high: FloatArray) -> list[Estimate]:
     """The measure's figure at each depth."""
     defined = outcome.defined
-    total, counts = len(defined), defined.sum(axis=0)
+    counts = defined.sum(axis=0)
     with np.errstate(invalid="ignore"):
         # Queries along the last axis, where sums are pairwise and so exact to the last digits.
         means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
         values = outcome.aggregate.value(*means)
+    return estimates_of(values, low, high, counts, len(defined), outcome.undefined)
+
+
+def estimates_of(
+    values: FloatArray, low: FloatArray, high: FloatArray, counts: IntArray, total: int, undefined: str
+) -> list[Estimate]:
+    """Figures with their intervals and counts; what is not a finite number has its reason."""
     found = []
     for value, below, above, n in zip(values.tolist(), low.tolist(), high.tolist(), counts.tolist(), strict=True):
         reason = None
         if n == 0:
-            value, reason = np.nan, outcome.undefined
-        elif value == -np.inf:
+            value, reason = math.nan, undefined
+        elif value == -math.inf:
             reason = "no query succeeded: log2 of 0"
-        elif not np.isfinite(value):
+        elif not math.isfinite(value):
             reason = "a random draw of this depth can never succeed"
         found.append(Estimate(value, below, above, n, total, reason))
     return found

@@ -100,7 +100,7 @@ def figure_of(measure: Measure, judged: JudgedRun) -> tuple[float, str | None]:
     depths = depth_of(measure)
     if isinstance(measure.at, int):
         judged.check_depths(depths)
-    outcome = measure.outcome(judged, depths)
+    outcome = measure.outcome(judged, depths).settled()
     value = float(outcome.parts[0][0, 0])
     return value, outcome.undefined if math.isnan(value) else None
 

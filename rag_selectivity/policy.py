@@ -32,8 +32,8 @@ class Policy:
         A retrieved passage without a label: neither relevant nor harmful, given the scale's lowest
         grade, taken out of the list (what follows moves up), or refused.
     depth : {"requested", "returned"}
-        A list shorter than K: the random draw and the divisors still get K (the budget is the
-        same), or what was really returned.
+        A list shorter than K: the random draw, the divisors and the best set still get K (the budget is
+        the same), or what was really returned.
     """
 
     order: Literal["score", "rank"] = "score"

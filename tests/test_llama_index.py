@@ -10,12 +10,19 @@ from dataclasses import dataclass
 
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.response.schema import Response
+from llama_index.core.chat_engine import CondensePlusContextChatEngine
 from llama_index.core.evaluation import RetrieverEvaluator
 from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
+from llama_index.core.llms.mock import MockLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index_instrumentation.dispatcher import instrument_tags
 from rag_selectivity_llama_index import (
+    LiveSelectivity,
     SelectivityEvaluator,
     SelectivityMetric,
     configure,
@@ -232,3 +239,157 @@ def test_a_report_from_what_was_evaluated_before() -> None:
 def test_duplicates_never_count_twice() -> None:
     metric = SelectivityMetric("P@4", {"q": {"a": 1}})
     assert metric.compute("q", ["a"], ["a", "a", "a", "a"]).score == 0.25
+
+
+# -- live ------------------------------------------------------------------------------------------
+
+
+def engine(*postprocessors, retriever=None):
+    return RetrieverQueryEngine.from_args(
+        retriever or WordRetriever(), node_postprocessors=list(postprocessors), llm=MockLLM(max_tokens=3)
+    )
+
+
+BY_TEXT = {QUERIES[q]: row for q, row in GRADES.items()}
+
+
+def watched(work) -> LiveSelectivity:
+    with LiveSelectivity(BY_TEXT, corpus_size=6, depths=[1, 2]) as live:
+        work()
+    assert live.faults == 0
+    return live
+
+
+def test_live_equals_the_evaluator_on_the_same_engine() -> None:
+    def ask() -> None:
+        for text in QUERIES.values():
+            engine(KeepLast()).query(text)
+
+    live = watched(ask)
+    offline = SelectivityEvaluator(
+        WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, depths=[1, 2], corpus_size=6
+    )
+    expected = offline.evaluate_dataset(QUERIES).report
+    for key in ("BoR@1", "RA-nWG@2", "PROC@2", "%PROC@2", "Harm@2"):
+        assert live.report()[key].value == pytest.approx(expected[key].value, nan_ok=True), key
+    assert live.monitor.traffic.retrievals == 3
+    assert live.monitor.traffic.seconds > 0
+    assert live.monitor.traffic.tokens > 0
+
+
+def recorded(work) -> list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]:
+    return [(each.query, each.shown, each.pool) for each in watched(work).monitor.sample]
+
+
+POOL, KEPT = ("n1", "n3", "n2", "n6"), ("n2", "n6")
+ASKED = QUERIES["q1"]
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: engine(KeepLast()).query(ASKED),
+        lambda: asyncio.run(engine(KeepLast()).aquery(ASKED)),
+        lambda: engine(KeepLast(), KeepLast()).query(ASKED),
+        lambda: chat(KeepLast()).chat(ASKED),
+        lambda: list(chat(KeepLast()).stream_chat(ASKED).response_gen),
+    ],
+    ids=["query", "aquery", "two postprocessors", "chat", "stream"],
+)
+def test_the_pool_and_what_was_left_of_it(work) -> None:
+    assert recorded(work) == [(ASKED, KEPT, POOL)]
+
+
+def chat(*postprocessors):
+    return CondensePlusContextChatEngine.from_defaults(
+        WordRetriever(), llm=MockLLM(max_tokens=3), node_postprocessors=list(postprocessors)
+    )
+
+
+def test_a_bare_retrieval_is_recorded_at_once_and_has_no_pool() -> None:
+    assert recorded(lambda: WordRetriever().retrieve(ASKED)) == [(ASKED, POOL, None)]
+
+
+def test_of_nested_retrievers_the_outermost_counts() -> None:
+    def fuse() -> None:
+        parts = [WordRetriever(), WordRetriever(2)]
+        fusion = QueryFusionRetriever(parts, num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=3)
+        engine(KeepLast(), retriever=fusion).query(ASKED)
+
+    ((query, shown, pool),) = recorded(fuse)
+    assert (query, len(pool), shown) == (ASKED, 3, pool[-2:])
+
+
+def test_source_nodes_stand_for_the_final_set_where_no_postprocessor_ran() -> None:
+    class Trimming(CustomQueryEngine):
+        retriever: BaseRetriever
+
+        def custom_query(self, query_str: str) -> Response:
+            nodes = self.retriever.retrieve(query_str)
+            return Response(response="…", source_nodes=nodes[:1])
+
+    assert recorded(lambda: Trimming(retriever=WordRetriever()).query(ASKED)) == [(ASKED, POOL[:1], POOL)]
+
+
+def test_two_retrievers_and_one_reranker_are_one_retrieval() -> None:
+    class Hybrid(CustomQueryEngine):
+        one: BaseRetriever
+        other: BaseRetriever
+
+        def custom_query(self, query_str: str) -> Response:
+            nodes = [*self.one.retrieve(query_str), *self.other.retrieve(query_str)]
+            unique = list({found.node.node_id: found for found in nodes}.values())
+            return Response(response="…", source_nodes=KeepLast().postprocess_nodes(unique))
+
+    class Backwards(WordRetriever):
+        def _retrieve(self, query_bundle):
+            return [NodeWithScore(node=node, score=1.0) for node in (self.nodes[4], self.nodes[3])]
+
+    work = Hybrid(one=WordRetriever(2), other=Backwards()).query
+    assert recorded(lambda: work(ASKED)) == [(ASKED, ("n5", "n4"), ("n1", "n3", "n5", "n4"))]
+
+
+def test_what_fails_after_retrieval_still_counts_and_what_fails_before_is_counted_apart() -> None:
+    class Broken(WordRetriever):
+        def _retrieve(self, query_bundle):
+            raise ConnectionError("the index is away")
+
+    class Exploding(BaseNodePostprocessor):
+        def _postprocess_nodes(self, nodes, query_bundle=None):
+            raise RuntimeError("reranker down")
+
+    def work() -> None:
+        with pytest.raises(ConnectionError):
+            engine(retriever=Broken()).query(ASKED)
+        with pytest.raises(RuntimeError):
+            engine(Exploding()).query(ASKED)
+
+    live = watched(work)
+    assert (live.monitor.traffic.retrievals, live.monitor.traffic.failed) == (1, 1)
+    assert live.monitor.sample[0].shown == POOL
+
+
+def test_many_at_once_and_a_tag_for_the_query_id() -> None:
+    async def ask(query_id: str) -> None:
+        with instrument_tags({"query_id": query_id}):
+            await engine(KeepLast()).aquery(f"{QUERIES[query_id]} please")
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(ask(q) for q in QUERIES for _ in range(20)))
+
+    with LiveSelectivity(GRADES, corpus_size=6) as live:
+        asyncio.run(all_of_them())
+    assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
+    assert {each.query_id for each in live.monitor.sample} == set(QUERIES)
+    assert not live._spans
+    assert not live._trees
+
+
+def test_a_fault_never_reaches_the_application_and_is_seen(caplog) -> None:
+    with LiveSelectivity(BY_TEXT, identity="url") as live:
+        answer = engine().query(ASKED)
+    assert answer.source_nodes
+    assert live.faults == 1
+    assert "has no metadata['url']" in caplog.text
+    engine().query(ASKED)
+    assert live.faults == 1  # detached

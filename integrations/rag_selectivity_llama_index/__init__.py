@@ -18,11 +18,13 @@ except ImportError as error:
 from rag_selectivity import Run
 from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator, defined_mean, report_from_results
 from rag_selectivity_llama_index.identity import identity_of
+from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 
 __all__ = [
     "Evaluation",
     "LLMJudge",
+    "LiveSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
     "configure",

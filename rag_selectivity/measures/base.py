@@ -63,6 +63,13 @@ class Outcome:
     undefined: str
     aggregate: Aggregate = MEAN
     bounds: tuple[Any, Any] | None = (0.0, 1.0)
+    premise: bool = True
+
+    def settled(self) -> Outcome:
+        """The outcome of a whole dataset: without its premise every query is undefined."""
+        if self.premise:
+            return self
+        return replace(self, parts=tuple(np.full_like(part, np.nan) for part in self.parts), premise=True)
 
     @property
     def defined(self) -> NDArray[np.bool_]:

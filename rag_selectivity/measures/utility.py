@@ -68,16 +68,17 @@ def rarity_weights(
     return weights
 
 
-def best_of(counts: IntArray, weights: FloatArray, depths: IntArray) -> FloatArray:
-    """The sum of the K largest weights among the given passages: float64[queries, depths].
+def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArray:
+    """The sum of as many of the largest weights among the given passages as there are slots: float64[queries, depths].
 
-    `counts` is int64[queries, 5], or int64[queries, depths, 5] where what there is differs with depth.
+    `counts` is int64[queries, 5], or int64[queries, depths, 5] where what there is differs with depth;
+    `slots` int64[queries, depths].
     """
     by_weight = np.argsort(-weights, axis=1, kind="stable")
     if counts.ndim == 2:
         counts = counts[:, None, :]
-    result = np.zeros((len(weights), len(depths)))
-    left = np.broadcast_to(depths, result.shape)
+    result = np.zeros(slots.shape)
+    left = slots
     for place in range(int((weights > 0).any(axis=0).sum())):
         level = by_weight[:, place]
         there = np.take_along_axis(counts, level[:, None, None], axis=2)[:, :, 0]
@@ -121,6 +122,11 @@ def _level_counts(judged: JudgedRun) -> IntArray:
     return counts
 
 
+def _evidence_slots(judged: JudgedRun, depths: IntArray) -> IntArray:
+    """The slots that the best evidence could have filled: at least one, so that an empty list earns 0, not nothing."""
+    return np.maximum(judged.slots_at(depths), 1)
+
+
 def _counts_by_level(hits: Hits, queries: int) -> IntArray:
     distinct = hits.chosen(~hits.repeated)
     cells = np.bincount(distinct.query * len(LEVELS) + distinct.grade - 1, minlength=queries * len(LEVELS))
@@ -151,7 +157,7 @@ class _WeightedMeasure(Measure):
         return result
 
     def _oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
-        best = best_of(_level_counts(judged), weights, depths)
+        best = best_of(_level_counts(judged), weights, _evidence_slots(judged, depths))
         return np.where(best > 0, best, np.nan)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
@@ -161,7 +167,7 @@ class _WeightedMeasure(Measure):
         if len(outside.query):
             added = [count_at(outside.chosen(outside.grade == grade), len(judged), depths) for grade in LEVELS.tolist()]
             counts = counts[:, None, :] + np.stack(added, axis=2)
-        return best_of(counts, weights, depths)
+        return best_of(counts, weights, _evidence_slots(judged, depths))
 
     _undefined: ClassVar[str] = "no judged passage of any query has weight"
 
@@ -199,7 +205,7 @@ class RANWG(_WeightedMeasure):
             **{f"w{grade}": weights[:, grade - 1] for grade in (5, 4, 3)},
             "G_obs": self._observed(judged, weights, depths),
             "G_pool": self._pool(judged, weights, depths),
-            "G_oracle": best_of(_level_counts(judged), weights, depths),
+            "G_oracle": best_of(_level_counts(judged), weights, _evidence_slots(judged, depths)),
         }
 
 
@@ -271,7 +277,7 @@ class _NormalisedRecall(Measure):
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
         available = judged.relevant(self._lowest)
-        reachable = np.minimum(available[:, None], depths)
+        reachable = np.minimum(available[:, None], _evidence_slots(judged, depths))
         found = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
         return Outcome(
             (np.where(available[:, None] > 0, found, np.nan),),
@@ -344,16 +350,15 @@ class Harm(Measure):
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
-        if judged.policy.unjudged != "worst" and not judged.labels[:, judged.grades <= self.max_grade].any():
-            nothing = np.full((len(judged), len(depths)), np.nan)
-            return Outcome(
-                (nothing,),
-                f"the qrels hold no grade ≤ {self.max_grade}, so junk cannot be told from unjudged "
-                f"(if judging was exhaustive: unjudged='worst')",
-            )
         share = over_slots(judged.harmful_at(depths, self.max_grade), judged, depths)
         share[judged.returned == 0] = np.nan
-        return Outcome((share,), "no query returned anything")
+        if judged.policy.unjudged == "worst" or judged.labels[:, judged.grades <= self.max_grade].any():
+            return Outcome((share,), "no query returned anything")
+        reason = (
+            f"the qrels hold no grade ≤ {self.max_grade}, so junk cannot be told from unjudged "
+            f"(if judging was exhaustive: unjudged='worst')"
+        )
+        return Outcome((share,), reason, premise=False)
 
 
 @register

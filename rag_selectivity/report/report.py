@@ -126,13 +126,15 @@ class Report(Views):
         pairs = [(self[run, success @ k].value, self[run, base @ k].value) for k in (k1, k2)]
         return delta_bor((pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]), (k1, k2), m)
 
-    def diagnosis(self, run: str, depth: int) -> Diagnosis:
+    def diagnosis(self, run: str, depth: int | None) -> Diagnosis:
         """Who lost the evidence at a depth, overall and for each query, from PROC and %PROC.
+
+        None stands for all that was shown, where a monitor measured that.
 
         Both must have been measured at the depth. See `rag_selectivity.measures.utility.diagnosis`
         for the thresholds. Queries where they are undefined have None.
         """
-        names = [f"{name}@{depth}" for name in ("PROC", "%PROC")]
+        names = [name if depth is None else f"{name}@{depth}" for name in ("PROC", "%PROC")]
         overall = diagnosis(*(self[run, name].value for name in names))
         columns = [self._run(run).per_query[name].tolist() for name in names]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}

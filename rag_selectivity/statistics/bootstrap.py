@@ -12,6 +12,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate
 
 METHODS = ("bca", "percentile")
 _CELLS_PER_CHUNK = 1 << 19
@@ -419,22 +420,8 @@ def _of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
     means = [mean[plain] for mean in _means(outcome)[1:]]
     with np.errstate(invalid="ignore", divide="ignore"):
         for row, share in enumerate((1 - tail, tail)):
-            result[row, plain] = outcome.aggregate.value(_mid_p_rate(successes, trials, share), *means)
+            result[row, plain] = outcome.aggregate.value(mid_p_rate(successes, trials, share), *means)
     return result
-
-
-def _mid_p_rate(successes: FloatArray, trials: IntArray, share: float) -> FloatArray:
-    """The rate at which P[fewer successes] + P[as many]/2 is the given share, by bisection."""
-    from scipy.special import betainc
-
-    low, high = np.zeros(len(trials)), np.ones(len(trials))
-    inner = (successes > 0) & (successes < trials)
-    a, b = np.where(inner, successes, 1), np.where(inner, trials - successes, 1)
-    for _ in range(60):
-        rate = (low + high) / 2
-        more = (betainc(a, b + 1, rate) + betainc(a + 1, b, rate)) / 2
-        low, high = np.where(more < 1 - share, rate, low), np.where(more < 1 - share, high, rate)
-    return np.where(inner, (low + high) / 2, np.where(successes > 0, 1.0, 0.0))
 
 
 # -- samples without any spread -----------------------------------------------------------------------
@@ -447,22 +434,14 @@ def _widened(bounds: FloatArray, exact: FloatArray, units: IntArray) -> tuple[Fl
 
 
 def _if_all_agree(outcome: Outcome, units: IntArray, tail: float) -> FloatArray:
-    """Where all queries have the same figure: what their number can rule out, float64[2, depths]; NaN elsewhere.
-
-    If more than ε = 1 − tail^(1/n) of all queries differed, n that agree would be rarer than `tail`. So the
-    mean is at most ε of the way from the common figure to either end of its range. Next to an end this
-    is Clopper and Pearson's bound.
-    """
-    means = _means(outcome)
-    room = _room(outcome, means[0], units, tail)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.stack(
-            [outcome.aggregate.value(mean, *means[1:]) for mean in (means[0] - room[0], means[0] + room[1])]
-        )
+    first = outcome.parts[0]
+    lowest = np.where(outcome.defined, first, np.inf).min(axis=0)
+    agree = lowest == np.where(outcome.defined, first, -np.inf).max(axis=0)
+    return ends_if_all_agree(_means(outcome), agree, outcome.bounds, units, tail, outcome.aggregate)
 
 
 def _difference_if_all_agree(first: Outcome, second: Outcome, units: IntArray, tail: float) -> FloatArray:
-    """As `_if_all_agree`, for two outcomes with the same figures in every query."""
+    """As `ends_if_all_agree`, for two outcomes with the same figures in every query."""
     alike = (np.nan_to_num(first.parts[0] - second.parts[0]) == 0).all(axis=0)
     means, others = _means(first), _means(second)
     ends = first.bounds
@@ -479,16 +458,3 @@ def _difference_if_all_agree(first: Outcome, second: Outcome, units: IntArray, t
 def _means(outcome: Outcome) -> list[FloatArray]:
     with np.errstate(invalid="ignore", divide="ignore"):
         return [np.nan_to_num(part, nan=0.0).sum(axis=0) / outcome.defined.sum(axis=0) for part in outcome.parts]
-
-
-def _room(outcome: Outcome, mean: FloatArray, units: IntArray, tail: float) -> FloatArray:
-    """How far the mean may lie below and above the figure that all queries share; NaN where they do not."""
-    if outcome.bounds is None:
-        return np.full((2, len(units)), np.nan)
-    first = outcome.parts[0]
-    agree = np.where(outcome.defined, first, np.inf).min(axis=0) == np.where(outcome.defined, first, -np.inf).max(
-        axis=0
-    )
-    share = np.where(agree, 1 - tail ** (1 / np.maximum(units, 1)), np.nan)
-    lowest, highest = outcome.bounds
-    return np.stack([share * (mean - lowest), share * (highest - mean)])

@@ -1,0 +1,439 @@
+"""What live retrieval is worth: running moments over all of it, and a random sample for a closer look.
+
+Knows no framework. An adapter hands in each retrieval as it happens; memory stays the same however long that goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.evaluation import estimates_of
+from rag_selectivity.judged import Coverage, JudgedRun, judge
+from rag_selectivity.labels import Labels
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real
+from rag_selectivity.measures.utility import Judged
+from rag_selectivity.policy import resolve_policy
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.report import Estimate, Report, RunReport
+from rag_selectivity.run import Run
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.moments import Moments
+
+#: Retrievals measured together: the join costs a few milliseconds however few there are.
+_BATCH = 256
+_DEPTHS = (1, 2, 5, 10, 20, 50)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """One retrieval as it happened.
+
+    Attributes
+    ----------
+    query : str
+        Its text, or whatever the labels know it by.
+    shown : sequence of str
+        The ids of the passages that the LLM was given, in rank order.
+    pool : sequence of str, optional
+        The candidates before reranking or selection.
+    query_id : str, optional
+        Comes before the text when labels are looked up.
+    corpus_size : int, optional
+        N of this retrieval, where it differs from the monitor's.
+    tokens : int, optional
+        Of the passages shown.
+    seconds : float, optional
+    grades : {passage: grade}, optional
+        Labels of this query that the monitor's own lack.
+    """
+
+    query: str
+    shown: Sequence[str]
+    pool: Sequence[str] | None = None
+    query_id: str | None = None
+    corpus_size: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    grades: Mapping[str, int] | None = None
+
+
+def approximate_tokens(text: str) -> int:
+    """A rough length in tokens: one for four characters.
+
+    >>> approximate_tokens("as short as that")
+    4
+    """
+    return (len(text) + 3) // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What was seen, labelled or not.
+
+    Attributes
+    ----------
+    retrievals, labelled, empty, failed : int
+        All; those with labels, on which the measures rest; those that brought nothing; those that raised an error
+        (not among the others).
+    shown, tokens, seconds : float
+        Means over the retrievals; NaN where nobody said.
+    longest : int
+        The most passages shown at once.
+    """
+
+    retrievals: int
+    labelled: int
+    empty: int
+    failed: int
+    shown: float
+    tokens: float
+    seconds: float
+    longest: int
+
+
+class Monitor:
+    """Measures retrieval while it happens, in memory that does not grow.
+
+    Parameters
+    ----------
+    labels : qrels, label store, {query: {passage: grade}} or path, optional
+        Of the queries (by id or text) whose retrievals can be measured; the rest are counted.
+    corpus_size : int, optional
+        N, for the chance-corrected measures.
+    measures : sequence of str or Measure, optional
+        Default: Success; with N BoR, BoR_max and lambda; with 1–5 grades RA-nWG, PROC, %PROC, Harm.
+    depths : sequence of int
+        Of the figures with a depth. Those without one, `report["BoR"]`, are of all that was shown, however
+        much that was each time.
+    sample : int
+        Retrievals kept, drawn at random from all measured ones. As long as they are all kept, intervals
+        come from the bootstrap; then from the moments (delta method).
+    scale, grade_map
+        As in `rag_selectivity.evaluate`.
+    name : str
+        Of the run in the report.
+    seed : int
+
+    Every method may be called from any thread.
+
+    Examples
+    --------
+    >>> monitor = Monitor({"who?": {"d1": 1}}, corpus_size=1024)
+    >>> monitor.record(Retrieval("who?", ["d1", "d7"]))
+    >>> monitor.record(Retrieval("who else?", ["d2"]))
+    >>> monitor.report()["BoR"].value, monitor.traffic.labelled, monitor.traffic.retrievals
+    (9.0, 1, 2)
+    """
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        corpus_size: int | None = None,
+        measures: Sequence[str | Measure] | None = None,
+        depths: Sequence[int] = _DEPTHS,
+        sample: int = 1000,
+        scale: str | None = None,
+        grade_map: Any = None,
+        name: str = "live",
+        seed: int = 7,
+    ) -> None:
+        if corpus_size is not None and (isinstance(corpus_size, bool) or int(corpus_size) < 1):
+            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
+        if sample < 0 or isinstance(sample, bool):
+            raise InputError(f"sample must be a whole number ≥ 0, got {sample!r}")
+        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale)
+        self.corpus_size = corpus_size
+        self.name = name
+        self.measures = _measures(measures, self.labels.scale, sized=corpus_size is not None)
+        self._plan = [(measure, _depths(measure, depths)) for measure in self.measures]
+        self._size = sample
+        self._random = random.Random(seed)
+        self._policy = resolve_policy(None, order="rank", depth="returned")
+        self._lock = threading.Lock()
+        self._measuring = threading.Lock()
+        self._pending: list[Retrieval] = []
+        self._watchers: list[Callable[[list[Retrieval], list[Outcome]], None]] = []
+        self._counts = _Counts()
+        self._moments: list[Moments] | None = None
+        self._sample: list[_Measured] = []
+        self._coverage = Coverage()
+        self._refused: dict[str, int] = {}
+        self._matched = False
+
+    # -- taking in ---------------------------------------------------------------------------------
+
+    def record(self, retrieval: Retrieval) -> None:
+        """Take in a retrieval; every 256th call measures those that came since the last."""
+        with self._lock:
+            self._counts.add(retrieval)
+            if retrieval.grades is None and self._grades(retrieval) is None:
+                return
+            self._counts.labelled += 1
+            self._pending.append(retrieval)
+            if len(self._pending) < _BATCH:
+                return
+            batch, self._pending = self._pending, []
+        self._measure(batch)
+
+    def failed(self) -> None:
+        """Count a retrieval that raised an error."""
+        with self._lock:
+            self._counts.failed += 1
+
+    def flush(self) -> None:
+        """Measure what has been recorded so far."""
+        with self._lock:
+            batch, self._pending = self._pending, []
+        if batch:
+            self._measure(batch)
+
+    # -- giving out --------------------------------------------------------------------------------
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was seen so far, labelled or not."""
+        with self._lock:
+            return self._counts.traffic()
+
+    def report(self, bootstrap: Bootstrap = Bootstrap()) -> Report:
+        """The figures over all retrievals so far, and query by query over the sample.
+
+        `report["BoR@5"]` is that of the first five shown, `report["BoR"]` of all that were shown.
+
+        Raises
+        ------
+        InputError
+            If nothing that was retrieved had labels.
+        """
+        self.flush()
+        with self._measuring:
+            if self._moments is None:
+                raise InputError(
+                    f"none of the {self.traffic.retrievals} retrievals so far had labels: are the labels' queries the "
+                    f"ids or texts that were asked?"
+                )
+            longest = self.traffic.longest
+            complete = len(self._sample) == self._moments[0].total
+            stacked = self._stacked(self._moments)
+            intervals = bootstrap.intervals(stacked) if complete else None
+            estimates: dict[str, Estimate] = {}
+            per_query: dict[str, FloatArray] = {}
+            for i, (measure, at) in enumerate(self._plan):
+                moments = self._moments[i]
+                low, high = intervals[i] if intervals is not None else moments.interval(bootstrap.level)
+                figures = estimates_of(moments.value, low, high, moments.defined, moments.total, moments.undefined)
+                for column, (depth, figure) in enumerate(zip(at.tolist(), figures, strict=True)):
+                    if depth != WHOLE_LIST and depth > longest:
+                        continue
+                    key = str(measure @ depth)
+                    estimates[key] = figure
+                    if measure.per_query:
+                        per_query[key] = stacked[i].parts[0][:, column]
+            shown = sorted({int(k) for _, at in self._plan for k in at if k != WHOLE_LIST and k <= longest})
+            run = RunReport(
+                tuple(self._names()), estimates, per_query, self._coverage, tuple(self._notes(complete)), None
+            )
+            settings = bootstrap.settings if complete else {"method": "delta", "level": bootstrap.level}
+            return Report({self.name: run}, self.measures, tuple(shown), self.corpus_size, self.labels.scale, settings)
+
+    @property
+    def sample(self) -> list[Retrieval]:
+        """The retrievals that were kept: a random sample of the measured ones."""
+        self.flush()
+        with self._measuring:
+            return [kept.retrieval for kept in self._sample]
+
+    # -- measuring ---------------------------------------------------------------------------------
+
+    def _grades(self, retrieval: Retrieval) -> Mapping[str, int] | None:
+        known = self.labels.by_query
+        if retrieval.query_id is not None and retrieval.query_id in known:
+            return known[retrieval.query_id]
+        return known.get(retrieval.query)
+
+    def _measure(self, batch: list[Retrieval]) -> None:
+        with self._measuring:
+            # Without a pool of its own a list is compared with itself, and nothing was selected from it.
+            for pooled in (False, True):
+                part = [retrieval for retrieval in batch if (retrieval.pool is not None) == pooled]
+                if part:
+                    self._take_in(part)
+
+    def _take_in(self, part: list[Retrieval]) -> None:
+        try:
+            judged = self._judged(part)
+            outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
+        except InputError as error:
+            if len(part) > 1:
+                # One bad retrieval must not cost the others: halve until it stands alone.
+                middle = len(part) // 2
+                self._take_in(part[:middle])
+                self._take_in(part[middle:])
+            else:
+                self._refused[str(error)] = self._refused.get(str(error), 0) + 1
+            return
+        if self._moments is None:
+            self._moments = [Moments.of(outcome) for outcome in outcomes]
+        else:
+            for moments, outcome in zip(self._moments, outcomes, strict=True):
+                moments.add(outcome)
+        self._matched = self._matched or bool(len(judged.hits.query)) or bool(len(judged.candidates.query))
+        coverage = judged.coverage
+        self._coverage = replace(
+            self._coverage,
+            duplicates=self._coverage.duplicates + coverage.duplicates,
+            outside_pool=self._coverage.outside_pool + coverage.outside_pool,
+        )
+        self._draw(part, outcomes)
+        for watcher in self._watchers:
+            watcher(part, outcomes)
+
+    def _judged(self, part: list[Retrieval]) -> JudgedRun:
+        names = [str(i) for i in range(len(part))]
+        grades = [each.grades if each.grades is not None else self._grades(each) for each in part]
+        sizes: Any = None
+        if self.corpus_size is not None:
+            sizes = {name: each.corpus_size or self.corpus_size for name, each in zip(names, part, strict=True)}
+        pool = None
+        if part[0].pool is not None:
+            pool = Run.from_dict({name: list(each.pool or ()) for name, each in zip(names, part, strict=True)})
+        with warnings.catch_warnings():
+            # Whether ids match at all is a matter of the whole: see `_notes`.
+            warnings.simplefilter("ignore", SelectivityWarning)
+            return judge(
+                Qrels.from_dict(dict(zip(names, grades, strict=True))),
+                Run.from_dict({name: list(each.shown) for name, each in zip(names, part, strict=True)}),
+                pool=pool,
+                corpus_size=sizes,
+                scale=self.labels.scale,
+                policy=self._policy,
+                name=self.name,
+            )
+
+    def _draw(self, part: list[Retrieval], outcomes: list[Outcome]) -> None:
+        """Keep a random sample of everything measured, each with the same chance (Vitter's algorithm R)."""
+        rows = np.concatenate([np.concatenate(outcome.parts, axis=1) for outcome in outcomes], axis=1)
+        seen = self._moments[0].total - len(part) if self._moments else 0
+        for i, retrieval in enumerate(part):
+            seen += 1
+            if len(self._sample) < self._size:
+                self._sample.append(_Measured(retrieval, rows[i].copy()))
+            else:
+                place = self._random.randrange(seen)
+                if place < self._size:
+                    self._sample[place] = _Measured(retrieval, rows[i].copy())
+
+    def _stacked(self, of_measures: list[Moments]) -> list[Outcome]:
+        """The sample's figures as outcomes of a whole."""
+        width = sum(moments.sums.size for moments in of_measures)
+        rows = np.stack([kept.row for kept in self._sample]) if self._sample else np.empty((0, width))
+        result, start = [], 0
+        for moments in of_measures:
+            count, depths = moments.sums.shape
+            parts = tuple(rows[:, start + p * depths : start + (p + 1) * depths] for p in range(count))
+            start += count * depths
+            outcome = Outcome(parts, moments.undefined, moments.aggregate, moments.bounds, moments.premise)
+            result.append(outcome.settled())
+        return result
+
+    def _names(self) -> list[str]:
+        """The sampled queries; one that was asked again is numbered, since every retrieval counts."""
+        asked: dict[str, int] = {}
+        names = []
+        for kept in self._sample:
+            name = kept.retrieval.query_id or kept.retrieval.query
+            asked[name] = asked.get(name, 0) + 1
+            names.append(name if asked[name] == 1 else f"{name} ({asked[name]})")
+        return names
+
+    def _notes(self, complete: bool) -> list[str]:
+        traffic = self.traffic
+        notes = [
+            f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} "
+            f"passages shown on average. Figures without a depth are of all that was shown"
+        ]
+        if not complete and self._moments is not None:
+            notes.append(
+                f"figures over {self._moments[0].total:,} retrievals, query by query a random sample of "
+                f"{len(self._sample):,}"
+            )
+        if traffic.empty:
+            notes.append(f"{traffic.empty:,} retrievals brought nothing")
+        if traffic.failed:
+            notes.append(f"{traffic.failed:,} retrievals raised an error and are not among them")
+        if not self._matched:
+            notes.append("not one labelled passage was ever retrieved: are the labels' passage ids those of the index?")
+        if self._coverage.duplicates:
+            notes.append(f"{self._coverage.duplicates:,} passages stood twice in their list")
+        notes += [f"{count:,} retrievals could not be measured: {why}" for why, count in self._refused.items()]
+        return notes
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A retrieval of the sample, and its figures: every part of every outcome at every depth."""
+
+    retrieval: Retrieval
+    row: FloatArray
+
+
+class _Counts:
+    """Running sums over all retrievals."""
+
+    def __init__(self) -> None:
+        self.retrievals = self.labelled = self.empty = self.failed = self.longest = self.shown = 0
+        self._sums = {"tokens": 0.0, "seconds": 0.0}
+        self._known = {"tokens": 0, "seconds": 0}
+
+    def add(self, retrieval: Retrieval) -> None:
+        length = len(retrieval.shown)
+        self.retrievals += 1
+        self.empty += not length
+        self.shown += length
+        self.longest = max(self.longest, length)
+        if retrieval.tokens is not None:
+            self._sums["tokens"] += retrieval.tokens
+            self._known["tokens"] += 1
+        if retrieval.seconds is not None:
+            self._sums["seconds"] += retrieval.seconds
+            self._known["seconds"] += 1
+
+    def traffic(self) -> Traffic:
+        tokens, seconds = (
+            self._sums[name] / self._known[name] if self._known[name] else math.nan for name in ("tokens", "seconds")
+        )
+        shown = self.shown / self.retrievals if self.retrievals else math.nan
+        return Traffic(self.retrievals, self.labelled, self.empty, self.failed, shown, tokens, seconds, self.longest)
+
+
+def _measures(wanted: Sequence[str | Measure] | None, scale: str, *, sized: bool) -> tuple[Measure, ...]:
+    if wanted is None:
+        wanted = ["Success", *(["BoR", "BoR_max", "lambda"] if sized else [])]
+        if scale == "utility":
+            wanted += ["RA-nWG", "PROC", "%PROC", "Harm"]
+    chosen = [replace(parse_measure(measure), at=None) for measure in wanted]
+    chosen += [Judged() for measure in chosen if measure.beside_judged]
+    if not chosen:
+        raise InputError("no measure was asked for")
+    return tuple(dict.fromkeys(chosen))
+
+
+def _depths(measure: Measure, depths: Sequence[int]) -> Any:
+    """Where a measure is taken: at the depths given and over all that was shown."""
+    for depth in depths:
+        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+            raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
+    grid = measure.default_depths(np.array(sorted({int(depth) for depth in depths}), np.int64))
+    whole = measure.takes_whole_lists or isinstance(measure.cutoff, Real)
+    return grid if whole else np.append(grid, WHOLE_LIST)

@@ -1,0 +1,149 @@
+"""Running moments of a measure's figures: what is left of queries that were seen once and let go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
+from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate
+
+#: How far to step for a slope, as a share of the standard error: far above rounding, far below curvature.
+_STEP = 1e-3
+
+
+@dataclass(slots=True)
+class Moments:
+    """Sums over the defined queries of an outcome's parts and of their products, at each depth.
+
+    Size does not grow with the queries; `add` takes those of another batch, `merge` those of another process.
+
+    Attributes
+    ----------
+    sums, lowest, highest : float64[parts, depths]
+    products : float64[parts, parts, depths]
+    count : int64[depths]
+        Queries with a figure.
+    total : int
+        Queries in all.
+    binary : bool[depths]
+        Whether the first part was 0 or 1 in every query.
+    premise : bool
+        See `Outcome`.
+    """
+
+    aggregate: Aggregate
+    undefined: str
+    bounds: tuple[float, float] | None
+    sums: FloatArray
+    products: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    count: IntArray
+    binary: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    total: int = 0
+    premise: bool = False
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Moments:
+        """The moments of a first batch."""
+        defined = outcome.defined
+        parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts])
+        return cls(
+            aggregate=outcome.aggregate,
+            undefined=outcome.undefined,
+            bounds=outcome.bounds,
+            sums=parts.sum(axis=1),
+            products=np.einsum("iqd,jqd->ijd", parts, parts),
+            lowest=np.where(defined, outcome.parts, np.inf).min(axis=1, initial=np.inf),
+            highest=np.where(defined, outcome.parts, -np.inf).max(axis=1, initial=-np.inf),
+            count=defined.sum(axis=0),
+            binary=((parts[0] == 0) | (parts[0] == 1)).all(axis=0),
+            total=len(defined),
+            premise=outcome.premise,
+        )
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in a further batch of queries."""
+        self.merge(Moments.of(outcome))
+
+    def merge(self, other: Moments) -> None:
+        """Take in what another saw.
+
+        Raises
+        ------
+        InputError
+            If that was of another measure or of other depths.
+        """
+        if self.sums.shape != other.sums.shape:
+            raise InputError(f"moments of different measures or depths: {self.sums.shape} and {other.sums.shape}")
+        if other.premise and not self.premise:
+            self.undefined = other.undefined
+        self.sums = self.sums + other.sums
+        self.products = self.products + other.products
+        self.lowest = np.minimum(self.lowest, other.lowest)
+        self.highest = np.maximum(self.highest, other.highest)
+        self.count = self.count + other.count
+        self.binary = self.binary & other.binary
+        self.total += other.total
+        self.premise |= other.premise
+
+    @property
+    def defined(self) -> IntArray:
+        """Queries that the figure rests on at each depth: none without the premise."""
+        return self.count if self.premise else np.zeros_like(self.count)
+
+    @property
+    def value(self) -> FloatArray:
+        """The measure's figure at each depth; NaN without a query that has one."""
+        return self._of(self._means())
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Low and high at each depth, NaN where fewer than two queries count.
+
+        From the delta method with Student's t, on the measure's own scale (bits, for BoR); a success rate has
+        its exact mid-P interval, and where all queries agree the interval is what so many can rule out.
+        """
+        from scipy.special import stdtrit
+
+        tail = (1 - level) / 2
+        means, units = self._means(), self.count
+        value = self._of(means)
+        spread = np.sqrt(np.clip(self._variance(means), 0.0, None) / np.maximum(units - 1, 1))
+        reach = -stdtrit(np.maximum(units - 1.0, 1.0), tail) * spread
+        with np.errstate(invalid="ignore"):
+            bounds = np.stack([value - reach, value + reach])
+        alike = self.lowest == self.highest
+        plain = self.binary & alike[1:].all(axis=0) & (self.bounds is not None) & (units > 0)
+        for row, share in enumerate((1 - tail, tail)):
+            rate = mid_p_rate(self.sums[0], units, share)
+            bounds[row] = np.where(plain, self._of(np.stack([rate, *means[1:]])), bounds[row])
+        ends = ends_if_all_agree(list(means), alike[0], self.bounds, units, tail, self.aggregate)
+        bounds = np.stack([np.fmin(bounds[0], ends[0]), np.fmax(bounds[1], ends[1])])
+        known = self.defined > 1
+        return np.where(known, bounds[0], np.nan), np.where(known, bounds[1], np.nan)
+
+    def _means(self) -> FloatArray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.premise, self.sums, np.nan) / self.count
+
+    def _of(self, means: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.aggregate.value(*means)
+
+    def _variance(self, means: FloatArray) -> FloatArray:
+        """Of the figure, for one query: the parts' covariances, carried through the figure's slopes."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            covariance = self.products / self.count - means[:, None] * means[None, :]
+        slopes = np.zeros_like(means)
+        for part in range(len(means)):
+            step = np.zeros_like(means)
+            step[part] = _STEP * np.sqrt(np.clip(covariance[part, part], 0.0, None) / np.maximum(self.count, 1))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                slope = (self._of(means + step) - self._of(means - step)) / (2 * step[part])
+            slopes[part] = np.where(np.isfinite(slope), slope, 0.0)
+        result: FloatArray = np.einsum("id,ijd,jd->d", slopes, covariance, slopes)
+        return result
