@@ -16,6 +16,7 @@ from rag_selectivity.files.opening import first_bytes
 from rag_selectivity.grading.store import is_store
 from rag_selectivity.judged import JudgedRun, judge
 from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.policy import resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.run import Run
 
@@ -81,8 +82,9 @@ def judge_query(
     pool: Sequence[str] | None = None,
     corpus_size: int | None = None,
     scale: str = "trec",
+    **choices: Any,
 ) -> JudgedRun:
-    """The join of a single query's list with its labels."""
+    """The join of a single query's list with its labels; `choices` are of the policy, as in `evaluate`."""
     with warnings.catch_warnings():
         # That nothing judged was retrieved is news of a dataset, not of a single query.
         warnings.simplefilter("ignore", SelectivityWarning)
@@ -92,6 +94,7 @@ def judge_query(
             pool=None if pool is None else Run.from_dict({"query": list(pool)}),
             corpus_size=corpus_size,
             scale=scale,
+            policy=resolve_policy(None, **choices),
         )
 
 

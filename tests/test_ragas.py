@@ -373,24 +373,6 @@ def test_a_ragas_that_does_not_import_says_how_to_mend_it() -> None:
     assert "pip install 'rag-selectivity[ragas]'" in done.stdout
 
 
-def test_the_example_runs(tmp_path) -> None:
-    from pathlib import Path
-
-    example = Path(__file__).resolve().parents[1] / "examples" / "ragas_existing_run.py"
-    done = subprocess.run(
-        [sys.executable, example],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "RAGAS_DO_NOT_TRACK": "true"},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "before" in done.stdout
-    assert "bits over random" in done.stdout
-
-
 def test_how_ragas_own_checks_differ_on_the_same_input(m, tmp_path) -> None:
     """The figures of the README's table, theirs and ours."""
     from ragas.llms.base import InstructorBaseRagasLLM

@@ -22,11 +22,17 @@ from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 
 __all__ = [
+    "ContextEntityRecallEvaluator",
+    "ContextPrecisionEvaluator",
+    "ContextRecallEvaluator",
+    "ContextRelevanceEvaluator",
     "Evaluation",
     "LLMJudge",
     "LiveSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
+    "UtilityEvaluator",
+    "UtilityResult",
     "configure",
     "defined_mean",
     "identity_of",
@@ -36,12 +42,28 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Judges need the extra [judge], which the rest does without.
-    if name == "LLMJudge":
-        from rag_selectivity_llama_index.judge import LLMJudge
+#: What asks a judge, and so needs the extra [judge], which the rest does without.
+_JUDGING = {
+    "LLMJudge": "judge",
+    **dict.fromkeys(
+        (
+            "ContextEntityRecallEvaluator",
+            "ContextPrecisionEvaluator",
+            "ContextRecallEvaluator",
+            "ContextRelevanceEvaluator",
+            "UtilityEvaluator",
+            "UtilityResult",
+        ),
+        "judging",
+    ),
+}
 
-        return LLMJudge
+
+def __getattr__(name: str) -> Any:
+    if name in _JUDGING:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_JUDGING[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 from ragas.metrics.base import MetricType, SingleTurnMetric
 from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
 from rag_selectivity import InputError
-from rag_selectivity.grading.claims import CHECKS, MEASURES, acheck_claims
+from rag_selectivity.grading.claims import MEASURES
 from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.runner import Limits
+from rag_selectivity.grading.single import SingleQuery
 from rag_selectivity_ragas.judge import RagasJudge
-
-_locks: WeakKeyDictionary[Any, dict[tuple[str, str, str], asyncio.Lock]] = WeakKeyDictionary()
 
 
 class _ClaimMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
@@ -43,10 +39,8 @@ class _ClaimMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         needed = {"user_input", "retrieved_contexts"}
         needed.add("reference:optional" if self._check == "relevance" else "reference")
         self._required_columns = {MetricType.SINGLE_TURN: needed}
-        self.judge: Judge = llm if isinstance(llm, Judge) else RagasJudge(llm)
-        self.store = Path(store)
         self.k = k
-        self.limits = limits
+        self._single = SingleQuery(llm if isinstance(llm, Judge) else RagasJudge(llm), store, limits=limits)
 
     def init(self, run_config: Any) -> None:
         """Nothing to prepare: the judge came with the constructor."""
@@ -59,20 +53,10 @@ class _ClaimMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         return await self._value(sample.model_dump())
 
     async def _value(self, fields: dict[str, Any]) -> float:
-        known: Sequence[str] = CHECKS if fields.get("reference") else ("relevance",)
-        if self._check not in known:
+        if self._check != "relevance" and not fields.get("reference"):
             return math.nan
         case = {name: fields.get(name) for name in ("user_input", "retrieved_contexts", "reference")}
-        # Metrics of one sample run side by side: the first asks, the others find its answers in the store.
-        async with self._lock(str(case)):
-            found = await acheck_claims(
-                [case], store=self.store, judge=self.judge, checks=known, depths=[self.k], limits=self.limits
-            )
-        return found.samples[0].figure(self._check, self.k)
-
-    def _lock(self, case: str) -> asyncio.Lock:
-        of_loop = _locks.setdefault(asyncio.get_running_loop(), {})
-        return of_loop.setdefault((str(self.store), self.judge.name, case), asyncio.Lock())
+        return (await self._single.claims(case, self.k)).figure(self._check, self.k)
 
 
 class ContextPrecision(_ClaimMetric):

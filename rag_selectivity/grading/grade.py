@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import Answer, GradingError, Usage, judge_of
+from rag_selectivity.grading.judge import Answer, GradingError, Judge, Usage, judge_of
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, looks_like_instruction
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import (
@@ -217,15 +217,7 @@ async def agrade(
     chosen = judge_of(judge)
     words = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     pools = pool if isinstance(pool, list) and not _is_rows(pool) else [pool]
-    batched = {"batch": batch, "seed": seed} if batch > 1 else {}
-    settings = Settings(
-        kind="grade",
-        model=chosen.name,
-        parameters={**chosen.parameters, **batched, **({"extras": sorted(extras)} if extras else {})},
-        rubric=words.name,
-        rubric_version=words.version,
-        prompt_version=PROMPT_VERSION,
-    )
+    settings = settings_of(chosen, words, extras, batch, seed)
     with Store(store) as labels:
         pairs = load_pool(labels.connection, queries, corpus, pools, pool_depth)
         work = _Work(labels, settings, GradingPrompt(words, tuple(extras)), samples, batch, order, seed)
@@ -279,6 +271,19 @@ async def agrade(
             progress.stopped,
             errors=dict(progress.errors),
         )
+
+
+def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:
+    """All that can change a grade, but for the texts: under this the store keeps it."""
+    batched = {"batch": batch, "seed": seed} if batch > 1 else {}
+    return Settings(
+        kind="grade",
+        model=judge.name,
+        parameters={**judge.parameters, **batched, **({"extras": sorted(extras)} if extras else {})},
+        rubric=rubric.name,
+        rubric_version=rubric.version,
+        prompt_version=PROMPT_VERSION,
+    )
 
 
 def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:

@@ -1,0 +1,247 @@
+"""Evaluators for LlamaIndex that ask a judge: grades of the contexts, and claim checks."""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from llama_index.core import Settings
+from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from pydantic import Field
+
+from rag_selectivity import InputError, Measure, SelectivityError, parse_measure
+from rag_selectivity.grading.claims import MEASURES, ClaimCheck
+from rag_selectivity.grading.judge import Judge
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
+from rag_selectivity.grading.runner import Limits
+from rag_selectivity.grading.single import GradedPassage, SingleQuery
+from rag_selectivity.labels import figure_of, judge_query
+from rag_selectivity_llama_index.judge import LLMJudge
+
+_log = logging.getLogger("rag_selectivity")
+
+
+class UtilityResult(EvaluationResult):  # type: ignore[misc,unused-ignore]
+    """An EvaluationResult with the grades of the contexts, in their order, and the figures by name."""
+
+    grades: list[int | None] = Field(default_factory=list, description="Grade of each context, 1 to 5")
+    harm: float | None = Field(default=None, description="Share of the contexts with a grade of 1 or 2")
+    figures: dict[str, float] = Field(default_factory=dict, description="Figures by measure")
+
+
+class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
+    """Shared: a failure is an invalid result, since a batch of LlamaIndex dies of the first exception."""
+
+    def __init__(
+        self,
+        llm: Any = None,
+        *,
+        store: str | Path,
+        passing_score: float = 0.5,
+        rubric: Rubric | str | Path = DEFAULT_RUBRIC,
+        limits: Limits = Limits(),
+    ) -> None:
+        chosen = llm if llm is not None else Settings.llm
+        judge = chosen if isinstance(chosen, Judge) else LLMJudge(chosen)
+        self._single = SingleQuery(judge, store, rubric=rubric, limits=limits)
+        self._passing = passing_score
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None:
+        """The prompts are versioned with the grades; a rubric of one's own changes the words."""
+
+    async def aevaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> EvaluationResult:
+        """Evaluate the contexts of a query; never raises."""
+        said = {"query": query, "response": response, "contexts": contexts}
+        if query is None or contexts is None:
+            return _invalid(said, "a query and its contexts are needed")
+        try:
+            return await self._evaluated(query, list(contexts), said, kwargs)
+        except SelectivityError as error:
+            return _invalid(said, str(error))
+        except Exception as error:
+            _log.warning("evaluating %r failed", query, exc_info=True)
+            return _invalid(said, f"{type(error).__name__}: {error}")
+
+    @abstractmethod
+    async def _evaluated(
+        self, query: str, contexts: list[str], said: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> EvaluationResult: ...
+
+    def _result(self, score: float, feedback: str, said: Mapping[str, Any], **more: Any) -> EvaluationResult:
+        if math.isnan(score):
+            return _invalid(said, feedback, **more)
+        return UtilityResult(**said, score=score, passing=score >= self._passing, feedback=feedback, **more)
+
+
+class UtilityEvaluator(_JudgingEvaluator):
+    """Has a judge grade the contexts of a query from 1 to 5, and scores the set.
+
+    Parameters
+    ----------
+    llm : LLM, or any judge of rag_selectivity; default: Settings.llm
+    store : str or Path
+        The label store: what it holds is not asked again. Its queries go by their texts, passages by a hash of
+        theirs (`identity="text"`).
+    measure : str, optional
+        What the score is: by default `Precision4+`, the share of the contexts that are useful or decisive;
+        with a pool `RA-nWG`, the share of the best evidence in the pool that they hold. `@K` takes the first K.
+    pool : {query: [text, …]}, optional
+        Candidates to grade beside the contexts.
+    passing_score : float
+        From where on a result passes.
+    rubric, limits
+        As in `rag_selectivity.grade`.
+
+    The result is a `UtilityResult`: score, grades, harm, and the judge's reasons as feedback. What
+    could not be graded makes it invalid.
+    """
+
+    def __init__(
+        self,
+        llm: Any = None,
+        *,
+        store: str | Path,
+        measure: str | Measure | None = None,
+        pool: Mapping[str, Sequence[str]] | None = None,
+        passing_score: float = 0.5,
+        rubric: Rubric | str | Path = DEFAULT_RUBRIC,
+        limits: Limits = Limits(),
+    ) -> None:
+        super().__init__(llm, store=store, passing_score=passing_score, rubric=rubric, limits=limits)
+        self._measure = parse_measure(measure or ("Precision4+" if pool is None else "RA-nWG"))
+        if not self._measure.per_query:
+            raise InputError(f"{self._measure} is a ratio of means and has no figure for one query")
+        self._pool = dict(pool or {})
+
+    async def _evaluated(
+        self, query: str, contexts: list[str], said: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> EvaluationResult:
+        if not contexts:
+            return self._result(0.0, "nothing was retrieved", said)
+        candidates = list(self._pool.get(query, ()))
+        graded = await self._single.grades(query, [*contexts, *candidates])
+        of_contexts = graded[: len(contexts)]
+        grades = [each.grade for each in of_contexts]
+        missing = [each for each in graded if each.grade is None]
+        if missing:
+            reason = f"{len(missing)} of {len(graded)} passages could not be graded ({missing[0].error})"
+            return _invalid(said, reason, grades=grades)
+        labels = {each.id: each.grade for each in graded if each.grade is not None}
+        judged = judge_query(
+            labels,
+            [each.id for each in of_contexts],
+            pool=[each.id for each in graded] if candidates else None,
+            scale="utility",
+            # Every passage has a grade: where none is junk, there is none.
+            unjudged="worst",
+        )
+        depth = self._measure.at or len(contexts)
+        score, why = figure_of(self._measure @ depth, judged)
+        harm, _ = figure_of(parse_measure("Harm") @ depth, judged)
+        figures = {str(self._measure @ depth): score, f"Harm@{depth}": harm}
+        if why is not None:
+            return _invalid(said, why, grades=grades, harm=harm)
+        return self._result(score, _feedback(figures, of_contexts), said, grades=grades, harm=harm, figures=figures)
+
+
+class _ClaimEvaluator(_JudgingEvaluator):
+    """One of the four checks at a depth. They ask the same questions: together they cost as much as one.
+
+    Parameters
+    ----------
+    llm : LLM, or any judge of rag_selectivity; default: Settings.llm
+    store : str or Path
+    k : int, optional
+        Default: all contexts.
+    passing_score, limits
+
+    `reference=` goes along with each query: `evaluator.evaluate(query=…, contexts=…, reference=…)`, or a list of
+    them with `BatchEvalRunner`.
+    """
+
+    _check: ClassVar[str]
+
+    def __init__(
+        self,
+        llm: Any = None,
+        *,
+        store: str | Path,
+        k: int | None = None,
+        passing_score: float = 0.5,
+        limits: Limits = Limits(),
+    ) -> None:
+        if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+            raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
+        super().__init__(llm, store=store, passing_score=passing_score, limits=limits)
+        self._k = k
+
+    async def _evaluated(
+        self, query: str, contexts: list[str], said: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> EvaluationResult:
+        reference = options.get("reference")
+        if reference is None and self._check != "relevance":
+            return _invalid(said, f"{MEASURES[self._check]} needs a reference answer: reference=…")
+        if not contexts:
+            return self._result(0.0, "nothing was retrieved", said)
+        depth = self._k or len(contexts)
+        sample = {"user_input": query, "retrieved_contexts": contexts, "reference": reference}
+        found = await self._single.claims(sample, depth)
+        score = found.figure(self._check, depth)
+        if math.isnan(score):
+            return _invalid(said, "some of the judge's calls failed, or there was nothing to check")
+        name = f"{MEASURES[self._check]}@{depth}"
+        return self._result(score, f"{name} = {score:.4g}\n{_claims(found)}".rstrip(), said, figures={name: score})
+
+
+class ContextPrecisionEvaluator(_ClaimEvaluator):
+    """Average precision over the top K of the contexts that help to arrive at the reference; 0 without one."""
+
+    _check = "precision"
+
+
+class ContextRecallEvaluator(_ClaimEvaluator):
+    """Claims of the reference that some context of the top K supports by itself / all of them."""
+
+    _check = "recall"
+
+
+class ContextEntityRecallEvaluator(_ClaimEvaluator):
+    """Entities of the reference that the top K mention / all of them."""
+
+    _check = "entities"
+
+
+class ContextRelevanceEvaluator(_ClaimEvaluator):
+    """Statements of the top K that bear on the question / all statements. Needs no reference."""
+
+    _check = "relevance"
+
+
+def _invalid(said: Mapping[str, Any], reason: str, **more: Any) -> UtilityResult:
+    return UtilityResult(**said, invalid_result=True, invalid_reason=reason, feedback=reason, **more)
+
+
+def _feedback(figures: Mapping[str, float], graded: Sequence[GradedPassage]) -> str:
+    heading = ", ".join(f"{name} = {value:.4g}" for name, value in figures.items())
+    return "\n".join([heading, *(f"{i}. grade {each.grade}: {each.reason}" for i, each in enumerate(graded, 1))])
+
+
+def _claims(found: ClaimCheck) -> str:
+    lines = []
+    for claim, supports in zip(found.claims, found.support.tolist(), strict=True):
+        where = ", ".join(str(i) for i, supported in enumerate(supports, 1) if supported)
+        lines.append(f"{'supported by ' + where if where else 'not supported'}: {claim}")
+    return "\n".join(lines)
