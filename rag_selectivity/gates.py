@@ -21,6 +21,13 @@ _COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+def compared(sign: str, limit: float) -> Callable[[float], bool]:
+    """Whether a value is on the given side of a limit: `<`, `<=`, `>` or `>=`."""
+    return lambda value: _COMPARED[sign](value, limit)
+
+
 _CONDITION = re.compile(
     r"\s*(?:(?P<bound>low|high|value)\((?P<inner>.+)\)|(?P<plain>[^<>]+?))\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)\s*"
 )

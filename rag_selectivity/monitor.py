@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 import random
 import threading
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
+from rag_selectivity.alerts import Alarm, Alerts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation import estimates_of
 from rag_selectivity.judged import Coverage, JudgedRun, judge
@@ -25,55 +28,17 @@ from rag_selectivity.measures.utility import Judged
 from rag_selectivity.policy import resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
+from rag_selectivity.retrieval import Retrieval
 from rag_selectivity.run import Run
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
+from rag_selectivity.trace import TraceWriter
 
 #: Retrievals measured together: the join costs a few milliseconds however few there are.
 _BATCH = 256
+#: Where traffic is low, measured after this long: alarms must not wait for hours.
+_SECONDS = 5.0
 _DEPTHS = (1, 2, 5, 10, 20, 50)
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """One retrieval as it happened.
-
-    Attributes
-    ----------
-    query : str
-        Its text, or whatever the labels know it by.
-    shown : sequence of str
-        The ids of the passages that the LLM was given, in rank order.
-    pool : sequence of str, optional
-        The candidates before reranking or selection.
-    query_id : str, optional
-        Comes before the text when labels are looked up.
-    corpus_size : int, optional
-        N of this retrieval, where it differs from the monitor's.
-    tokens : int, optional
-        Of the passages shown.
-    seconds : float, optional
-    grades : {passage: grade}, optional
-        Labels of this query that the monitor's own lack.
-    """
-
-    query: str
-    shown: Sequence[str]
-    pool: Sequence[str] | None = None
-    query_id: str | None = None
-    corpus_size: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    grades: Mapping[str, int] | None = None
-
-
-def approximate_tokens(text: str) -> int:
-    """A rough length in tokens: one for four characters.
-
-    >>> approximate_tokens("as short as that")
-    4
-    """
-    return (len(text) + 3) // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +66,14 @@ class Traffic:
     longest: int
 
 
+class Grader(Protocol):
+    """Grades some of the retrievals that it is offered, later."""
+
+    def offer(self, retrieval: Retrieval, when_graded: Callable[[Retrieval], None]) -> None: ...
+
+    def drain(self) -> None: ...
+
+
 class Monitor:
     """Measures retrieval while it happens, in memory that does not grow.
 
@@ -120,6 +93,14 @@ class Monitor:
         come from the bootstrap; then from the moments (delta method).
     scale, grade_map
         As in `rag_selectivity.evaluate`.
+    alerts : sequence of str
+        Conditions such as `"BoR < 2"`, `"lambda >= 3"`, `"Harm > .4"` or `"tokens > 8000"`, over a rolling `window` of
+        retrievals; see `rag_selectivity.alerts.Alerts` for where alarms go, `on_alert` among others.
+    trace : path, optional
+        Append every retrieval to this file as a line of JSON, with the passages' texts if `trace_texts`;
+        `rag-selectivity evaluate --trace` and `grade --trace` read it back.
+    grader : BackgroundGrader, optional
+        Grades a share of what has no labels, later and elsewhere.
     name : str
         Of the run in the report.
     seed : int
@@ -145,6 +126,12 @@ class Monitor:
         sample: int = 1000,
         scale: str | None = None,
         grade_map: Any = None,
+        alerts: Sequence[str] = (),
+        window: int = 200,
+        on_alert: Callable[[Alarm], Any] | None = None,
+        trace: str | Path | None = None,
+        trace_texts: bool = False,
+        grader: Grader | None = None,
         name: str = "live",
         seed: int = 7,
     ) -> None:
@@ -152,18 +139,25 @@ class Monitor:
             raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
         if sample < 0 or isinstance(sample, bool):
             raise InputError(f"sample must be a whole number ≥ 0, got {sample!r}")
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale)
+        # A judge grades from 1 to 5, so labels of another kind would not go together with its own.
+        self.labels = Labels.of(labels, grade_map=grade_map, scale="utility" if grader and scale is None else scale)
         self.corpus_size = corpus_size
         self.name = name
-        self.measures = _measures(measures, self.labels.scale, sized=corpus_size is not None)
-        self._plan = [(measure, _depths(measure, depths)) for measure in self.measures]
+        self._alerts = Alerts(alerts, window=window, on_alert=on_alert)
+        asked = [*_measures(measures, self.labels.scale, sized=corpus_size is not None), *self._alerts.measures]
+        self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
+        grid = {*depths, *(measure.at for measure in self._alerts.measures if isinstance(measure.at, int))}
+        self._plan = [(measure, _depths(measure, grid)) for measure in self.measures]
+        self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
+        self._grader = grader
         self._size = sample
         self._random = random.Random(seed)
         self._policy = resolve_policy(None, order="rank", depth="returned")
         self._lock = threading.Lock()
         self._measuring = threading.Lock()
         self._pending: list[Retrieval] = []
-        self._watchers: list[Callable[[list[Retrieval], list[Outcome]], None]] = []
+        self._since = 0
+        self._due = time.monotonic() + _SECONDS
         self._counts = _Counts()
         self._moments: list[Moments] | None = None
         self._sample: list[_Measured] = []
@@ -173,18 +167,43 @@ class Monitor:
 
     # -- taking in ---------------------------------------------------------------------------------
 
+    @property
+    def wants_texts(self) -> bool:
+        """Whether retrievals should come with their passages' texts."""
+        return self._grader is not None or (self._trace is not None and self._trace.texts)
+
     def record(self, retrieval: Retrieval) -> None:
-        """Take in a retrieval; every 256th call measures those that came since the last."""
+        """Take in a retrieval. What came since the last time is measured at every 256th, or after five seconds."""
+        labelled = retrieval.grades is not None or self._grades(retrieval) is not None
         with self._lock:
             self._counts.add(retrieval)
-            if retrieval.grades is None and self._grades(retrieval) is None:
-                return
+            batch = self._with(retrieval if labelled else None)
+        self._alerts.traffic(retrieval)
+        if self._trace is not None:
+            self._trace.write(retrieval)
+        if not labelled and self._grader is not None:
+            self._grader.offer(retrieval, self._graded)
+        if batch is not None:
+            self._measure(batch)
+
+    def _graded(self, retrieval: Retrieval) -> None:
+        """Take in the grades of a retrieval that was counted when it happened."""
+        with self._lock:
+            batch = self._with(retrieval)
+        if batch is not None:
+            self._measure(batch)
+
+    def _with(self, retrieval: Retrieval | None) -> list[Retrieval] | None:
+        """Lay a labelled retrieval aside; gives what is to be measured when it is time."""
+        if retrieval is not None:
             self._counts.labelled += 1
-            self._pending.append(retrieval)
-            if len(self._pending) < _BATCH:
-                return
-            batch, self._pending = self._pending, []
-        self._measure(batch)
+            self._pending.append(retrieval if retrieval.texts is None else replace(retrieval, texts=None))
+        self._since += 1
+        if self._since < _BATCH and time.monotonic() < self._due:
+            return None
+        self._since, self._due = 0, time.monotonic() + _SECONDS
+        batch, self._pending = self._pending, []
+        return batch
 
     def failed(self) -> None:
         """Count a retrieval that raised an error."""
@@ -192,11 +211,18 @@ class Monitor:
             self._counts.failed += 1
 
     def flush(self) -> None:
-        """Measure what has been recorded so far."""
+        """Measure what has been recorded so far, and see to the alerts."""
         with self._lock:
             batch, self._pending = self._pending, []
-        if batch:
-            self._measure(batch)
+        self._measure(batch)
+
+    def close(self) -> None:
+        """Measure what is left, wait for the grader, and close the trace."""
+        if self._grader is not None:
+            self._grader.drain()
+        self.flush()
+        if self._trace is not None:
+            self._trace.close()
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -269,6 +295,7 @@ class Monitor:
                 part = [retrieval for retrieval in batch if (retrieval.pool is not None) == pooled]
                 if part:
                     self._take_in(part)
+        self._alerts.check()
 
     def _take_in(self, part: list[Retrieval]) -> None:
         try:
@@ -296,8 +323,15 @@ class Monitor:
             outside_pool=self._coverage.outside_pool + coverage.outside_pool,
         )
         self._draw(part, outcomes)
-        for watcher in self._watchers:
-            watcher(part, outcomes)
+        self._alerts.figures(lambda measure: self._figure(measure, outcomes))
+
+    def _figure(self, measure: Measure, outcomes: list[Outcome]) -> tuple[Outcome, int] | None:
+        """A measure's outcome and the column of its depth; None where the labels lack what it needs."""
+        at = WHOLE_LIST if measure.at is None else measure.at
+        place = self.measures.index(replace(measure, at=None))
+        if self._moments is None or not self._moments[place].premise:
+            return None
+        return outcomes[place], self._plan[place][1].tolist().index(at)
 
     def _judged(self, part: list[Retrieval]) -> JudgedRun:
         names = [str(i) for i in range(len(part))]
@@ -429,7 +463,7 @@ def _measures(wanted: Sequence[str | Measure] | None, scale: str, *, sized: bool
     return tuple(dict.fromkeys(chosen))
 
 
-def _depths(measure: Measure, depths: Sequence[int]) -> Any:
+def _depths(measure: Measure, depths: Collection[int]) -> Any:
     """Where a measure is taken: at the depths given and over all that was shown."""
     for depth in depths:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:

@@ -26,8 +26,8 @@ def test_langchain_documents_by_id_and_by_metadata() -> None:
 
     retrieved = {"what is a?": [document("d1"), document("d2")], "what is b?": [document("d1")]}
     assert run_from_documents(retrieved)["what is a?"] == ["uuid-d1", "uuid-d2"]
-    assert measured(run_from_documents(retrieved, id_key="source")) == 0.5
-    with pytest.raises(rs.InputError, match="'q': document number 1 has no id"):
+    assert measured(run_from_documents(retrieved, identity="source")) == 0.5
+    with pytest.raises(rs.InputError, match="query 'q': document 'x' has no id"):
         run_from_documents({"q": [Document(page_content="x")]})
 
 

@@ -1,4 +1,4 @@
-"""rag-selectivity for LangChain: retrieved documents as a core `Run`.
+"""rag-selectivity for LangChain: callbacks that watch retrieval and tool selection, LangSmith evaluators, a judge.
 
 Needs the extra `rag-selectivity[langchain]`.
 """
@@ -16,8 +16,21 @@ except ImportError as error:
     raise MissingExtraError("langchain-core", "langchain", "rag_selectivity_langchain") from error
 
 from rag_selectivity import InputError, Run
+from rag_selectivity_langchain.identity import identities_of, identity_of
+from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
+from rag_selectivity_langchain.tools import ToolSelectivityCallback
+from rag_selectivity_langchain.watching import AsyncSelectivityCallback, SelectivityCallback
 
-__all__ = ["ChatModelJudge", "run_from_documents"]
+__all__ = [
+    "AsyncSelectivityCallback",
+    "ChatModelJudge",
+    "SelectivityCallback",
+    "ToolSelectivityCallback",
+    "identity_of",
+    "run_evaluator",
+    "run_from_documents",
+    "summary_evaluator",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,16 +42,16 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def run_from_documents(retrieved: Mapping[str, Sequence[Document]], *, id_key: str | None = None) -> Run:
+def run_from_documents(retrieved: Mapping[str, Sequence[Document]], *, identity: str = "id") -> Run:
     """{query id: what `retriever.invoke` returned}, in the order given.
 
-    A document's id is `Document.id`, or `metadata[id_key]`; one without is an InputError.
+    `identity` says how a document is known: `id`, `text` (a hash of its text) or a metadata key. One that has none is
+    an InputError.
     """
     lists: dict[str, list[str]] = {}
     for query, documents in retrieved.items():
-        ids = [document.id if id_key is None else document.metadata.get(id_key) for document in documents]
-        if None in ids:
-            place = "id" if id_key is None else f"metadata[{id_key!r}]"
-            raise InputError(f"query {query!r}: document number {ids.index(None) + 1} has no {place}")
-        lists[query] = [str(passage) for passage in ids]
+        try:
+            lists[query] = list(identities_of(documents, identity))
+        except InputError as error:
+            raise InputError(f"query {query!r}: {error}") from None
     return Run.from_dict(lists)

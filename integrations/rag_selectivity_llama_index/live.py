@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -15,68 +12,25 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.schema import MetadataMode, NodeWithScore
 from pydantic import PrivateAttr
 
-from rag_selectivity.monitor import Monitor, Retrieval, approximate_tokens
+from rag_selectivity.call_tree import CallTree, Kind, Passages
+from rag_selectivity.monitor import Monitor
 from rag_selectivity.report import Report
+from rag_selectivity.retrieval import approximate_tokens
 from rag_selectivity_llama_index.identity import identity_of
 
 _log = logging.getLogger("rag_selectivity")
-#: Spans that never close (an abandoned generator) must not fill the memory.
-_MOST_SPANS = 20_000
 
-_RETRIEVE, _POSTPROCESS, _QUERY = "retrieve", "postprocess", "query"
-_KINDS: dict[str, tuple[str, type]] = {
-    "retrieve": (_RETRIEVE, BaseRetriever),
-    "aretrieve": (_RETRIEVE, BaseRetriever),
-    "_postprocess_nodes": (_POSTPROCESS, BaseNodePostprocessor),
-    "_apostprocess_nodes": (_POSTPROCESS, BaseNodePostprocessor),
-    "query": (_QUERY, BaseQueryEngine),
-    "aquery": (_QUERY, BaseQueryEngine),
+_KINDS: dict[str, tuple[Kind, type]] = {
+    "retrieve": (Kind.RETRIEVE, BaseRetriever),
+    "aretrieve": (Kind.RETRIEVE, BaseRetriever),
+    "_postprocess_nodes": (Kind.SELECT, BaseNodePostprocessor),
+    "_apostprocess_nodes": (Kind.SELECT, BaseNodePostprocessor),
+    "query": (Kind.ANSWER, BaseQueryEngine),
+    "aquery": (Kind.ANSWER, BaseQueryEngine),
 }
-
-
-@dataclass(slots=True)
-class _Open:
-    """A span that is under way."""
-
-    parent: str | None
-    root: str
-    kind: str | None
-    inside_retrieval: bool
-    query_id: str | None
-    started: float
-    given: frozenset[str] = frozenset()
-
-
-@dataclass(slots=True)
-class _Found:
-    """A retrieval that is over, until it is known what was made of it."""
-
-    query: str
-    query_id: str | None
-    scope: str | None
-    ancestors: frozenset[str]
-    pool: Passages
-    seconds: float
-    final: Passages | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Passages:
-    """Ids of nodes in order, and how long they are."""
-
-    ids: tuple[str, ...]
-    tokens: int
-
-
-@dataclass(slots=True)
-class _Tree:
-    """The open spans below a root, and the retrievals that happened there."""
-
-    spans: int = 0
-    found: list[_Found] = field(default_factory=list)
 
 
 class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
@@ -105,12 +59,10 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     """
 
     _monitor: Monitor = PrivateAttr()
+    _calls: CallTree = PrivateAttr()
     _identity: str = PrivateAttr()
     _tag: str = PrivateAttr()
     _count: Callable[[str], int] = PrivateAttr()
-    _spans: dict[str, _Open] = PrivateAttr(default_factory=dict)
-    _trees: dict[str, _Tree] = PrivateAttr(default_factory=dict)
-    _guard: Any = PrivateAttr(default_factory=threading.RLock)
     _faults: int = PrivateAttr(default=0)
 
     def __init__(
@@ -126,6 +78,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     ) -> None:
         super().__init__(open_spans={}, completed_spans=[], dropped_spans=[], current_span_ids={})
         self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
+        self._calls = CallTree(self._monitor.record, self._monitor.failed)
         self._identity, self._tag, self._count = identity, query_id_tag, count_tokens
 
     @classmethod
@@ -156,11 +109,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         """Stop watching; what is under way is recorded as it stands."""
         dispatcher = get_dispatcher()
         dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
-        with self._guard:
-            left = [found for tree in self._trees.values() for found in tree.found]
-            self._trees.clear()
-            self._spans.clear()
-        self._record(left)
+        self._calls.finish()
 
     def __enter__(self) -> Self:
         return self.attach()
@@ -180,57 +129,49 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         **kwargs: Any,
     ) -> None:
         """A call has begun."""
-        kind = _kind(id_, instance)
-        given: frozenset[str] = frozenset()
-        if kind == _POSTPROCESS:
-            try:
+        kind, query = _kind(id_, instance), ""
+        given: tuple[str, ...] = ()
+        try:
+            asked: Any = next(iter(bound_args.arguments.values()), None)
+            if kind is Kind.RETRIEVE:
+                query = str(getattr(asked, "query_str", asked))
+            elif kind is Kind.SELECT:
                 # What goes in, before it is changed in place.
-                given = frozenset(identity_of(each.node, self._identity) for each in _first(bound_args, ()))
-            except Exception as error:
-                self._fault(error)
+                given = tuple(identity_of(each.node, self._identity) for each in asked or ())
+        except Exception as error:
+            self._fault(error)
         tag = (tags or {}).get(self._tag)
-        with self._guard:
-            parent = self._spans.get(parent_id) if parent_id is not None else None
-            root = parent.root if parent is not None else id_
-            self._spans[id_] = _Open(
-                parent_id if parent is not None else None,
-                root,
-                kind,
-                parent is not None and (parent.inside_retrieval or parent.kind == _RETRIEVE),
-                None if tag is None else str(tag),
-                time.perf_counter(),
-                given,
-            )
-            self._trees.setdefault(root, _Tree()).spans += 1
-            forgotten = [] if len(self._spans) <= _MOST_SPANS else self._forget(next(iter(self._spans.values())).root)
-        self._record(forgotten)
+        self._calls.begin(id_, parent_id, kind, query=query, query_id=None if tag is None else str(tag), given=given)
 
     def span_exit(
         self, id_: str, bound_args: Any, instance: Any | None = None, result: Any | None = None, **kwargs: Any
     ) -> None:
         """A call is over."""
-        span = self._spans.get(id_)
-        if span is None:
-            return
+        passages = None
         try:
-            self._note(id_, span, bound_args, result)
+            kind = self._calls.kind_of(id_)
+            if kind is Kind.RETRIEVE or kind is Kind.SELECT:
+                passages = self._passages(result or ())
+            elif kind is Kind.ANSWER:
+                passages = self._passages(getattr(result, "source_nodes", None) or ())
         except Exception as error:
             self._fault(error)
-        self._close(id_, span)
+        try:
+            self._calls.end(id_, passages)
+        except Exception as error:
+            self._fault(error)
 
     def span_drop(
         self, id_: str, bound_args: Any, instance: Any | None = None, err: BaseException | None = None, **kwargs: Any
     ) -> None:
         """A call has failed; what was retrieved before that still counts."""
-        span = self._spans.get(id_)
-        if span is None:
-            return
-        if span.kind == _RETRIEVE and not span.inside_retrieval:
-            self._monitor.failed()
-        self._close(id_, span)
+        try:
+            self._calls.fail(id_)
+        except Exception as error:
+            self._fault(error)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not needed: spans are kept in a form of their own."""
+        """Not needed: calls are kept in a tree of their own."""
 
     def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
         """Not needed."""
@@ -238,125 +179,19 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
         """Not needed."""
 
-    # -- what is made of it ------------------------------------------------------------------------
-
-    def _note(self, id_: str, span: _Open, bound_args: Any, result: Any) -> None:
-        if span.kind is None or span.inside_retrieval:
-            return
-        if span.kind == _RETRIEVE:
-            found = _Found(
-                _query_text(bound_args),
-                span.query_id,
-                span.parent,
-                self._ancestors(span),
-                self._passages(result or ()),
-                time.perf_counter() - span.started,
-            )
-            with self._guard:
-                self._trees[span.root].found.append(found)
-        elif span.kind == _POSTPROCESS:
-            left = self._passages(result or ())
-            with self._guard:
-                tree = self._trees[span.root]
-                tree.found = _selected(tree.found, span, left)
-        elif span.kind == _QUERY:
-            nodes = getattr(result, "source_nodes", None)
-            with self._guard:
-                tree = self._trees[span.root]
-                done = [found for found in tree.found if id_ in found.ancestors]
-                tree.found = [found for found in tree.found if id_ not in found.ancestors]
-            if len(done) == 1 and done[0].final is None and nodes:
-                left = self._passages(nodes)
-                if set(left.ids) & set(done[0].pool.ids):
-                    done[0].final = left
-            self._record(done)
-
-    def _close(self, id_: str, span: _Open) -> None:
-        with self._guard:
-            self._spans.pop(id_, None)
-            tree = self._trees.get(span.root)
-            if tree is None:
-                return
-            tree.spans -= 1
-            # A stream may outlive the call that began it: then its own spans have another root.
-            done = self._forget(span.root) if tree.spans <= 0 or id_ == span.root else []
-        self._record(done)
-
-    def _forget(self, root: str) -> list[_Found]:
-        tree = self._trees.pop(root, None)
-        if tree is not None and tree.spans > 0:
-            self._spans = {id_: span for id_, span in self._spans.items() if span.root != root}
-        return tree.found if tree is not None else []
-
-    def _record(self, done: Sequence[_Found]) -> None:
-        for found in done:
-            final = found.final
-            shown = final if final is not None else found.pool
-            try:
-                self._monitor.record(
-                    Retrieval(
-                        found.query,
-                        shown.ids,
-                        pool=found.pool.ids if final is not None else None,
-                        query_id=found.query_id,
-                        tokens=shown.tokens,
-                        seconds=found.seconds,
-                    )
-                )
-            except Exception as error:
-                self._fault(error)
-
     def _passages(self, nodes: Sequence[NodeWithScore]) -> Passages:
         """Ids and lengths at once: the nodes are live objects that later steps may change."""
         ids = tuple(identity_of(found.node, self._identity) for found in nodes)
-        return Passages(ids, sum(self._count(found.node.get_content()) for found in nodes))
-
-    def _ancestors(self, span: _Open) -> frozenset[str]:
-        names = set()
-        above = span.parent
-        while above is not None:
-            names.add(above)
-            enclosing = self._spans.get(above)
-            above = enclosing.parent if enclosing is not None else None
-        return frozenset(names)
+        texts = tuple(found.node.get_content(metadata_mode=MetadataMode.NONE) for found in nodes)
+        return Passages(ids, sum(map(self._count, texts)), texts if self._monitor.wants_texts else None)
 
     def _fault(self, error: Exception) -> None:
-        with self._guard:
-            self._faults += 1
+        self._faults += 1
         _log.warning("a retrieval was not recorded: %s", error, exc_info=self._faults == 1)
 
 
-def _kind(id_: str, instance: Any) -> str | None:
+def _kind(id_: str, instance: Any) -> Kind:
     """What a span of LlamaIndex is here, by its name `Class.method-uuid` and its object."""
     method = id_.partition("-")[0].rpartition(".")[2]
-    kind, cls = _KINDS.get(method, (None, None))
-    return kind if cls is not None and isinstance(instance, cls) else None
-
-
-def _first(bound_args: Any, default: Any) -> Any:
-    return next(iter(bound_args.arguments.values()), default)
-
-
-def _query_text(bound_args: Any) -> str:
-    asked = _first(bound_args, "")
-    return str(getattr(asked, "query_str", asked))
-
-
-def _selected(found: list[_Found], span: _Open, left: Passages) -> list[_Found]:
-    """The retrievals, with what a postprocessor left written to the one that it worked on.
-
-    That is the last whose nodes went in, else the last of the same call; several for the same query whose
-    nodes went in together are one retrieval with one pool.
-    """
-    went_in = [each for each in found if span.given & set(each.pool.ids)]
-    touched = went_in or [each for each in found if each.scope == span.parent]
-    if not touched:
-        return found
-    last = touched[-1]
-    together = [each for each in went_in if (each.query, each.scope) == (last.query, last.scope)] or [last]
-    pool = Passages(
-        tuple(dict.fromkeys(id_ for each in together for id_ in each.pool.ids)),
-        sum(each.pool.tokens for each in together),
-    )
-    merged = replace(last, pool=pool, seconds=sum(each.seconds for each in together), final=left)
-    return [*(each for each in found if all(each is not other for other in together)), merged]
+    kind, cls = _KINDS.get(method, (Kind.OTHER, object))
+    return kind if isinstance(instance, cls) else Kind.OTHER

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -78,6 +78,15 @@ class Budget:
         if self.price_in is None or self.price_out is None:
             return None
         return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
+
+    def after(self, calls: int, usage: Usage, cost: float | None) -> Budget:
+        """What is left of it."""
+        return replace(
+            self,
+            calls=None if self.calls is None else max(0, self.calls - calls),
+            tokens=None if self.tokens is None else max(0, self.tokens - usage.total),
+            cost=None if self.cost is None else max(0.0, self.cost - (cost or 0.0)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

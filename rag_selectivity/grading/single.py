@@ -13,7 +13,7 @@ from rag_selectivity.grading.claims import CHECKS, ClaimCheck, acheck_claims
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Limits
+from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.grading.store import Store
 from rag_selectivity.ids import text_id
 
@@ -40,6 +40,13 @@ class SingleQuery:
     store : str or Path
     rubric : Rubric or path
     limits : Limits
+    budget : Budget
+        For all grades asked here together.
+
+    Attributes
+    ----------
+    stopped : str or None
+        That the budget is used up.
     """
 
     def __init__(
@@ -49,11 +56,14 @@ class SingleQuery:
         *,
         rubric: Rubric | str | Path = DEFAULT_RUBRIC,
         limits: Limits = Limits(),
+        budget: Budget = Budget(),
     ) -> None:
         self.judge = judge_of(judge)
         self.store = Path(store)
         self.rubric = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
         self.limits = limits
+        self.stopped: str | None = None
+        self._budget = budget
 
     async def grades(
         self, query: str, texts: Sequence[str], *, query_id: str | None = None, ids: Sequence[str] | None = None
@@ -70,7 +80,7 @@ class SingleQuery:
         by_id = dict(zip(named, texts, strict=True))
         async with self._turn("grade", name):
             if by_id:
-                await agrade(
+                done = await agrade(
                     {name: query},
                     by_id,
                     {name: list(by_id)},
@@ -78,7 +88,10 @@ class SingleQuery:
                     judge=self.judge,
                     rubric=self.rubric,
                     limits=self.limits,
+                    budget=self._budget,
                 )
+                self.stopped = done.stopped or self.stopped
+                self._budget = self._budget.after(done.graded + done.failed, done.usage, done.cost)
             found = self._stored(name)
         return [found.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in named]
 

@@ -71,6 +71,14 @@ class Outcome:
             return self
         return replace(self, parts=tuple(np.full_like(part, np.nan) for part in self.parts), premise=True)
 
+    def value(self, weights: NDArray[Any] | None = None) -> FloatArray:
+        """The measure's figure at each depth; with weights, as if each query were there so many times."""
+        counted = self.defined * (np.ones(len(self.parts[0])) if weights is None else weights)[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            total = counted.sum(axis=0)
+            means = [(np.where(self.defined, part, 0.0) * counted).sum(axis=0) / total for part in self.parts]
+            return self.aggregate.value(*means)
+
     @property
     def defined(self) -> NDArray[np.bool_]:
         """Whether each query counts at each depth."""

@@ -1,0 +1,291 @@
+"""The calls of a running application as a tree: which candidates a retrieval had, and what was selected from them.
+
+Frameworks tell when a call begins, what called it, and what came back. An adapter passes that on; what comes out
+are retrievals.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from rag_selectivity.retrieval import Retrieval
+
+#: Calls that never end (an abandoned generator) must not fill the memory.
+_MOST_CALLS = 20_000
+
+
+class Kind(Enum):
+    """What a call does, as far as it matters here."""
+
+    RETRIEVE = "retrieve"
+    SELECT = "select"
+    ANSWER = "answer"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """Passages in order: their ids, how many tokens they take together, and their texts where those are wanted."""
+
+    ids: tuple[str, ...]
+    tokens: int | None = None
+    texts: tuple[str, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that is under way; `retrieval` is the nearest retrieval around it."""
+
+    parent: Hashable | None
+    root: Hashable
+    kind: Kind
+    retrieval: Hashable | None
+    query: str
+    query_id: str | None
+    given: Collection[str]
+    started: float
+    children: list[Passages] | None = None
+
+
+@dataclass(slots=True)
+class _Found:
+    """A retrieval that is over, until it is known what was selected from it."""
+
+    query: str
+    query_id: str | None
+    scope: Hashable | None
+    ancestors: frozenset[Hashable]
+    pool: Passages
+    seconds: float
+    final: Passages | None
+
+
+@dataclass(slots=True)
+class _Tree:
+    """How many calls below a root are under way, and the retrievals that happened there."""
+
+    calls: int = 0
+    found: list[_Found] = field(default_factory=list)
+
+
+class CallTree:
+    """Follows calls and hands over each retrieval when it is known what became of it.
+
+    The outermost of nested retrievals counts. A selection (a reranker, a filter) after it decides what was shown;
+    so do the sources of the answer that it served, where no selection did. A retrieval is handed over when that
+    answer is given, or else when the outermost call around it ends.
+
+    Parameters
+    ----------
+    record : callable
+        Takes each Retrieval.
+    failed : callable
+        Called for each retrieval that raised an error.
+    pool_of_children : bool
+        Whether the retrievals directly inside a retrieval are its candidates, and its own result a selection from them
+        (a compressing or fusing retriever); otherwise its own result is the pool.
+    at_once : bool
+        Hand a retrieval over when it ends: nothing is going to be selected from it.
+
+    Every method may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        record: Callable[[Retrieval], None],
+        failed: Callable[[], None],
+        *,
+        pool_of_children: bool = False,
+        at_once: bool = False,
+    ) -> None:
+        self._record = record
+        self._failed = failed
+        self._pool_of_children = pool_of_children
+        self._at_once = at_once
+        self._lock = threading.Lock()
+        self._calls: dict[Hashable, _Open] = {}
+        self._trees: dict[Hashable, _Tree] = {}
+
+    def __len__(self) -> int:
+        """Calls under way."""
+        return len(self._calls)
+
+    def begin(
+        self,
+        call: Hashable,
+        parent: Hashable | None,
+        kind: Kind,
+        *,
+        query: str = "",
+        query_id: str | None = None,
+        given: Collection[str] = (),
+    ) -> None:
+        """A call begins. `given` are the ids of the passages that a selection gets."""
+        done: list[_Found] = []
+        with self._lock:
+            above = self._calls.get(parent) if parent is not None else None
+            root = call if above is None else above.root
+            around = None
+            if above is not None:
+                around = parent if above.kind is Kind.RETRIEVE else above.retrieval
+            self._calls[call] = _Open(
+                None if above is None else parent, root, kind, around, query, query_id, given, time.perf_counter()
+            )
+            tree = self._trees.get(root)
+            if tree is None:
+                tree = self._trees[root] = _Tree()
+            tree.calls += 1
+            if len(self._calls) > _MOST_CALLS:
+                done = self._forget(next(iter(self._calls.values())).root)
+        self._hand_over(done)
+
+    def end(self, call: Hashable, passages: Passages | None = None) -> None:
+        """A call ends, with the passages that it retrieved, selected or answered from."""
+        with self._lock:
+            open_call = self._calls.get(call)
+            if open_call is None:
+                return
+            done = self._finished(call, open_call, passages) if passages is not None else []
+            done += self._close(call, open_call)
+        self._hand_over(done)
+
+    def fail(self, call: Hashable) -> None:
+        """A call has raised an error; what was retrieved before that still counts."""
+        with self._lock:
+            open_call = self._calls.get(call)
+            if open_call is None:
+                return
+            lost = open_call.kind is Kind.RETRIEVE and open_call.retrieval is None
+            done = self._close(call, open_call)
+        if lost:
+            self._failed()
+        self._hand_over(done)
+
+    def kind_of(self, call: Hashable) -> Kind | None:
+        """What a call that is under way does; None for any other."""
+        found = self._calls.get(call)
+        return None if found is None else found.kind
+
+    def finish(self) -> None:
+        """Forget what is under way; retrievals that are over are handed over as they stand."""
+        with self._lock:
+            done = [found for tree in self._trees.values() for found in tree.found]
+            self._trees.clear()
+            self._calls.clear()
+        self._hand_over(done)
+
+    # -- with the lock held --------------------------------------------------------------------------
+
+    def _finished(self, call: Hashable, of: _Open, passages: Passages) -> list[_Found]:
+        if of.retrieval is not None:
+            around = self._calls.get(of.retrieval)
+            if of.kind is Kind.RETRIEVE and around is not None and self._pool_of_children:
+                around.children = [*(around.children or ()), passages]
+            return []
+        tree = self._trees[of.root]
+        if of.kind is Kind.RETRIEVE:
+            pool, final = passages, None
+            if of.children:
+                pool, final = _union(of.children), passages
+            found = _Found(
+                of.query,
+                of.query_id,
+                of.parent,
+                self._ancestors(of),
+                pool,
+                time.perf_counter() - of.started,
+                final,
+            )
+            if self._at_once or of.parent is None:
+                return [found]
+            tree.found.append(found)
+        elif of.kind is Kind.SELECT:
+            tree.found = _selected(tree.found, of, passages)
+        elif of.kind is Kind.ANSWER:
+            done = [found for found in tree.found if call in found.ancestors]
+            tree.found = [found for found in tree.found if call not in found.ancestors]
+            if len(done) == 1 and done[0].final is None and set(passages.ids) & set(done[0].pool.ids):
+                done[0].final = passages
+            return done
+        return []
+
+    def _close(self, call: Hashable, of: _Open) -> list[_Found]:
+        del self._calls[call]
+        tree = self._trees.get(of.root)
+        if tree is None:
+            return []
+        tree.calls -= 1
+        # A stream may outlive the call that began it: what it still calls has another root.
+        return self._forget(of.root) if tree.calls <= 0 or call == of.root else []
+
+    def _forget(self, root: Hashable) -> list[_Found]:
+        tree = self._trees.pop(root, None)
+        if tree is None:
+            return []
+        if tree.calls > 0:
+            self._calls = {call: each for call, each in self._calls.items() if each.root != root}
+        return tree.found
+
+    def _ancestors(self, of: _Open) -> frozenset[Hashable]:
+        found = set()
+        above = of.parent
+        while above is not None:
+            found.add(above)
+            enclosing = self._calls.get(above)
+            above = enclosing.parent if enclosing is not None else None
+        return frozenset(found)
+
+    # -- without it ----------------------------------------------------------------------------------
+
+    def _hand_over(self, done: Sequence[_Found]) -> None:
+        for found in done:
+            shown = found.final if found.final is not None else found.pool
+            texts = None
+            if shown.texts is not None:
+                texts = dict(zip(found.pool.ids, found.pool.texts or (), strict=False))
+                texts.update(zip(shown.ids, shown.texts, strict=True))
+            self._record(
+                Retrieval(
+                    found.query,
+                    shown.ids,
+                    pool=found.pool.ids if found.final is not None else None,
+                    query_id=found.query_id,
+                    tokens=shown.tokens,
+                    seconds=found.seconds,
+                    texts=texts,
+                )
+            )
+
+
+def _union(parts: Sequence[Passages]) -> Passages:
+    if len(parts) == 1:
+        return parts[0]
+    texts: dict[str, str] | None = None
+    if all(part.texts is not None for part in parts):
+        texts = {}
+        for part in parts:
+            texts.update(zip(part.ids, part.texts or (), strict=True))
+    ids = tuple(dict.fromkeys(id_ for part in parts for id_ in part.ids))
+    return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))
+
+
+def _selected(found: list[_Found], of: _Open, left: Passages) -> list[_Found]:
+    """The retrievals, with what a selection left written to the one that it worked on.
+
+    That is the last whose passages went in, else the last of the same call; several for the same query whose
+    passages went in together are one retrieval with one pool.
+    """
+    given = set(of.given)
+    went_in = [each for each in found if not given.isdisjoint(each.pool.ids)]
+    touched = went_in or [each for each in found if each.scope == of.parent]
+    if not touched:
+        return found
+    last = touched[-1]
+    together = [each for each in went_in if (each.query, each.scope) == (last.query, last.scope)] or [last]
+    pool = _union([each.pool for each in together])
+    merged = replace(last, pool=pool, seconds=sum(each.seconds for each in together), final=left)
+    return [*(each for each in found if all(each is not other for other in together)), merged]

@@ -1,0 +1,51 @@
+"""One retrieval as it happened: what adapters hand in, and a monitor, a trace and a grader take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """One retrieval as it happened.
+
+    Attributes
+    ----------
+    query : str
+        Its text, or whatever the labels know it by.
+    shown : sequence of str
+        The ids of the passages that the LLM was given, in rank order.
+    pool : sequence of str, optional
+        The candidates before reranking or selection.
+    query_id : str, optional
+        Comes before the text when labels are looked up.
+    corpus_size : int, optional
+        N of this retrieval, where it differs from the monitor's.
+    tokens : int, optional
+        Of the passages shown.
+    seconds : float, optional
+    grades : {passage: grade}, optional
+        Labels of this query that the monitor's own lack.
+    texts : {passage: text}, optional
+        For a trace or a grader that needs them.
+    """
+
+    query: str
+    shown: Sequence[str]
+    pool: Sequence[str] | None = None
+    query_id: str | None = None
+    corpus_size: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    grades: Mapping[str, int] | None = None
+    texts: Mapping[str, str] | None = None
+
+
+def approximate_tokens(text: str) -> int:
+    """A rough length in tokens: one for four characters.
+
+    >>> approximate_tokens("as short as that")
+    4
+    """
+    return (len(text) + 3) // 4

@@ -1,0 +1,169 @@
+"""A trace of live retrievals: one JSON line each, read back for evaluation and grading."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.files import read_records
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.retrieval import Retrieval
+from rag_selectivity.run import Run
+
+_log = logging.getLogger("rag_selectivity")
+
+
+class TraceWriter:
+    """Appends retrievals to a file, each at once.
+
+    When the file cannot be written any more, that is logged once and the rest is left out: a full disk must not
+    end what is being watched.
+    """
+
+    def __init__(self, path: str | Path, *, texts: bool) -> None:
+        self.path = Path(path)
+        self.texts = texts
+        self._lock = threading.Lock()
+        try:
+            self._file: TextIO | None = self.path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
+
+    def write(self, retrieval: Retrieval) -> None:
+        """Append a retrieval."""
+        row = {
+            "time": round(time.time(), 3),
+            "query_id": retrieval.query_id,
+            "query": retrieval.query,
+            "shown": list(retrieval.shown),
+            "pool": None if retrieval.pool is None else list(retrieval.pool),
+            "corpus_size": retrieval.corpus_size,
+            "tokens": retrieval.tokens,
+            "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
+            "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
+        }
+        line = json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False)
+        with self._lock:
+            if self._file is None:
+                return
+            try:
+                self._file.write(line + "\n")
+                self._file.flush()
+            except OSError as error:
+                _log.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
+                self._file = None
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a trace holds.
+
+    Every retrieval counts: one for a query that was asked before stands as `query (2)`. `names` says which
+    query it was.
+
+    Attributes
+    ----------
+    shown, pool : Run
+        `pool` is None where no retrieval had candidates of its own.
+    names : {retrieval: (query id or None, text)}
+    corpus_sizes : {retrieval: N}
+        Where they were traced.
+    texts : {passage: text}
+    """
+
+    path: Path
+    shown: Run
+    pool: Run | None
+    names: Mapping[str, tuple[str | None, str]]
+    corpus_sizes: Mapping[str, int]
+    texts: Mapping[str, str]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Trace:
+        """Read a trace.
+
+        Raises
+        ------
+        InputError
+            Naming file and line, for one that is not of a trace.
+        """
+        shown: dict[str, list[str]] = {}
+        pools: dict[str, list[str]] = {}
+        names: dict[str, tuple[str | None, str]] = {}
+        sizes: dict[str, int] = {}
+        texts: dict[str, str] = {}
+        asked: dict[str, int] = {}
+        for line, row in read_records(path):
+            where = f"{path}:{line}"
+            query = row.get("query")
+            if not isinstance(query, str) or not _is_ids(row.get("shown")):
+                raise InputError(f"{where}: not a line of a trace: `query` (a text) and `shown` (ids) are needed")
+            name = str(row.get("query_id") or query)
+            asked[name] = asked.get(name, 0) + 1
+            key = name if asked[name] == 1 else f"{name} ({asked[name]})"
+            names[key] = (row.get("query_id"), query)
+            shown[key] = row["shown"]
+            if row.get("pool") is not None:
+                if not _is_ids(row["pool"]):
+                    raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
+                pools[key] = row["pool"]
+            if row.get("corpus_size") is not None:
+                sizes[key] = row["corpus_size"]
+            texts.update(row.get("texts") or {})
+        if not shown:
+            raise InputError(f"{path}: the trace is empty")
+        # Without candidates of its own a retrieval's list is its pool.
+        pool = Run.from_dict({key: pools.get(key, shown[key]) for key in shown}) if pools else None
+        return cls(Path(path), Run.from_dict(shown), pool, names, sizes, texts)
+
+    def labels_from(self, qrels: Qrels) -> Qrels:
+        """The judgments of each retrieval's query, found by its id or text."""
+        known = qrels.to_dict()
+        found: dict[str, Mapping[str, int]] = {}
+        for key, (query_id, query) in self.names.items():
+            grades = known.get(query_id or "", known.get(query))
+            if grades is not None:
+                found[key] = grades
+        if not found:
+            raise InputError(
+                f"{self.path}: none of the {len(self.names)} retrievals is of a query in the qrels, by id or text"
+            )
+        return Qrels.from_dict(found)
+
+    def to_grade(self) -> tuple[dict[str, str], Mapping[str, str], Run]:
+        """Query texts by id, passage texts by id, and the candidates of each query.
+
+        Raises
+        ------
+        InputError
+            If the trace was made without texts.
+        """
+        queries: dict[str, str] = {}
+        pools: dict[str, dict[str, None]] = {}
+        for key, (query_id, query) in self.names.items():
+            name = query_id or query
+            queries[name] = query
+            lists = [self.shown[key], *([self.pool[key]] if self.pool is not None else [])]
+            pools.setdefault(name, {}).update(dict.fromkeys(passage for ids in lists for passage in ids))
+        if not self.texts:
+            raise InputError(f"{self.path}: was traced without texts, and a judge needs them: trace_texts=True")
+        wanted = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
+        return queries, self.texts, Run.from_dict({name: ids for name, ids in wanted.items() if ids})
+
+
+def _is_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
