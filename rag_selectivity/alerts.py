@@ -6,9 +6,11 @@ import logging
 import math
 import re
 import threading
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -84,7 +86,7 @@ class Alerts:
 
     A measure without a depth is of all that was shown. An alarm goes out when a condition begins to hold, and again
     when it ceases to: to the log `rag_selectivity`, to `on_alert`, and to OpenTelemetry where that is
-    installed (gauges `rag_selectivity.window` by figure, a counter `rag_selectivity.alarms` by condition).
+    installed (gauges `rag_selectivity.window` by figure and monitor, a counter `rag_selectivity.alarms` by condition).
 
     Parameters
     ----------
@@ -93,10 +95,17 @@ class Alerts:
         The last so many retrievals for which the figure exists; from 50 (or the window, if that is smaller) on.
     on_alert : callable, optional
         Takes each Alarm.
+    name : str
+        Of the monitor, in OpenTelemetry's attributes.
     """
 
     def __init__(
-        self, conditions: Sequence[str], *, window: int = 200, on_alert: Callable[[Alarm], Any] | None = None
+        self,
+        conditions: Sequence[str],
+        *,
+        window: int = 200,
+        on_alert: Callable[[Alarm], Any] | None = None,
+        name: str = "live",
     ) -> None:
         if isinstance(window, bool) or not isinstance(window, int) or window < 1:
             raise InputError(f"window must be a whole number ≥ 1, got {window!r}")
@@ -105,7 +114,8 @@ class Alerts:
         self._enough = min(_ENOUGH, window)
         self._on_alert = on_alert
         self._lock = threading.Lock()
-        self._counter = _instruments(self._watched, self._observable)
+        self.name = name
+        self._counter = _counter_of(self) if self._watched else None
 
     @property
     def measures(self) -> list[Measure]:
@@ -145,7 +155,7 @@ class Alerts:
         for alarm in alarms:
             _log.log(logging.WARNING if alarm.raised else logging.INFO, "%s", alarm)
             if self._counter is not None and alarm.raised:
-                self._counter.add(1, {"condition": alarm.condition})
+                self._counter.add(1, {"condition": alarm.condition, "monitor": self.name})
             if self._on_alert is not None:
                 try:
                     self._on_alert(alarm)
@@ -157,9 +167,6 @@ class Alerts:
         """The figure of each condition over its window; NaN before there is one."""
         with self._lock:
             return {watched.name: watched.value() for watched in self._watched}
-
-    def _observable(self) -> Iterable[tuple[str, float]]:
-        return [(name, value) for name, value in self.values().items() if math.isfinite(value)]
 
 
 def _parsed(text: str, window: int) -> _Watched:
@@ -181,18 +188,31 @@ def _parsed(text: str, window: int) -> _Watched:
     return _Watched(text.strip(), name, measure, compared(match["op"], limit), deque(maxlen=window))
 
 
-def _instruments(watched: Sequence[_Watched], observable: Callable[[], Iterable[tuple[str, float]]]) -> Any:
-    """A counter of alarms, and gauges, at OpenTelemetry's meter; None where it is not installed."""
-    if not watched:
-        return None
+#: One gauge for the whole process, since a meter takes a name once; it must not keep monitors alive.
+_observed: weakref.WeakSet[Alerts] = weakref.WeakSet()
+
+
+def _counter_of(alerts: Alerts) -> Any:
+    """A counter of alarms at OpenTelemetry's meter, beside the gauges; None where it is not installed."""
     try:
         from opentelemetry import metrics
     except ImportError:
         return None
+    _observed.add(alerts)
+    return _instruments(metrics)
+
+
+@cache
+def _instruments(metrics: Any) -> Any:
     meter = metrics.get_meter("rag_selectivity")
 
     def observe(_options: Any) -> list[Any]:
-        return [metrics.Observation(value, {"figure": name}) for name, value in observable()]
+        return [
+            metrics.Observation(value, {"figure": figure, "monitor": alerts.name})
+            for alerts in list(_observed)
+            for figure, value in alerts.values().items()
+            if math.isfinite(value)
+        ]
 
     meter.create_observable_gauge(
         "rag_selectivity.window", [observe], description="Figures over the window of the last retrievals"

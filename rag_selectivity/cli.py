@@ -17,7 +17,7 @@ import typer
 
 from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
-from rag_selectivity.evaluation import DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
+from rag_selectivity.evaluation import DEFAULT_DEPTHS, DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
 from rag_selectivity.evaluation import evaluate as evaluate_runs
 from rag_selectivity.gates import FailIf, MaxDrop, StoredReport, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.judged import whole_count
@@ -95,10 +95,40 @@ MaxDropOption = Annotated[
 AgainstOption = Annotated[Path | None, typer.Option(help="A report saved as JSON, for --max-drop.")]
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What is to be evaluated: run files, or a trace of live retrievals."""
+
+    qrels: Qrels
+    runs: Any
+    pool: Any
+    corpus_size: Any = None
+    depths: list[int] | None = None
+
+    @classmethod
+    def of(cls, run: list[str] | None, pool: list[str] | None, trace: Path | None, qrels: Qrels) -> _Given:
+        if trace is None:
+            if not run:
+                raise InputError("say what to evaluate: --run FILE, or --trace FILE")
+            return cls(qrels, _named_files(run), _pools(pool or [], run))
+        if run or pool:
+            raise InputError("--trace brings its retrievals and their candidates along; leave --run and --pool out")
+        from rag_selectivity.trace import Trace
+
+        read = Trace.read(trace)
+        longest = max(len(read.shown[key]) for key in read.names)
+        sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
+        depths = sorted({k for k in DEFAULT_DEPTHS if k <= longest} | {max(1, longest)})
+        return cls(read.labels_from(qrels), {trace.stem: read.shown}, read.pool, sizes, depths)
+
+
 @app.command()
 def evaluate(
     qrels: QrelsOption,
-    run: RunOption,
+    run: Annotated[list[str] | None, typer.Option(help="A run file, or NAME=FILE; may be repeated.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="In place of a run: live retrievals, traced as JSONL; every one counts.")
+    ] = None,
     pool: PoolOption = None,
     corpus_size: SizeOption = None,
     corpus: CorpusOption = None,
@@ -137,15 +167,20 @@ def evaluate(
 ) -> None:
     """Measure runs against judgments."""
     gates = _Gates.parse(fail_if, max_drop, against)
+    given = _Given.of(run, pool, trace, Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule))
+    if trace is not None and depth is None:
+        # A list ends where the prompt did: there is nothing further down that could have been read.
+        depth = "returned"
     choices = _choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth)
+    size = _corpus_size(corpus_size) if corpus_size is not None or corpus is not None else given.corpus_size
     report = evaluate_runs(
-        Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
-        _named_files(run),
-        pool=_pools(pool or [], run),
-        corpus_size=_corpus_size(corpus_size),
+        given.qrels,
+        given.runs,
+        pool=given.pool,
+        corpus_size=size,
         corpus=_corpus_ids(corpus),
-        measures=gates.measures(measure, sized=corpus_size is not None or corpus is not None),
-        depths=_numbers(depths, "--depths") if depths is not None else None,
+        measures=gates.measures(measure, sized=size is not None or corpus is not None),
+        depths=_numbers(depths, "--depths") if depths is not None else given.depths,
         scale=scale,
         grade_map=grade_map,
         policy=policy,
@@ -274,6 +309,19 @@ def sweep(
     _put(_view(result, _chosen(format, output)), output)
 
 
+def _to_grade(queries: Path | None, corpus: Path | None, pool: list[str] | None, trace: Path | None) -> tuple[Any, ...]:
+    """Queries, corpus and pools, from files or a trace."""
+    if trace is not None:
+        if queries or corpus or pool:
+            raise InputError("--trace brings queries, texts and pools along; leave --queries, --corpus and --pool out")
+        from rag_selectivity.trace import Trace
+
+        return Trace.read(trace).to_grade()
+    if queries is None or corpus is None or not pool:
+        raise InputError("say what to grade: --queries FILE --corpus FILE --pool FILE, or --trace FILE")
+    return queries, corpus, list(pool)
+
+
 PriceOption = Annotated[float | None, typer.Option(help="Of a million tokens.")]
 ModelOption = Annotated[str, typer.Option(help="Name of the model, as the endpoint knows it.")]
 BaseUrlOption = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible server.")]
@@ -281,11 +329,14 @@ BaseUrlOption = Annotated[str | None, typer.Option(help="Of an OpenAI-compatible
 
 @app.command()
 def grade(
-    queries: Annotated[Path, typer.Option(help="Texts of the queries: JSONL, TSV, CSV, Parquet.")],
-    corpus: Annotated[Path, typer.Option(help="Texts of the passages, alike.")],
-    pool: Annotated[list[str], typer.Option(help="A run whose passages to grade; may be repeated.")],
     store: Annotated[Path, typer.Option(help="The label store; made if it is not there.")],
     model: ModelOption,
+    queries: Annotated[Path | None, typer.Option(help="Texts of the queries: JSONL, TSV, CSV, Parquet.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Texts of the passages, alike.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="A run whose passages to grade; may be repeated.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="In place of these: live retrievals, traced with their texts.")
+    ] = None,
     base_url: BaseUrlOption = None,
     pool_depth: Annotated[int | None, typer.Option(help="How far down each pool.")] = None,
     rubric: Annotated[Path | None, typer.Option(help="Your own rubric, in TOML.")] = None,
@@ -320,9 +371,7 @@ def grade(
     limits = Limits(concurrency=concurrency, rpm=rpm, tpm=tpm, timeout=timeout, attempts=attempts)
     needs_no_key = "none" if dry_run else None
     result = grade_pool(
-        queries,
-        corpus,
-        list(pool),
+        *_to_grade(queries, corpus, pool, trace),
         store=store,
         judge=OpenAIJudge(model, base_url=base_url, api_key=needs_no_key, temperature=temperature, timeout=timeout),
         rubric=rubric if rubric is not None else DEFAULT_RUBRIC,

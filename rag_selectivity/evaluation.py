@@ -238,6 +238,11 @@ def report_of_measured(
             if run.coverage.outside_pool
             else []
         )
+        found += (
+            [f"{run.coverage.missing_from_pool} queries are not in the pool: their own lists stand for it"]
+            if run.coverage.missing_from_pool
+            else []
+        )
         reports[name] = RunReport(
             run.queries, estimates, per_query, run.coverage, (*(notes or {}).get(name, ()), *found), run
         )

@@ -55,6 +55,7 @@ class Coverage:
     repeated_judgments: int = 0
     negative_judgments: int = 0
     outside_pool: int = 0
+    missing_from_pool: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class JudgedRun:
     scale, policy, coverage
     pool, pool_returned : Hits, int64[queries], or None
         The candidates before selection; without them the run's own full list is the pool.
+    own_pool : bool[queries] or None
+        Where a pool was given that lacks the query, so that its own full list stands for it.
     sample : Sample or None
         A judged random sample of the passages that are not in the qrels.
     """
@@ -113,6 +116,7 @@ class JudgedRun:
     coverage: Coverage = field(default_factory=Coverage)
     pool: Hits | None = None
     pool_returned: IntArray | None = None
+    own_pool: NDArray[np.bool_] | None = None
     sample: Sample | None = None
 
     @classmethod
@@ -198,6 +202,13 @@ class JudgedRun:
     def candidates_returned(self) -> IntArray:
         """The length of each query's pool."""
         return self.returned if self.pool_returned is None else self.pool_returned
+
+    @property
+    def selected_from(self) -> NDArray[np.bool_]:
+        """Whether each query has a pool other than its own list: bool[queries]."""
+        if self.pool is None:
+            return np.zeros(len(self), bool)
+        return np.ones(len(self), bool) if self.own_pool is None else ~self.own_pool
 
     def hits_outside_pool(self) -> Hits:
         """Distinct judged passages of the run that its pool lacks."""
@@ -350,12 +361,13 @@ def judge(
         corpus_size=_corpus_sizes(corpus_size, qrels, labels.sum(axis=1)),
         scale=scale,
         policy=policy,
-        pool=candidates.hits if candidates else None,
-        pool_returned=np.maximum(candidates.returned, 0) if candidates else None,
+        **_pool(candidates, joined),
         sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
     )
-    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=len(judged.hits_outside_pool().query)))
+    own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
+    outside = len(judged.hits_outside_pool().query)
+    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
     return _only(judged, present) if policy.missing_query == "skip" and missing else judged
 
 
@@ -398,6 +410,19 @@ class _Joined:
     not_in_qrels: int
     unknown: list[str]
     duplicates: int
+
+
+def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:
+    """The candidates; of a query that they lack, the run's own list."""
+    if candidates is None:
+        return {}
+    own = candidates.returned < 0
+    hits, returned = candidates.hits, np.where(own, np.maximum(run.returned, 0), candidates.returned)
+    if own.any():
+        added = run.hits.chosen(own[run.hits.query])
+        hits = Hits(*(np.concatenate([getattr(part, name) for part in (hits, added)]) for name in Hits.__slots__))
+        hits = hits.chosen(np.argsort(hits.query, kind="stable"))
+    return {"pool": hits, "pool_returned": returned, "own_pool": own}
 
 
 def _join(qrels: Qrels, run: Run | Iterable[Run], policy: Policy, name: str) -> _Joined:
@@ -584,5 +609,6 @@ def _only(judged: JudgedRun, kept: NDArray[np.bool_]) -> JudgedRun:
         corpus_size=None if judged.corpus_size is None else judged.corpus_size[kept],
         pool=None if judged.pool is None else judged.pool.of_queries(kept),
         pool_returned=None if judged.pool_returned is None else judged.pool_returned[kept],
+        own_pool=None if judged.own_pool is None else judged.own_pool[kept],
         sample=None if judged.sample is None else judged.sample.of_queries(kept),
     )

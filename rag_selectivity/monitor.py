@@ -143,7 +143,7 @@ class Monitor:
         self.labels = Labels.of(labels, grade_map=grade_map, scale="utility" if grader and scale is None else scale)
         self.corpus_size = corpus_size
         self.name = name
-        self._alerts = Alerts(alerts, window=window, on_alert=on_alert)
+        self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name)
         asked = [*_measures(measures, self.labels.scale, sized=corpus_size is not None), *self._alerts.measures]
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
         grid = {*depths, *(measure.at for measure in self._alerts.measures if isinstance(measure.at, int))}
@@ -290,11 +290,8 @@ class Monitor:
 
     def _measure(self, batch: list[Retrieval]) -> None:
         with self._measuring:
-            # Without a pool of its own a list is compared with itself, and nothing was selected from it.
-            for pooled in (False, True):
-                part = [retrieval for retrieval in batch if (retrieval.pool is not None) == pooled]
-                if part:
-                    self._take_in(part)
+            if batch:
+                self._take_in(batch)
         self._alerts.check()
 
     def _take_in(self, part: list[Retrieval]) -> None:
@@ -339,16 +336,14 @@ class Monitor:
         sizes: Any = None
         if self.corpus_size is not None:
             sizes = {name: each.corpus_size or self.corpus_size for name, each in zip(names, part, strict=True)}
-        pool = None
-        if part[0].pool is not None:
-            pool = Run.from_dict({name: list(each.pool or ()) for name, each in zip(names, part, strict=True)})
+        pools = {name: list(each.pool) for name, each in zip(names, part, strict=True) if each.pool is not None}
         with warnings.catch_warnings():
             # Whether ids match at all is a matter of the whole: see `_notes`.
             warnings.simplefilter("ignore", SelectivityWarning)
             return judge(
                 Qrels.from_dict(dict(zip(names, grades, strict=True))),
                 Run.from_dict({name: list(each.shown) for name, each in zip(names, part, strict=True)}),
-                pool=pool,
+                pool=Run.from_dict(pools) if pools else None,
                 corpus_size=sizes,
                 scale=self.labels.scale,
                 policy=self._policy,

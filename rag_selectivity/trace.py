@@ -78,7 +78,7 @@ class Trace:
     Attributes
     ----------
     shown, pool : Run
-        `pool` is None where no retrieval had candidates of its own.
+        `pool` lacks the retrievals that had no other candidates, and is None where none had.
     names : {retrieval: (query id or None, text)}
     corpus_sizes : {retrieval: N}
         Where they were traced.
@@ -126,9 +126,7 @@ class Trace:
             texts.update(row.get("texts") or {})
         if not shown:
             raise InputError(f"{path}: the trace is empty")
-        # Without candidates of its own a retrieval's list is its pool.
-        pool = Run.from_dict({key: pools.get(key, shown[key]) for key in shown}) if pools else None
-        return cls(Path(path), Run.from_dict(shown), pool, names, sizes, texts)
+        return cls(Path(path), Run.from_dict(shown), Run.from_dict(pools) if pools else None, names, sizes, texts)
 
     def labels_from(self, qrels: Qrels) -> Qrels:
         """The judgments of each retrieval's query, found by its id or text."""
@@ -157,7 +155,7 @@ class Trace:
         for key, (query_id, query) in self.names.items():
             name = query_id or query
             queries[name] = query
-            lists = [self.shown[key], *([self.pool[key]] if self.pool is not None else [])]
+            lists = [self.shown[key], *([self.pool[key]] if self.pool is not None and key in self.pool else [])]
             pools.setdefault(name, {}).update(dict.fromkeys(passage for ids in lists for passage in ids))
         if not self.texts:
             raise InputError(f"{self.path}: was traced without texts, and a judge needs them: trace_texts=True")

@@ -301,3 +301,20 @@ def test_permuting_the_query_ids_changes_nothing(topics, random) -> None:
         return {row["measure"]: row["value"] for row in report.to_rows()}
 
     same(figures(order), figures(range(len(topics))))
+
+
+def test_a_query_without_a_pool_has_its_own_list_for_one() -> None:
+    qrels = {"p": GRADES, "q": GRADES}
+    runs = {"p": ["b", "d"], "q": ["b", "d", "a"]}
+    mixed = rs.evaluate(
+        qrels, {"r": runs}, pool={"p": list("bcd")}, scale="utility", measures=["PROC", "%PROC"], depths=[2, 3]
+    )
+    alone = rs.evaluate(
+        {"q": GRADES}, {"r": {"q": runs["q"]}}, scale="utility", measures=["PROC", "%PROC"], depths=[2, 3]
+    )
+    rows = {row["query"]: row for row in mixed.per_query()}
+    for key in ("PROC@2", "%PROC@2", "PROC@3", "%PROC@3"):
+        assert rows["q"][key] == alone.per_query()[0][key]
+    assert rows["q"]["%PROC@3"] is None  # the list is no longer than K: nothing was selected from it
+    assert rows["p"]["PROC@2"] == pytest.approx(0.5 / 1.25)
+    assert "1 queries are not in the pool: their own lists stand for it" in str(mixed)

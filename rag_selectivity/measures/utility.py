@@ -243,7 +243,7 @@ _RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, li
 class PercentPROC(_WeightedMeasure):
     """RA-nWG / PROC: how much of what the pool offered the reranker or selection put into the top K.
 
-    Range 0–1, higher is better. NaN where PROC is 0 or undefined, and, when no pool was given, where
+    Range 0–1, higher is better. NaN where PROC is 0 or undefined, and, for a query without a pool, where
     the list is no longer than K: nothing was selected. The aggregate is the mean over queries;
     `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC, as the preprint's table
     shows it. They differ. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
@@ -259,9 +259,7 @@ class PercentPROC(_WeightedMeasure):
         observed = self._observed(judged, weights, depths) / oracle
         ceiling = self._pool(judged, weights, depths) / oracle
         undefined = "no pool holds evidence to select from, or no list is longer than K"
-        selected = np.ones(observed.shape, bool)
-        if judged.pool is None:
-            selected = judged.returned[:, None] > depths
+        selected = judged.selected_from[:, None] | (judged.returned[:, None] > depths)
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
         if self.aggregate == "ratio":

@@ -1,0 +1,341 @@
+"""What hangs on the monitor: alarms, the trace and back, and grades in the background. No framework needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity import monitor as monitor_module
+from rag_selectivity.alerts import Alarm
+from rag_selectivity.call_tree import CallTree, Kind, Passages
+from rag_selectivity.grading.background import BackgroundGrader
+from rag_selectivity.grading.judge import CallableJudge
+from rag_selectivity.grading.runner import Budget, Limits
+from rag_selectivity.monitor import Monitor
+from rag_selectivity.retrieval import Retrieval
+from rag_selectivity.trace import Trace
+from tests.judge_server import KEY, JudgeServer, Reply, texts
+
+LABELS = {"good?": {"a": 5, "b": 4, "j": 1}, "bad?": {"a": 5, "j": 1}}
+
+
+@pytest.fixture(autouse=True)
+def _measure_at_once(monkeypatch) -> None:
+    monkeypatch.setattr(monitor_module, "_BATCH", 1)
+
+
+# -- alarms ----------------------------------------------------------------------------------------
+
+
+def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
+    heard: list[Alarm] = []
+    monitor = Monitor(
+        LABELS, corpus_size=100, alerts=["Harm > .4", "BoR < 3", "tokens > 50"], window=4, on_alert=heard.append
+    )
+    for _ in range(4):
+        monitor.record(Retrieval("good?", ["a"], tokens=10))
+    assert heard == []
+    for _ in range(4):
+        monitor.record(Retrieval("bad?", ["j", "x"], tokens=100))
+    assert {alarm.condition for alarm in heard if alarm.raised} == {"Harm > .4", "BoR < 3", "tokens > 50"}
+    assert all(alarm.n == 4 for alarm in heard)
+    assert "Harm > .4: now" in caplog.text
+    count = len(heard)
+    for _ in range(4):
+        monitor.record(Retrieval("good?", ["a"], tokens=10))
+    assert {alarm.condition for alarm in heard[count:]} == {"Harm > .4", "BoR < 3", "tokens > 50"}
+    assert not any(alarm.raised for alarm in heard[count:])
+
+
+def test_the_window_s_figures_are_those_of_a_report_over_it() -> None:
+    monitor = Monitor(LABELS, corpus_size=100, alerts=["BoR < -9", "lambda > 99", "RA-nWG@1 < -1"], window=6)
+    for i in range(20):
+        monitor.record(Retrieval("good?" if i % 3 else "bad?", ["a", "b", "x"][: 1 + i % 3]))
+    last = Monitor(LABELS, corpus_size=100)
+    for i in range(14, 20):
+        last.record(Retrieval("good?" if i % 3 else "bad?", ["a", "b", "x"][: 1 + i % 3]))
+    report = last.report()
+    for name, value in monitor._alerts.values().items():
+        assert value == pytest.approx(report[name].value), name
+
+
+def test_a_listener_that_fails_costs_nothing(caplog) -> None:
+    def fails(alarm: Alarm) -> None:
+        raise ValueError("the pager is off")
+
+    monitor = Monitor(LABELS, alerts=["shown < 9"], window=1, on_alert=fails)
+    monitor.record(Retrieval("good?", ["a"]))
+    monitor.record(Retrieval("good?", ["a"]))
+    assert monitor.traffic.retrievals == 2
+    assert "on_alert failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("BoR", "not a condition such as"),
+        ("tokns > 3", "unknown measure 'tokns'.*tokens, seconds, shown, empty"),
+        ("Harm > much", "'much' is not a number"),
+    ],
+)
+def test_conditions_that_are_none(condition, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        Monitor(LABELS, alerts=[condition])
+
+
+def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
+    sdk = pytest.importorskip("opentelemetry.sdk.metrics")
+    from opentelemetry import metrics
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(sdk.MeterProvider([reader]))
+    monitor = Monitor(LABELS, alerts=["Harm > .4"], window=2, name="mine")
+    for _ in range(2):
+        monitor.record(Retrieval("bad?", ["j"]))
+    found = {
+        metric.name: [
+            (point.value, dict(point.attributes))
+            for point in metric.data.data_points
+            if point.attributes["monitor"] == "mine"
+        ]
+        for resource in reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+    assert found["rag_selectivity.window"] == [(1.0, {"figure": "Harm", "monitor": "mine"})]
+    assert found["rag_selectivity.alarms"] == [(1, {"condition": "Harm > .4", "monitor": "mine"})]
+
+
+# -- trace -----------------------------------------------------------------------------------------
+
+
+def traced(path, **options) -> Monitor:
+    monitor = Monitor(LABELS, corpus_size=100, trace=path, **options)
+    rows = [
+        Retrieval("good?", ["a", "j"], pool=["j", "a", "b"], texts={"a": "A", "b": "B", "j": "J"}, seconds=0.25),
+        Retrieval("how bad?", ["j"], query_id="bad?", tokens=9, texts={"j": "J"}),
+        Retrieval("good?", ["b", "x", "a"], texts={"b": "B", "x": "X", "a": "A"}),
+        Retrieval("unknown", ["a"]),
+    ]
+    for row in rows:
+        monitor.record(row)
+    monitor.close()
+    return monitor
+
+
+def cli(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rag_selectivity", *map(str, words)], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_trace_read_back_gives_the_figures_of_the_monitor(tmp_path) -> None:
+    live = traced(tmp_path / "t.jsonl").report()
+    (tmp_path / "qrels.trec").write_text(
+        "".join(f"{q} 0 {d} {g}\n" for q, row in LABELS.items() for d, g in row.items())
+    )
+    measures = [word for name in ("BoR", "RA-nWG", "PROC", "%PROC", "Harm") for word in ("--measure", name)]
+    done = cli(
+        *("evaluate", "--qrels", tmp_path / "qrels.trec", "--trace", tmp_path / "t.jsonl", "--scale", "utility"),
+        *("--corpus-size", 100, "--format", "json", *measures),
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["runs"]["t"]
+    assert found["queries"]["evaluated"] == 3
+    assert set(live.depths) == {1, 2}
+    for key, cell in live.runs["live"].estimates.items():
+        name, _, depth = key.partition("@")
+        stored = found["measures"].get(key if depth else f"{name}@3")
+        if stored is not None and name != "Judged":
+            expected = cell.to_dict()
+            for part in ("value", "low", "high"):
+                assert stored[part] == pytest.approx(expected[part]), key
+
+
+def test_grading_a_trace(tmp_path) -> None:
+    traced(tmp_path / "t.jsonl", trace_texts=True)
+    with JudgeServer(lambda request, n: Reply(json.dumps({"reason": "r", "grade": 3}))) as server:
+        words = ("grade", "--trace", tmp_path / "t.jsonl", "--store", tmp_path / "s.db", "--model", "m")
+        done = subprocess.run(
+            [sys.executable, "-m", "rag_selectivity", *map(str, words), "--base-url", server.url],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "OPENAI_API_KEY": KEY},
+        )
+        asked = {(texts(request)["question"], texts(request)["passage"]) for request in server.requests}
+    assert done.returncode == 0, done.stderr
+    assert asked == {("good?", text) for text in "ABJX"} | {("how bad?", "J"), ("unknown", "A")}
+    assert rs.Qrels.read(tmp_path / "s.db").to_dict() == {
+        "good?": dict.fromkeys("abjx", 3),
+        "bad?": {"j": 3},
+        "unknown": {"a": 3},
+    }
+    traced(tmp_path / "bare.jsonl")
+    done = cli("grade", "--trace", tmp_path / "bare.jsonl", "--store", tmp_path / "s.db", "--model", "m", "--dry-run")
+    assert done.returncode == 2
+    assert "was traced without texts" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"query": "q"}', ":1: not a line of a trace"),
+        ('{"query": "q", "shown": ["a"], "pool": 3}', ":1: `pool` must be a list of ids"),
+        ("{", ":1"),
+        ("", "empty"),
+    ],
+)
+def test_what_is_no_trace(tmp_path, line, message) -> None:
+    (tmp_path / "t.jsonl").write_text(line)
+    with pytest.raises(rs.InputError, match=message):
+        Trace.read(tmp_path / "t.jsonl")
+
+
+def test_the_commands_say_what_they_need(tmp_path) -> None:
+    traced(tmp_path / "t.jsonl")
+    (tmp_path / "q.trec").write_text("other 0 a 1\n")
+    for words, message in (
+        (("evaluate", "--qrels", tmp_path / "q.trec"), "say what to evaluate"),
+        (("evaluate", "--qrels", tmp_path / "q.trec", "--trace", tmp_path / "t.jsonl"), "none of the 4 retrievals"),
+        (
+            ("evaluate", "--qrels", tmp_path / "q.trec", "--trace", tmp_path / "t.jsonl", "--run", "x"),
+            "leave --run and --pool out",
+        ),
+        (("grade", "--store", tmp_path / "s.db", "--model", "m"), "say what to grade"),
+    ):
+        done = cli(*words)
+        assert done.returncode == 2, words
+        assert message in " ".join(done.stderr.split()), done.stderr
+
+
+def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
+    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl")
+
+    class Full:
+        def write(self, text: str) -> None:
+            raise OSError(28, "No space left on device")
+
+    monitor._trace._file = Full()
+    for _ in range(3):
+        monitor.record(Retrieval("good?", ["a"]))
+    assert monitor.report()["Success@1"].n == 3
+    assert caplog.text.count("No space left") == 1
+    with pytest.raises(rs.InputError, match="cannot be written"):
+        Monitor(LABELS, trace=tmp_path / "missing" / "t.jsonl")
+
+
+# -- grades in the background ------------------------------------------------------------------------
+
+
+class Rule:
+    """A judge that gives the grade that a passage ends with, after it was let go."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    async def __call__(self, messages, schema):
+        self.gate.wait(10)
+        self.calls += 1
+        return {"reason": "r", "grade": int(messages[-1]["content"].split("begin passage]\n")[1].split("\n")[0][-1])}
+
+
+def shown(query: str, *marked: str) -> Retrieval:
+    return Retrieval(query, marked, texts={text: f"text {text}" for text in marked})
+
+
+def grader(rule: Rule, folder, **options) -> BackgroundGrader:
+    options = {"share": 1.0, "limits": Limits(concurrency=2, attempts=1, backoff=0.01), **options}
+    return BackgroundGrader(CallableJudge(rule, "rule"), folder / "s.db", **options)
+
+
+def test_unlabelled_traffic_is_graded_later_and_measured_then(tmp_path) -> None:
+    rule = Rule()
+    rule.gate.clear()
+    background = grader(rule, tmp_path)
+    monitor = Monitor(grader=background)
+    assert monitor.wants_texts
+    monitor.record(shown("one?", "x5", "y1"))  # returns while the judge is still held up
+    assert (monitor.traffic.retrievals, monitor.traffic.labelled) == (1, 0)
+    rule.gate.set()
+    background.drain()
+    report = monitor.report()
+    assert (report["Harm"].value, report["RA-nWG"].value, report["Judged"].value) == (0.5, 1.0, 1.0)
+    assert (monitor.traffic.retrievals, monitor.traffic.labelled, background.graded) == (1, 1, 1)
+    monitor.record(shown("one?", "x5", "y1"))
+    monitor.close()
+    assert rule.calls == 2  # the store knew them
+    assert monitor.report()["Harm"].n == 2
+
+
+def test_a_share_a_budget_and_a_queue_that_is_full(tmp_path) -> None:
+    rule = Rule()
+    some = grader(rule, tmp_path, share=0.3)
+    monitor = Monitor(grader=some)
+    for i in range(300):
+        monitor.record(shown(f"q{i}", "x5"))
+        if i % 50 == 0:
+            some.drain()
+    some.drain()
+    assert 60 < some.graded + some.left_out < 120
+    few = grader(rule, tmp_path, budget=Budget(calls=3))
+    monitor = Monitor(grader=few)
+    for i in range(6):
+        monitor.record(shown(f"new{i}", "x5"))
+        few.drain()
+    assert (few.graded, few.stopped) == (3, "the budget of 0 calls is used up")
+    rule.gate.clear()
+    slow = grader(rule, tmp_path, waiting=2)
+    monitor = Monitor(grader=slow)
+    for i in range(10):
+        monitor.record(shown(f"late{i}", "x5"))
+    rule.gate.set()
+    slow.drain()
+    assert slow.graded + slow.left_out == 10
+    assert slow.left_out >= 7
+
+
+def test_a_set_that_was_graded_in_part_is_left_out(tmp_path, caplog) -> None:
+    class Failing(Rule):
+        async def __call__(self, messages, schema):
+            if "text bad" in messages[-1]["content"]:
+                raise ConnectionError("away")
+            return await super().__call__(messages, schema)
+
+    background = grader(Failing(), tmp_path)
+    monitor = Monitor(grader=background)
+    monitor.record(shown("q", "x5", "bad1"))
+    monitor.record(shown("r", "x5"))
+    background.drain()
+    assert (background.failed, background.graded) == (1, 1)
+    with pytest.raises(rs.InputError, match="share must be a number from 0 to 1"):
+        grader(Rule(), tmp_path, share=2)
+
+
+# -- calls -------------------------------------------------------------------------------------------
+
+
+def test_calls_that_never_end_do_not_fill_the_memory(monkeypatch) -> None:
+    from rag_selectivity import call_tree
+
+    monkeypatch.setattr(call_tree, "_MOST_CALLS", 50)
+    found: list[Retrieval] = []
+    calls = CallTree(found.append, lambda: None)
+    for i in range(1000):
+        calls.begin(f"chain{i}", None, Kind.OTHER)
+        calls.begin(f"r{i}", f"chain{i}", Kind.RETRIEVE, query=f"q{i}")
+        calls.end(f"r{i}", Passages((f"d{i}",)))
+    assert len(calls) <= 51
+    assert len(found) >= 949
+    calls.finish()
+    assert [retrieval.query for retrieval in found] == [f"q{i}" for i in range(1000)]
+    assert len(calls) == 0
