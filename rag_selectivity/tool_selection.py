@@ -359,8 +359,10 @@ def _of_shapes(size: int, shapes: Mapping[tuple[int, int], int]) -> tuple[float,
 def _advice(size: int, relevant: float, healthy: int) -> str:
     if healthy < 1:
         return f"With {relevant:.3g} of {size} tools applicable even one at random is likely to serve"
-    ceiling = plan(size, max(1, round(relevant)), depths=[healthy])["rows"][0]["BoR_max"]
-    return f"Up to K = {healthy} lambda stays below 1; there it could show {_bits(ceiling)} bits"
+    found = plan(size, max(1, round(relevant)), depths=[healthy], min_ceiling=1.0)
+    ceiling, full_bit = found["rows"][0]["BoR_max"], found["max_K_for_ceiling"]
+    more = f"; for more than one bit, show no more than {full_bit}" if 0 < full_bit < healthy else ""
+    return f"Up to K = {healthy} lambda stays below 1, with at most {_bits(ceiling)} bits there{more}"
 
 
 def _bits(value: float) -> str:

@@ -1,0 +1,354 @@
+"""The LangChain callbacks in real chains: batch, stream, async; compressing, fusing and multi-query retrievers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from rag_selectivity_langchain import (
+    AsyncSelectivityCallback,
+    SelectivityCallback,
+    identity_of,
+    run_evaluator,
+    summary_evaluator,
+)
+
+import rag_selectivity as rs
+from rag_selectivity.ids import text_id
+from tests.test_llama_index import GRADES, QUERIES, TEXTS
+
+BY_TEXT = {QUERIES[q]: row for q, row in GRADES.items()}
+ASKED = QUERIES["q1"]
+POOL = ("n1", "n3", "n2", "n6")
+
+
+class WordRetriever(BaseRetriever):
+    """Ranks real documents by the words that they share with the query."""
+
+    k: int = 4
+    skip: tuple[str, ...] = ()
+    with_ids: bool = True
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        wanted = set(query.lower().split())
+        scored = [(len(wanted & set(text.lower().split())), name) for name, text in TEXTS.items()]
+        ranked = sorted(((score, name) for score, name in scored if score), key=lambda pair: -pair[0])
+        return [
+            Document(id=name if self.with_ids else None, page_content=TEXTS[name], metadata={"key": f"k-{name}"})
+            for _, name in ranked
+            if name not in self.skip
+        ][: self.k]
+
+
+class KeepLast(BaseDocumentCompressor):
+    """A bad reranker: the last two."""
+
+    def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> list[Document]:
+        return list(documents)[-2:]
+
+
+def chain(retriever: Any) -> Any:
+    """A RAG chain as its users write it, with a fake chat model."""
+    model = GenericFakeChatModel(messages=iter([AIMessage("an answer")] * 1000))
+    prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
+    return {"context": retriever, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
+
+
+def with_callback(work: Any, **options: Any) -> SelectivityCallback:
+    callback = SelectivityCallback(BY_TEXT, corpus_size=6, depths=[1, 2], **options)
+    work({"callbacks": [callback]})
+    assert callback.faults == 0
+    assert len(callback._calls) == 0
+    return callback
+
+
+def records(callback: Any) -> list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]:
+    return [(each.query, each.shown, each.pool) for each in callback.monitor.sample]
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda config: chain(WordRetriever()).invoke(ASKED, config=config),
+        lambda config: list(chain(WordRetriever()).stream(ASKED, config=config)),
+        lambda config: chain(WordRetriever()).batch([ASKED], config=config),
+        lambda config: asyncio.run(chain(WordRetriever()).ainvoke(ASKED, config=config)),
+        lambda config: asyncio.run(chain(WordRetriever()).abatch([ASKED], config=config)),
+        lambda config: WordRetriever().invoke(ASKED, config=config),
+        lambda config: WordRetriever().as_tool(name="search", description="d").invoke(ASKED, config=config),
+    ],
+    ids=["invoke", "stream", "batch", "ainvoke", "abatch", "alone", "as a tool"],
+)
+def test_one_record_for_a_retrieval_however_it_is_asked(work) -> None:
+    assert records(with_callback(work)) == [(ASKED, POOL, None)]
+
+
+def test_the_figures_are_those_of_evaluate() -> None:
+    callback = with_callback(lambda config: chain(WordRetriever()).batch(list(QUERIES.values()), config=config))
+    runs = {QUERIES[q]: [d.id for d in WordRetriever().invoke(QUERIES[q])] for q in QUERIES}
+    expected = rs.evaluate(
+        BY_TEXT,
+        {"live": runs},
+        corpus_size=6,
+        scale="utility",
+        measures=["BoR", "RA-nWG", "Harm"],
+        depths=[1, 2],
+        depth="returned",
+    )
+    for key in ("BoR@1", "BoR@2", "RA-nWG@2", "Harm@2"):
+        found, wanted = callback.report()[key], expected[key]
+        assert (found.value, found.n) == (pytest.approx(wanted.value, nan_ok=True), wanted.n), key
+    assert callback.traffic.tokens == pytest.approx(
+        sum((len(TEXTS[name]) + 3) // 4 for ids in runs.values() for name in ids) / 3
+    )
+
+
+def classic(name: str) -> Any:
+    return getattr(pytest.importorskip("langchain_classic.retrievers"), name)
+
+
+def test_a_compressing_retriever_is_one_retrieval_with_a_pool() -> None:
+    retriever = classic("ContextualCompressionRetriever")(base_compressor=KeepLast(), base_retriever=WordRetriever())
+    callback = with_callback(lambda config: chain(retriever).invoke(ASKED, config=config))
+    assert records(callback) == [(ASKED, POOL[-2:], POOL)]
+    report = callback.report()
+    assert report["PROC"].value > report["RA-nWG"].value
+    assert report.diagnosis("live", None).overall == "selection-limited"
+
+
+def test_an_ensemble_s_children_are_its_pool() -> None:
+    parts = [WordRetriever(k=2), WordRetriever(skip=("n1",), k=2)]
+    retriever = classic("EnsembleRetriever")(retrievers=parts, weights=[0.5, 0.5])
+    ((query, shown, pool),) = records(with_callback(lambda config: chain(retriever).invoke(ASKED, config=config)))
+    assert (query, set(shown), set(pool)) == (ASKED, {"n1", "n3", "n2"}, {"n1", "n3", "n2"})
+    assert records(with_callback(lambda config: asyncio.run(retriever.ainvoke(ASKED, config=config)))) == [
+        (query, shown, pool)
+    ]
+
+
+def test_of_a_compressed_ensemble_the_direct_child_is_the_pool() -> None:
+    ensemble = classic("EnsembleRetriever")(retrievers=[WordRetriever(k=2), WordRetriever(skip=("n1",))])
+    retriever = classic("ContextualCompressionRetriever")(base_compressor=KeepLast(), base_retriever=ensemble)
+    ((_, shown, pool),) = records(with_callback(lambda config: retriever.invoke(ASKED, config=config)))
+    assert len(pool) == 4
+    assert shown == pool[-2:]
+
+
+def test_a_multi_query_retriever_is_one_retrieval() -> None:
+    model = GenericFakeChatModel(messages=iter([AIMessage("capital of Germany\nhow is bread baked")]))
+    retriever = classic("MultiQueryRetriever").from_llm(retriever=WordRetriever(k=1), llm=model)
+    ((query, shown, pool),) = records(with_callback(lambda config: retriever.invoke(ASKED, config=config)))
+    assert (query, set(shown), set(pool)) == (ASKED, {"n3", "n5"}, {"n3", "n5"})
+
+
+def test_a_rerank_step_outside_of_retrievers_by_its_run_name() -> None:
+    rerank = RunnableLambda(lambda documents: list(documents)[::-1][:2]).with_config(run_name="rerank")
+
+    def work(config: Any) -> None:
+        chain(WordRetriever() | rerank).invoke(ASKED, config=config)
+        asyncio.run(chain(WordRetriever() | rerank).ainvoke(ASKED, config=config))
+        chain(WordRetriever()).invoke(ASKED, config=config)  # no such step: recorded at the end of the chain
+
+    callback = with_callback(work, rerank="rerank")
+    assert records(callback) == [(ASKED, POOL[::-1][:2], POOL)] * 2 + [(ASKED, POOL, None)]
+
+
+def test_a_rerank_step_that_takes_and_gives_a_dict() -> None:
+    def pick(given: dict[str, Any]) -> dict[str, Any]:
+        return {"documents": given["documents"][1:3], "question": given["question"]}
+
+    steps = {"documents": WordRetriever(), "question": RunnablePassthrough()} | RunnableLambda(pick).with_config(
+        run_name="rerank"
+    )
+    callback = with_callback(lambda config: steps.invoke(ASKED, config=config), rerank="rerank")
+    assert records(callback) == [(ASKED, POOL[1:3], POOL)]
+
+
+@pytest.mark.parametrize("identity", [None, "text", "key"])
+def test_documents_by_text_or_metadata(identity) -> None:
+    rename = (lambda name: f"k-{name}") if identity == "key" else (lambda name: text_id(TEXTS[name]))
+    labels = {text: {rename(name): grade for name, grade in row.items()} for text, row in BY_TEXT.items()}
+    callback = SelectivityCallback(labels, corpus_size=6, identity=identity, depths=[2])
+    chain(WordRetriever(with_ids=False)).batch(list(QUERIES.values()), config={"callbacks": [callback]})
+    by_id = with_callback(lambda config: chain(WordRetriever()).batch(list(QUERIES.values()), config=config))
+    assert callback.report()["RA-nWG@2"].value == pytest.approx(by_id.report()["RA-nWG@2"].value)
+
+
+def test_the_query_id_comes_with_the_metadata() -> None:
+    callback = SelectivityCallback(GRADES, corpus_size=6)
+    for query_id in QUERIES:
+        config = {"callbacks": [callback], "metadata": {"query_id": query_id}}
+        chain(WordRetriever()).invoke(f"{QUERIES[query_id]} please", config=config)
+    assert callback.traffic.labelled == 3
+    assert {each.query_id for each in callback.monitor.sample} == set(QUERIES)
+
+
+def test_a_fault_never_breaks_the_chain_and_is_seen(caplog) -> None:
+    callback = SelectivityCallback(BY_TEXT, identity="url")
+    assert chain(WordRetriever()).invoke(ASKED, config={"callbacks": [callback]}) == "an answer"
+    assert callback.faults == 1
+    assert "has no metadata['url']" in caplog.text
+    with pytest.raises(rs.InputError, match="identity='text' takes a hash"):
+        identity_of(Document(page_content="x"), "id")
+
+
+def test_errors_and_cancellations_leave_nothing_behind() -> None:
+    class Broken(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            raise ConnectionError("the index is away")
+
+    class Slow(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            raise NotImplementedError
+
+        async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            await asyncio.sleep(60)
+            return []
+
+    callback = SelectivityCallback(BY_TEXT, rerank="rerank")
+    config = {"callbacks": [callback]}
+    with pytest.raises(ConnectionError):
+        chain(Broken()).invoke(ASKED, config=config)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(chain(Slow()).ainvoke(ASKED, config=config))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    failing = WordRetriever() | RunnableLambda(lambda documents: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.invoke(ASKED, config=config)
+    assert (callback.traffic.failed, callback.traffic.retrievals) == (1, 1)
+    assert len(callback._calls) == 0
+
+
+def test_an_asynchronous_handler_and_many_chains_at_once() -> None:
+    callback = AsyncSelectivityCallback(BY_TEXT, corpus_size=6)
+
+    async def ask() -> None:
+        config = {"callbacks": [callback]}
+        await asyncio.gather(
+            *(chain(WordRetriever()).ainvoke(text, config=config) for text in [*QUERIES.values()] * 30)
+        )
+
+    asyncio.run(ask())
+    assert (callback.traffic.retrievals, callback.traffic.labelled, callback.faults) == (90, 90, 0)
+    assert callback.report()["Success@1"].n == 90
+
+
+def test_batches_from_many_threads() -> None:
+    callback = SelectivityCallback(BY_TEXT, corpus_size=6)
+
+    def work() -> None:
+        chain(WordRetriever()).batch([*QUERIES.values()] * 20, config={"callbacks": [callback], "max_concurrency": 4})
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (callback.traffic.retrievals, callback.faults, len(callback._calls)) == (240, 0, 0)
+
+
+def test_the_documents_are_left_as_they_are() -> None:
+    before = [document.model_dump() for document in WordRetriever().invoke(ASKED)]
+    callback = SelectivityCallback(BY_TEXT)
+    after = WordRetriever().invoke(ASKED, config={"callbacks": [callback]})
+    assert [document.model_dump() for document in after] == before
+
+
+# -- LangSmith -------------------------------------------------------------------------------------
+
+
+EXAMPLES = [{"relevant": BY_TEXT[text]} for text in QUERIES.values()]
+
+
+def outputs(texts: Any = tuple(QUERIES.values())) -> list[dict[str, Any]]:
+    return [{"documents": WordRetriever().invoke(text)} for text in texts]
+
+
+def test_summary_evaluators_give_the_figures_of_the_core() -> None:
+    evaluator = summary_evaluator("BoR@2", "RA-nWG@2", corpus_size=6, scale="utility")
+    results = {row["key"]: row for row in evaluator(outputs=outputs(), reference_outputs=EXAMPLES)["results"]}
+    runs = {str(i): [d.id for d in row["documents"]] for i, row in enumerate(outputs(), 1)}
+    labels = {str(i): row["relevant"] for i, row in enumerate(EXAMPLES, 1)}
+    expected = rs.evaluate(labels, runs, corpus_size=6, scale="utility", measures=["BoR", "RA-nWG"], depths=[2])
+    for key in ("BoR@2", "RA-nWG@2"):
+        assert results[key]["score"] == pytest.approx(expected[key].value)
+        assert "3 of 3 examples" in results[key]["comment"]
+    one = summary_evaluator("BoR@2", corpus_size=6, scale="utility")
+    assert one(outputs(), EXAMPLES)["key"] == "BoR@2"
+    nothing = one([{"documents": []}] * 3, EXAMPLES)
+    assert (nothing["score"], nothing["comment"]) == (None, "no query succeeded: log2 of 0")
+
+
+def test_run_evaluators_take_documents_dicts_and_ids() -> None:
+    evaluator = run_evaluator("Harm@2", scale="utility")
+    documents = WordRetriever().invoke(ASKED)
+    forms = [documents, [{"id": d.id, "page_content": d.page_content} for d in documents], [d.id for d in documents]]
+    forms.append([document.to_json() for document in documents])
+    found = [evaluator({"documents": form}, EXAMPLES[0]) for form in forms]
+    assert found == [{"key": "Harm@2", "score": 0.5, "comment": None}] * 4
+    assert evaluator({}, EXAMPLES[0])["score"] is None
+    assert evaluator({"documents": []}, {"answer": "x"})["comment"] == (
+        "the example has no reference outputs under 'relevant'"
+    )
+    with pytest.raises(rs.InputError, match=r"have no 'documents' \(they have context\): retrieved="):
+        evaluator({"context": []}, EXAMPLES[0])
+    with pytest.raises(rs.InputError, match="BoR@2 is a ratio of means"):
+        run_evaluator("BoR@2")
+    with pytest.raises(rs.InputError, match="name the depth"):
+        summary_evaluator("BoR")
+    binary = run_evaluator("R@2")
+    assert binary({"documents": documents}, {"relevant": ["n1", "n5"]})["score"] == 0.5
+
+
+def test_in_langsmith_s_own_evaluate_without_its_server() -> None:
+    langsmith = pytest.importorskip("langsmith")
+    from datetime import UTC, datetime
+    from uuid import uuid4
+
+    from langsmith.schemas import Example
+
+    class Offline(langsmith.Client):
+        def request_with_retries(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("nothing may be sent")
+
+    data = [
+        Example(
+            id=uuid4(),
+            inputs={"question": text},
+            outputs={"relevant": BY_TEXT[text]},
+            dataset_id=uuid4(),
+            created_at=datetime.now(UTC),
+        )
+        for text in QUERIES.values()
+    ]
+    with langsmith.tracing_context(enabled=False):
+        results = langsmith.evaluate(
+            lambda inputs: {"documents": WordRetriever().invoke(inputs["question"])},
+            data=data,
+            evaluators=[run_evaluator("RA-nWG@2", scale="utility"), run_evaluator("Harm@2", scale="utility")],
+            summary_evaluators=[summary_evaluator("BoR@2", "Harm@2", corpus_size=6, scale="utility")],
+            client=Offline(api_key="none", api_url="http://127.0.0.1:9"),
+            upload_results=False,
+        )
+        rows = list(results)
+    by_key = {result.key: result.score for row in rows[:1] for result in row["evaluation_results"]["results"]}
+    assert set(by_key) == {"RA-nWG@2", "Harm@2"}
+    summary = {result.key: result.score for result in results._summary_results["results"]}
+    expected = summary_evaluator("BoR@2", "Harm@2", corpus_size=6, scale="utility")(outputs(), EXAMPLES)["results"]
+    assert summary == {row["key"]: pytest.approx(row["score"]) for row in expected}
