@@ -29,11 +29,19 @@ from rag_selectivity.tool_selection import ToolMonitor
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rag_selectivity.grading.background import BackgroundGrader
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
+    from rag_selectivity.grading.runner import Budget, Limits
 
 #: What asks a judge, and so needs the extra [judge].
-_ASKING = {"check_claims": "claims", "grade": "grade"}
+_ASKING = {
+    "BackgroundGrader": "background",
+    "Budget": "runner",
+    "Limits": "runner",
+    "check_claims": "claims",
+    "grade": "grade",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -45,13 +53,16 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "BackgroundGrader",
     "Bootstrap",
+    "Budget",
     "Calibration",
     "Comparison",
     "Estimate",
     "InputError",
     "JudgeReport",
     "JudgedRun",
+    "Limits",
     "Measure",
     "MissingExtraError",
     "Monitor",

@@ -44,10 +44,11 @@ class IdColumn:
     @classmethod
     def from_strings(cls, ids: Iterable[Any]) -> IdColumn:
         """Make a column of strings or integers; an empty id, or one of another type, is an InputError."""
-        encoded = [_encode(value, position) for position, value in enumerate(ids)]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(value) for value in encoded], out=offsets[1:])
-        return cls.from_buffer(b"".join(encoded), offsets)
+        values = ids if isinstance(ids, list) else list(ids)
+        lengths, data = _ascii(values) or _one_by_one(values)
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls.from_buffer(data, offsets)
 
     @classmethod
     def from_buffer(cls, data: Any, offsets: NDArray[np.integer[Any]]) -> IdColumn:
@@ -156,6 +157,21 @@ def mix(state: HashArray, value: HashArray) -> HashArray:
         mixed *= _SECOND_MULTIPLIER
         mixed ^= mixed >> _SHIFT
     return mixed
+
+
+def _ascii(values: list[Any]) -> tuple[list[int], bytes] | None:
+    """Lengths and bytes of plain ids at once; None where one of them needs a closer look."""
+    try:
+        text = "".join(values)
+    except TypeError:
+        return None
+    lengths = list(map(len, values))
+    return (lengths, text.encode()) if text.isascii() and "\0" not in text and 0 not in lengths else None
+
+
+def _one_by_one(values: list[Any]) -> tuple[list[int], bytes]:
+    encoded = [_encode(value, position) for position, value in enumerate(values)]
+    return [len(value) for value in encoded], b"".join(encoded)
 
 
 def _encode(value: Any, position: int) -> bytes:

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,11 @@ class Labels:
         highest = max((grade for row in by_query.values() for grade in row.values()), default=0)
         follows = "utility" if stored or grade_map is not None or highest >= 4 else "trec"
         return cls(by_query, scale or follows)
+
+    @cached_property
+    def qrels(self) -> Qrels:
+        """All of them, columnar."""
+        return Qrels.from_dict(self.by_query)
 
     def of_query(self, *names: str | None) -> dict[str, int] | None:
         """The grades of a query by the first of its names (id, text) that is known; None where nobody judged it."""

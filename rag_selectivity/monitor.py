@@ -10,7 +10,7 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -174,7 +174,7 @@ class Monitor:
 
     def record(self, retrieval: Retrieval) -> None:
         """Take in a retrieval. What came since the last time is measured at every 256th, or after five seconds."""
-        labelled = retrieval.grades is not None or self._grades(retrieval) is not None
+        labelled = retrieval.grades is not None or self._label(retrieval) is not None
         with self._lock:
             self._counts.add(retrieval)
             batch = self._with(retrieval if labelled else None)
@@ -232,6 +232,12 @@ class Monitor:
         with self._lock:
             return self._counts.traffic()
 
+    @property
+    def window(self) -> dict[str, float]:
+        """The figure of each alert over its rolling window, by name: {"BoR": 4.2, "tokens": 2150.0}."""
+        self.flush()
+        return self._alerts.values()
+
     def report(self, bootstrap: Bootstrap = Bootstrap()) -> Report:
         """The figures over all retrievals so far, and query by query over the sample.
 
@@ -282,16 +288,19 @@ class Monitor:
 
     # -- measuring ---------------------------------------------------------------------------------
 
-    def _grades(self, retrieval: Retrieval) -> Mapping[str, int] | None:
+    def _label(self, retrieval: Retrieval) -> str | None:
+        """Under which name the labels know the query."""
         known = self.labels.by_query
         if retrieval.query_id is not None and retrieval.query_id in known:
-            return known[retrieval.query_id]
-        return known.get(retrieval.query)
+            return retrieval.query_id
+        return retrieval.query if retrieval.query in known else None
 
     def _measure(self, batch: list[Retrieval]) -> None:
         with self._measuring:
-            if batch:
-                self._take_in(batch)
+            for graded in (False, True):
+                part = [retrieval for retrieval in batch if (retrieval.grades is not None) == graded]
+                if part:
+                    self._take_in(part)
         self._alerts.check()
 
     def _take_in(self, part: list[Retrieval]) -> None:
@@ -332,7 +341,11 @@ class Monitor:
 
     def _judged(self, part: list[Retrieval]) -> JudgedRun:
         names = [str(i) for i in range(len(part))]
-        grades = [each.grades if each.grades is not None else self._grades(each) for each in part]
+        # Those that brought grades along are apart, since the monitor's own labels are encoded already.
+        if part[0].grades is not None:
+            qrels = Qrels.from_dict({name: each.grades for name, each in zip(names, part, strict=True)})
+        else:
+            qrels = self.labels.qrels.under({n: self._label(each) or "" for n, each in zip(names, part, strict=True)})
         sizes: Any = None
         if self.corpus_size is not None:
             sizes = {name: each.corpus_size or self.corpus_size for name, each in zip(names, part, strict=True)}
@@ -341,7 +354,7 @@ class Monitor:
             # Whether ids match at all is a matter of the whole: see `_notes`.
             warnings.simplefilter("ignore", SelectivityWarning)
             return judge(
-                Qrels.from_dict(dict(zip(names, grades, strict=True))),
+                qrels,
                 Run.from_dict({name: list(each.shown) for name, each in zip(names, part, strict=True)}),
                 pool=Run.from_dict(pools) if pools else None,
                 corpus_size=sizes,
@@ -389,8 +402,8 @@ class Monitor:
     def _notes(self, complete: bool) -> list[str]:
         traffic = self.traffic
         notes = [
-            f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} "
-            f"passages shown on average. Figures without a depth are of all that was shown"
+            f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
+            f"on average. Figures without a depth are of all that was shown"
         ]
         if not complete and self._moments is not None:
             notes.append(

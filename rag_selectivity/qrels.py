@@ -144,6 +144,25 @@ class Qrels:
 
         return read_qrels(path, format=format, judges=judges, judge_rule=judge_rule)
 
+    def under(self, names: Mapping[str, str]) -> Qrels:
+        """The judgments of queries under other names, {name: query}; a query may have several.
+
+        >>> qrels = Qrels.from_dict({"q1": {"d1": 5}, "q2": {"d7": 4}})
+        >>> qrels.under({"monday": "q1", "tuesday": "q1"}).to_dict()
+        {'monday': {'d1': 5}, 'tuesday': {'d1': 5}}
+        """
+        of = np.array([self._position[query] for query in names.values()], np.int64)
+        start, stop = np.searchsorted(self.query, of), np.searchsorted(self.query, of, side="right")
+        count = stop - start
+        rows = np.repeat(start - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
+        return Qrels(
+            tuple(names),
+            np.repeat(np.arange(len(of)), count),
+            self.passages.take(rows),
+            self.grade[rows],
+            source=self.source,
+        )
+
     @classmethod
     def of(cls, value: Any) -> Qrels:
         """Whatever a user has: a Qrels, a dict, a frame, a path, or rows."""

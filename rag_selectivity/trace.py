@@ -130,17 +130,16 @@ class Trace:
 
     def labels_from(self, qrels: Qrels) -> Qrels:
         """The judgments of each retrieval's query, found by its id or text."""
-        known = qrels.to_dict()
-        found: dict[str, Mapping[str, int]] = {}
+        found = {}
         for key, (query_id, query) in self.names.items():
-            grades = known.get(query_id or "", known.get(query))
-            if grades is not None:
-                found[key] = grades
+            name = next((name for name in (query_id, query) if name is not None and name in qrels), None)
+            if name is not None:
+                found[key] = name
         if not found:
             raise InputError(
                 f"{self.path}: none of the {len(self.names)} retrievals is of a query in the qrels, by id or text"
             )
-        return Qrels.from_dict(found)
+        return qrels.under(found)
 
     def to_grade(self) -> tuple[dict[str, str], Mapping[str, str], Run]:
         """Query texts by id, passage texts by id, and the candidates of each query.

@@ -44,3 +44,19 @@ def test_llama_index_retriever_evaluation(data) -> None:
 def test_llama_index_retriever_evaluation_without_data() -> None:
     pytest.importorskip("llama_index.core")
     assert "Reranking the 50 to 5 changes RA-nWG" in run("llama_index_retriever_evaluation.py")
+
+
+def test_langchain_live_monitor(tmp_path) -> None:
+    pytest.importorskip("langchain_core")
+    printed = run("langchain_live_monitor.py", tmp_path)
+    assert printed.index("K = 20\n") < printed.index("lambda >= 1: now") < printed.index("tokens > 5000: now")
+    assert (tmp_path / "langchain-live-monitor.png").stat().st_size > 10_000
+    assert len((tmp_path / "langchain-live-monitor.jsonl").read_text().splitlines()) > 400
+
+
+def test_langchain_tool_selection(tmp_path) -> None:
+    pytest.importorskip("langchain_core")
+    printed = run("langchain_tool_selection.py", tmp_path)
+    assert "58 of 58 tools shown, lambda 4.0: a perfect selector could show 0 bits" in printed
+    assert "Showing 5 of 58 tools keeps an applicable one in sight" in printed
+    assert (tmp_path / "langchain-tool-selection.png").stat().st_size > 10_000

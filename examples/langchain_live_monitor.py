@@ -1,0 +1,123 @@
+"""A LangChain RAG chain that is watched while somebody raises K, on real text.
+
+    pip install -e '.[langchain,demo]' && python examples/langchain_live_monitor.py [FOLDER]
+
+BM25 searches the docstrings of Python's standard library; all functions of the module that a question is about count
+as relevant. The chain is as its users write it; the chat model is LangChain's fake, so everything runs offline. K
+goes from 5 to 20 to 100: answers keep coming, success climbs, and the alarms say what it is worth. Writes
+langchain-live-monitor.png to FOLDER (default: here) and a trace beside it.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import matplotlib
+from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
+from rag_selectivity_langchain import SelectivityCallback
+
+from rag_selectivity.demo import Passage, docstrings
+
+QUESTIONS, MODULE = 150, 60
+
+
+class BM25Retriever(BaseRetriever):
+    """BM25 over docstrings; `k` may be changed while it runs."""
+
+    passages: list[Passage]
+    index: Any
+    k: int = 5
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        found, _ = self.index.retrieve(_tokens([query]), k=self.k, show_progress=False, sorted=True)
+        return [Document(id=self.passages[i].id, page_content=self.passages[i].body) for i in found[0].tolist()]
+
+
+def _tokens(texts: list[str]) -> Any:
+    return bm25s.tokenize(texts, stopwords="en", show_progress=False)
+
+
+def collection() -> tuple[BM25Retriever, list[str], dict[str, list[str]], int]:
+    """A retriever, questions, the relevant passages of each, and N."""
+    passages = [passage for passage in docstrings() if len(passage.summary.split()) >= 4]
+    modules: dict[str, list[str]] = {}
+    for passage in passages:
+        modules.setdefault(passage.module, []).append(passage.id)
+    askable = [passage for passage in passages if len(modules[passage.module]) >= MODULE]
+    asked = askable[:: max(1, len(askable) // QUESTIONS)][:QUESTIONS]
+    index = bm25s.BM25()
+    index.index(_tokens([passage.body for passage in passages]), show_progress=False)
+    labels = {passage.summary: modules[passage.module] for passage in asked}
+    return BM25Retriever(passages=passages, index=index), list(labels), labels, len(passages)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
+    retriever, questions, labels, corpus_size = collection()
+    model = GenericFakeChatModel(messages=(AIMessage("an answer") for _ in repeat(None)))
+    prompt = ChatPromptTemplate.from_template("Answer from this:\n{context}\n\n{question}")
+    chain = {"context": retriever, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
+
+    # The only lines that watching takes.
+    callback = SelectivityCallback(
+        labels,
+        corpus_size=corpus_size,
+        alerts=["BoR < 1", "lambda >= 1", "tokens > 5000"],
+        window=100,
+        on_alert=lambda alarm: print(f"  ! {alarm}"),
+        trace=folder / "langchain-live-monitor.jsonl",
+    )
+    config = {"callbacks": [callback]}
+
+    history: list[tuple[int, dict[str, float]]] = []
+    for k in (5, 20, 100):
+        retriever.k = k
+        print(f"K = {k}")
+        for start in range(0, len(questions), 10):
+            chain.batch(questions[start : start + 10], config=config)
+            history.append((callback.traffic.retrievals, callback.monitor.window))
+        window = callback.monitor.window
+        print(
+            f"  the last 100: {window['BoR']:.2f} bits, lambda {window['lambda']:.2f}, {window['tokens']:,.0f} tokens"
+        )
+    callback.close()
+
+    print(f"\n{callback.report()}")
+    draw(history, len(questions), folder / "langchain-live-monitor.png")
+    print(f"\n{folder / 'langchain-live-monitor.png'} shows it over time; read the trace with")
+    print("rag-selectivity evaluate --trace langchain-live-monitor.jsonl --qrels … --corpus-size …")
+
+
+def draw(history: list[tuple[int, dict[str, float]]], phase: int, path: Path) -> None:
+    """The rolling figures over the retrievals."""
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(3, 1, figsize=(6, 6), sharex=True)
+    at = [retrievals for retrievals, _ in history]
+    for axes, name, limit, label in zip(
+        panels, ("BoR", "lambda", "tokens"), (1, 1, 5000), ("BoR (bits)", "lambda", "tokens a prompt"), strict=True
+    ):
+        axes.plot(at, [window[name] for _, window in history], color="#0072B2")
+        axes.axhline(limit, color="#D55E00", linestyle=":")
+        for border in (phase, 2 * phase):
+            axes.axvline(border, color="#666666", linewidth=0.8)
+        axes.set_ylabel(label)
+    panels[0].set_title("the last 100 retrievals; K = 5, 20, 100")
+    panels[-1].set_xlabel("retrievals")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
