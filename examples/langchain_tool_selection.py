@@ -178,9 +178,8 @@ def main() -> None:
     run_agent(list(TASKS)[:1], choosers["all"], assumed)
 
     matplotlib.use("Agg")
-    axes = plots.collapse(len(tools), 4, {"all": everything.shown, "BM25": few.shown})
+    axes = plots.ceiling(len(tools), 4, {"all": everything.shown, "BM25": few.shown})
     axes.set_title("58 tools, four of which apply")
-    axes.figure.tight_layout()
     axes.figure.savefig(folder / "langchain-tool-selection.png", dpi=120)
     print(f"{folder / 'langchain-tool-selection.png'} shows what is left to be won at either K")
 

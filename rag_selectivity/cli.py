@@ -1,4 +1,4 @@
-"""The commands: evaluate, compare, sweep, grade, claims, agree, store, plan, audit, measures, demo."""
+"""The commands: evaluate, compare, sweep, report, grade, claims, agree, store, plan, audit, measures, demo."""
 
 from __future__ import annotations
 
@@ -320,6 +320,69 @@ def _to_grade(queries: Path | None, corpus: Path | None, pool: list[str] | None,
     if queries is None or corpus is None or not pool:
         raise InputError("say what to grade: --queries FILE --corpus FILE --pool FILE, or --trace FILE")
     return queries, corpus, list(pool)
+
+
+@app.command()
+def report(
+    qrels: QrelsOption,
+    run: RunOption,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")],
+    pool: PoolOption = None,
+    corpus_size: SizeOption = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Texts of the passages: JSONL, TSV, CSV, Parquet. Gives N if that is not given.")
+    ] = None,
+    queries: Annotated[Path | None, typer.Option(help="Texts of the queries, alike.")] = None,
+    quality: Annotated[
+        Path | None, typer.Option(help="Scores of your answers: a table of K, score and, if you like, query_id.")
+    ] = None,
+    measure: MeasureOption = None,
+    depths: Annotated[
+        str | None, typer.Option(help="K's, as in 1,5,10. Default: 1,2,5,10,… and the advised K.")
+    ] = None,
+    depth_shown: Annotated[int | None, typer.Option("--at", help="The K of the first screen.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="Of several runs: with which to compare the others.")] = None,
+    scale: ScaleOption = "trec",
+    grade_map: GradeMapOption = None,
+    policy: PolicyOption = "default",
+    unjudged: UnjudgedOption = None,
+    depth: DepthOption = None,
+    judge: JudgeOption = None,
+    judge_rule: JudgeRuleOption = None,
+    title: Annotated[str, typer.Option(help="Of the page.")] = "What retrieval is worth",
+    max_queries: Annotated[int, typer.Option(help="In the table, worst first.")] = 500,
+    max_read: Annotated[int, typer.Option(help="Of these, how many open to their passages.")] = 100,
+    top: Annotated[int, typer.Option(help="Passages of each.")] = 10,
+) -> None:
+    """One self-contained HTML file: the answer in words, plots, and the queries with their passages."""
+    from rag_selectivity.report.make import html_report
+
+    page = html_report(
+        qrels,
+        _named_files(run),
+        pool=_pools(pool or [], run),
+        corpus_size=_corpus_size(corpus_size),
+        corpus=corpus,
+        queries=queries,
+        quality=quality,
+        measures=measure or None,
+        depths=_numbers(depths, "--depths") if depths is not None else None,
+        baseline=baseline,
+        scale=scale,
+        grade_map=grade_map,
+        policy=policy,
+        judges=judge,
+        judge_rule=judge_rule,
+        bootstrap=Bootstrap(),
+        title=title,
+        depth=depth_shown,
+        max_queries=max_queries,
+        max_read=max_read,
+        top=top,
+        **_choices(None, None, None, None, None, unjudged, depth),
+    )
+    write_whole(output, page)
+    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)
 
 
 PriceOption = Annotated[float | None, typer.Option(help="Of a million tokens.")]

@@ -230,6 +230,20 @@ class JudgedRun:
         """Queries whose own corpus is smaller than K, so that their draw is of all of it."""
         return 0 if self.corpus_size is None else int((self.corpus_size < depth).sum())
 
+    def grades_by_rank(self, depth: int) -> NDArray[np.float64]:
+        """What the ranks up to K hold: float64[depth, levels + 2], shares of the queries.
+
+        A column for each of `grades`, then unjudged passages, then empty slots; every row sums to 1.
+        """
+        within = self.hits.rank <= depth
+        rank, level = self.hits.rank[within] - 1, np.searchsorted(self.grades, self.hits.grade[within])
+        shares = np.zeros((depth, len(self.grades) + 2))
+        np.add.at(shares, (rank, level), 1.0)
+        filled = (self.returned[:, None] > np.arange(depth)).sum(axis=0)
+        shares[:, -2] = filled - shares.sum(axis=1)
+        shares[:, -1] = len(self) - filled
+        return shares / max(1, len(self))
+
     def require_corpus_size(self, measure: str) -> IntArray:
         """N for each query, or an error that says how to give it."""
         if self.corpus_size is None:

@@ -1,94 +1,288 @@
-"""Plots, drawn on matplotlib axes."""
+"""Plots, drawn on matplotlib axes: `ax=None` makes new ones, and every function returns its axes.
+
+Vector graphics of the field's usual size; colours that colour-blind readers can tell apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.comparison import Comparison
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.measures import Outcome, parse_measure
+from rag_selectivity.measures.base import MEAN
 from rag_selectivity.planning import plan
 from rag_selectivity.report.report import Report
+from rag_selectivity.statistics.bootstrap import Bootstrap
 
-# Okabe and Ito's colours, told apart by colour-blind readers too.
-_BLUE, _GREY, _ORANGE, _GREEN = "#0072B2", "#666666", "#D55E00", "#009E73"
+# Okabe and Ito's colours.
+BLUE, GREY, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#666666", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
+_OF_RUNS = (BLUE, ORANGE, GREEN, PURPLE, SKY, GREY)
+_MARKERS = "osD^vP"
+#: From decisive evidence to junk; what nobody judged and what is empty is grey and white.
+_OF_GRADES = {5: "#004B76", 4: BLUE, 3: "#9CCBE8", 2: "#F0B27A", 1: ORANGE, 0: ORANGE}
+_UNJUDGED, _EMPTY = "#BBBBBB", "#F4F4F4"
 
 
-def collapse(corpus_size: int, relevant: int, shown: Mapping[str, float] | None = None, ax: Any = None) -> Any:
-    """The most bits that any selection of K can show, over K, with the zones of lambda behind it.
+def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measure: str = "BoR") -> Any:
+    """BoR with its interval and ceiling over K, and success beside it.
 
-    `shown` marks the K's of systems by their names. Returns the axes.
+    The report must hold `BoR`, `BoR_max` and `Success` at common depths.
+    """
+    axes = _axes(ax, "plots.selectivity")
+    name = run if run is not None else next(iter(report.runs))
+    base = parse_measure(measure)
+    depths = np.array(report.depths)
+    bor = [report[name, base @ depth] for depth in report.depths]
+    ceiling = [report[name, f"BoR_max@{k}"].value for k in report.depths]
+    axes.plot(depths, ceiling, "--", color=GREY, label="ceiling")
+    axes.plot(depths, [cell.value for cell in bor], "o-", color=BLUE, label="BoR")
+    axes.fill_between(depths, [c.low for c in bor], [c.high for c in bor], color=BLUE, alpha=0.2, linewidth=0)
+    axes.set(xscale="log", xlabel="K (passages given to the LLM)", ylabel="bits over random")
+    _ticks(axes, report.depths)
+    worst = min([0.0, *(cell.low for cell in bor if np.isfinite(cell.low))])
+    axes.set_ylim(bottom=worst)
+    axes.set_title(name, pad=26)
+    beside = axes.twinx()
+    success = [report[name, f"Success@{k}"].value for k in report.depths]
+    beside.plot(depths, success, "s:", color=ORANGE, label="success")
+    beside.set(ylim=(0, 1.05), ylabel="success rate")
+    lines = axes.get_lines() + beside.get_lines()
+    _legend_above(axes, lines, [line.get_label() for line in lines])
+    return axes
+
+
+def collapse(report: Report, run: str | None = None, ax: Any = None) -> Any:
+    """BoR and its ceiling over lambda, with the degraded and the collapse zone behind them.
+
+    The report must hold `BoR`, `BoR_max` and `lambda` at common depths.
     """
     axes = _axes(ax, "plots.collapse")
+    name = run if run is not None else next(iter(report.runs))
+    lam = [report[name, f"lambda@{k}"].value for k in report.depths]
+    axes.plot(lam, [report[name, f"BoR_max@{k}"].value for k in report.depths], "--", color=GREY, label="ceiling")
+    bor = [report[name, f"BoR@{k}"].value for k in report.depths]
+    axes.plot(lam, bor, "o-", color=BLUE, label="BoR")
+    for k, x, y in zip(report.depths, lam, bor, strict=True):
+        if np.isfinite(y):
+            axes.annotate(str(k), (x, y), textcoords="offset points", xytext=(4, 5), fontsize="small")
+    left, right = min(lam) / 1.5, max(5.0, max(lam) * 1.5)
+    _zones(axes, 1.0, 3.0, right)
+    axes.set(xscale="log", xlim=(left, right), xlabel="lambda (relevant passages in a random draw)", ylabel="bits")
+    axes.set_ylim(bottom=min([0.0, *(y for y in bor if np.isfinite(y))]))
+    axes.legend(frameon=False, fontsize="small")
+    return axes
+
+
+def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None = None, ax: Any = None) -> Any:
+    """The most bits that any selection of K can show, over K, with the zones of lambda behind it.
+
+    `shown` marks the K's of systems by their names.
+    """
+    axes = _axes(ax, "plots.ceiling")
     marks = dict(shown or {})
     spread = np.unique(np.geomspace(1, corpus_size, 60).round().astype(int))
     depths = sorted({*spread.tolist(), *(max(1, round(k)) for k in marks.values())})
     rows = {row["K"]: row for row in plan(corpus_size, relevant, depths)["rows"]}
-    axes.plot(depths, [rows[k]["BoR_max"] for k in depths], color=_GREY, label="ceiling")
-    for start, end, shade, name in ((1, 3, 0.12, "degraded"), (3, np.inf, 0.3, "collapse")):
-        left, right = start * corpus_size / relevant, min(end * corpus_size / relevant, corpus_size)
-        if left < corpus_size:
-            axes.axvspan(left, right, color=_ORANGE, alpha=shade, linewidth=0, label=f"{name}: lambda ≥ {start}")
-    for (name, k), colour in zip(marks.items(), (_BLUE, _ORANGE, _GREEN, _GREY) * len(marks), strict=False):
-        axes.plot(
-            [k], [rows[max(1, round(k))]["BoR_max"]], "o", color=colour, label=f"{name}: K = {k:.3g}", clip_on=False
-        )
-    axes.set(xscale="log", xlabel=f"K of N = {corpus_size}", ylabel="bits over random, at most", ylim=(0, None))
-    ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 1000, 10_000, 100_000) if k <= corpus_size]
-    axes.set_xticks(ticks, [f"{k:,}" for k in ticks])
-    axes.minorticks_off()
-    axes.legend(loc="lower left", frameon=False)
+    axes.plot(depths, [rows[k]["BoR_max"] for k in depths], color=GREY, label="ceiling")
+    _zones(axes, corpus_size / relevant, 3 * corpus_size / relevant, float(corpus_size))
+    for i, (name, k) in enumerate(marks.items()):
+        most = rows[max(1, round(k))]["BoR_max"]
+        axes.plot([k], [most], "o", color=_OF_RUNS[i % len(_OF_RUNS)], label=f"{name}: K = {k:.3g}", clip_on=False)
+    axes.set(xscale="log", xlabel=f"K of N = {corpus_size:,}", ylabel="bits over random, at most", ylim=(0, None))
+    _ticks(axes, [k for k in (1, 2, 5, 10, 20, 50, 100, 1000, 10_000, 100_000) if k <= corpus_size])
+    axes.legend(loc="lower left", frameon=False, fontsize="small")
     return axes
 
 
-def _axes(ax: Any, what: str) -> Any:
+def evidence(report: Report, run: str | None = None, depth: int | None = None, ax: Any = None) -> Any:
+    """Who lost the evidence: a dot for each query at its PROC (retriever) and %PROC (reranker or selection).
+
+    Where many queries share a place, the dot is darker. The cross is the whole: the means. At the deepest K
+    for which both were measured if not given.
+    """
+    axes = _axes(ax, "plots.evidence")
+    name = run if run is not None else next(iter(report.runs))
+    part = report.runs[name]
+    known = [k for k in report.depths if f"PROC@{k}" in part.estimates and f"%PROC@{k}" in part.estimates]
+    if depth is None:
+        # The deepest with something selected: where the list is the pool, there is nothing to see.
+        usable = [k for k in known if part.estimates[f"%PROC@{k}"].n]
+        if not usable:
+            raise InputError("plots.evidence needs PROC and %PROC at a depth where something was selected from a pool")
+        depth = usable[-1]
+    proc, share = part.per_query[f"PROC@{depth}"], part.per_query[f"%PROC@{depth}"]
+    both = np.isfinite(proc) & np.isfinite(share)
+    axes.scatter(proc[both], share[both], s=22, color=BLUE, alpha=0.35, linewidths=0, label=f"{both.sum()} queries")
+    means = report[name, f"PROC@{depth}"].value, report[name, f"%PROC@{depth}"].value
+    axes.plot(*means, "P", color=ORANGE, markersize=10, label=f"mean: {means[0]:.2f} × {means[1]:.2f}")
+    axes.axhline(0.8, color=GREY, linewidth=0.8, linestyle=":")
+    axes.axvline(0.8, color=GREY, linewidth=0.8, linestyle=":")
+    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+    axes.set(xlabel=f"PROC@{depth}: in the pool", ylabel=f"%PROC@{depth}: selected from it")
+    _legend_above(axes, *axes.get_legend_handles_labels())
+    return axes
+
+
+def precision_recall(report: Report, ax: Any = None) -> Any:
+    """Interpolated precision over recall, a curve for each run; `IPrec` must have been measured."""
+    axes = _axes(ax, "plots.precision_recall")
+    for i, (name, part) in enumerate(report.runs.items()):
+        curve = {float(key.partition("@")[2]): cell for key, cell in part.estimates.items() if key.startswith("IPrec@")}
+        if not curve:
+            raise InputError("plots.precision_recall needs the measure IPrec")
+        levels = sorted(curve)
+        axes.plot(levels, [curve[level].value for level in levels], **_style(i), label=name)
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision (interpolated)")
+    axes.legend(frameon=False, fontsize="small")
+    return axes
+
+
+def answer_quality(
+    report: Report,
+    quality: Mapping[int, Mapping[str, float] | Sequence[float]],
+    run: str | None = None,
+    ax: Any = None,
+    *,
+    bootstrap: Bootstrap = Bootstrap(),
+) -> Any:
+    """Mean answer quality over K with its interval, beside BoR: whether more context helped the answers.
+
+    `quality` is {K: {query: score}} or {K: [score, …]}, from your own judge or users.
+    """
+    axes = _axes(ax, "plots.answer_quality")
+    name = run if run is not None else next(iter(report.runs))
+    depths = sorted(quality)
+    if not depths:
+        raise InputError("plots.answer_quality: there are no scores")
+    means, low, high = [], [], []
+    for depth in depths:
+        found = quality[depth]
+        scores = np.array(list(found.values() if isinstance(found, Mapping) else found), np.float64)[:, None]
+        outcome = Outcome((scores,), "no scores", MEAN, bounds=None)
+        below, above = bootstrap.intervals([outcome])[0]
+        means.append(float(outcome.value()[0]))
+        low.append(float(below[0]))
+        high.append(float(above[0]))
+    axes.plot(depths, means, "D-", color=GREEN, label="answer quality")
+    axes.fill_between(depths, low, high, color=GREEN, alpha=0.2, linewidth=0)
+    axes.set(xscale="log", xlabel="K (passages given to the LLM)", ylabel="mean answer quality")
+    shared = [k for k in report.depths if depths[0] <= k <= depths[-1]]
+    beside = axes.twinx()
+    beside.plot(shared, [report[name, f"BoR@{k}"].value for k in shared], "o:", color=BLUE, label="BoR")
+    beside.set_ylabel("bits over random")
+    _ticks(axes, sorted({*depths, *shared}))
+    lines = axes.get_lines() + beside.get_lines()
+    _legend_above(axes, lines, [line.get_label() for line in lines])
+    return axes
+
+
+def grades(report: Report, run: str | None = None, depth: int | None = None, ax: Any = None) -> Any:
+    """What the prompt is made of, rank by rank: the share of each grade, of unjudged passages and of empty slots."""
+    axes = _axes(ax, "plots.grades")
+    name = run if run is not None else next(iter(report.runs))
+    judged = report.runs[name].judged
+    if judged is None:
+        raise InputError("plots.grades needs a report that was made from runs")
+    reach = min(depth or 20, max(1, int(judged.returned.max(initial=1))))
+    shares = judged.grades_by_rank(reach)
+    bottom = np.zeros(reach)
+    order = [*np.argsort(-judged.grades).tolist(), len(judged.grades), len(judged.grades) + 1]
+    for column in order:
+        if column < len(judged.grades):
+            grade = int(judged.grades[column])
+            label, colour = f"grade {grade}", _grade_colour(grade, judged.scale.name)
+        else:
+            taken = " (as junk)" if judged.policy.unjudged == "worst" else ""
+            label, colour = (f"unjudged{taken}", _UNJUDGED) if column == len(judged.grades) else ("empty", _EMPTY)
+        if shares[:, column].any():
+            axes.bar(np.arange(1, reach + 1), shares[:, column], bottom=bottom, width=0.9, color=colour, label=label)
+        bottom += shares[:, column]
+    axes.set(xlim=(0.4, reach + 0.6), ylim=(0, 1), xlabel="rank", ylabel="share of the queries")
+    axes.set_xticks([rank for rank in (1, 2, 3, 4, 5, 10, 15, 20, 30, 50, 100) if rank <= reach])
+    handles, labels = axes.get_legend_handles_labels()
+    _legend_above(axes, handles, labels, columns=4)
+    return axes
+
+
+def harm(report: Report, ax: Any = None, *, measure: str = "Harm") -> Any:
+    """The share of junk over K, a curve with its interval for each run."""
+    axes = _axes(ax, "plots.harm")
+    base = parse_measure(measure)
+    for i, name in enumerate(report.runs):
+        cells = [report[name, base @ k] for k in report.depths]
+        style = _style(i)
+        axes.plot(report.depths, [cell.value for cell in cells], **style, label=name)
+        axes.fill_between(
+            report.depths, [c.low for c in cells], [c.high for c in cells], color=style["color"], alpha=0.2, linewidth=0
+        )
+    axes.set(xscale="log", ylim=(0, 1), xlabel="K (passages given to the LLM)", ylabel=f"{base}: share of junk")
+    _ticks(axes, report.depths)
+    axes.legend(frameon=False, fontsize="small")
+    return axes
+
+
+def forest(comparison: Comparison, ax: Any = None) -> Any:
+    """Every difference from the baseline with its interval; filled where it holds after Holm's correction."""
+    rows = [row for row in comparison.rows if math.isfinite(row.difference)]
+    axes = _axes(ax, "plots.forest", height=1.2 + 0.28 * max(1, len(rows)))
+    for y, row in enumerate(reversed(rows)):
+        shown = row.verdict != "no difference shown"
+        colour = {"better": GREEN, "worse": ORANGE}.get(row.verdict, GREY)
+        axes.plot([row.low, row.high], [y, y], "-", color=colour, linewidth=1.6)
+        axes.plot([row.difference], [y], "o", color=colour, markerfacecolor=colour if shown else "none")
+    several = len({row.run for row in rows}) > 1
+    labels = [f"{row.measure}{f' ({row.run})' if several else ''}" for row in reversed(rows)]
+    axes.set_yticks(range(len(rows)), labels)
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.set(xlabel=f"difference from {comparison.baseline}", ylim=(-0.7, len(rows) - 0.3))
+    return axes
+
+
+# -- shared --------------------------------------------------------------------------------------------
+
+
+def _axes(ax: Any, what: str, height: float = 3.6) -> Any:
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise MissingExtraError("matplotlib", "report", what) from None
-    return plt.subplots(figsize=(5.2, 3.6))[1]
+    return plt.subplots(figsize=(5.2, height), layout="constrained")[1]
 
 
-def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measure: str = "BoR") -> Any:
-    """BoR with its interval and ceiling over K, and success beside it.
+def _style(i: int) -> dict[str, Any]:
+    return {
+        "color": _OF_RUNS[i % len(_OF_RUNS)],
+        "marker": _MARKERS[i % len(_MARKERS)],
+        "linestyle": "-" if i < len(_OF_RUNS) else "--",
+    }
 
-    The report must hold `BoR`, `BoR_max` and `Success` at common depths. Returns the axes.
-    """
-    name = run if run is not None else next(iter(report.runs))
-    axes = _axes(ax, "plots.selectivity")
-    base = parse_measure(measure)
-    depths = np.array(report.depths)
-    bor = [report[name, base @ depth] for depth in report.depths]
-    axes.plot(
-        depths,
-        [report[name, f"BoR_max@{k}"].value for k in report.depths],
-        "--",
-        color=_GREY,
-        label="ceiling",
-    )
-    axes.plot(depths, [cell.value for cell in bor], "o-", color=_BLUE, label="BoR")
-    axes.fill_between(depths, [c.low for c in bor], [c.high for c in bor], color=_BLUE, alpha=0.2, linewidth=0)
-    axes.set(xscale="log", xlabel="K (passages given to the LLM)", ylabel="bits over random")
-    axes.set_xticks(depths, [str(depth) for depth in depths], minor=False)
+
+def _grade_colour(grade: int, scale: str) -> str:
+    if scale == "utility":
+        return _OF_GRADES[grade]
+    return ORANGE if grade == 0 else {1: "#9CCBE8", 2: BLUE}.get(grade, "#004B76")
+
+
+def _ticks(axes: Any, depths: Sequence[int]) -> None:
+    axes.set_xticks(depths, [f"{depth:,}" for depth in depths])
     axes.minorticks_off()
-    worst = min([0.0, *(cell.low for cell in bor if np.isfinite(cell.low))])
-    axes.set_ylim(bottom=worst)
-    axes.set_title(name, pad=26)
-    beside = axes.twinx()
-    success = [report[name, f"Success@{k}"].value for k in report.depths]
-    beside.plot(depths, success, "s:", color=_ORANGE, label="success")
-    beside.set(ylim=(0, 1.05), ylabel="success rate")
-    lines = axes.get_lines() + beside.get_lines()
+
+
+def _zones(axes: Any, degraded: float, lost: float, end: float) -> None:
+    if degraded < end:
+        axes.axvspan(degraded, min(lost, end), color=ORANGE, alpha=0.12, linewidth=0, label="degraded: lambda ≥ 1")
+    if lost < end:
+        axes.axvspan(lost, end, color=ORANGE, alpha=0.3, linewidth=0, label="collapse: lambda ≥ 3")
+
+
+def _legend_above(axes: Any, handles: Sequence[Any], labels: Sequence[str], columns: int = 3) -> None:
     axes.legend(
-        lines,
-        [line.get_label() for line in lines],
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=3,
-        frameon=False,
+        handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False, fontsize="small"
     )
-    return axes

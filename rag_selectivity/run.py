@@ -239,6 +239,32 @@ class Run:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
 
 
+def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, str, int]]:
+    """(query, passage, rank) rows of a Run, a dict, a frame or a file, down to a depth."""
+    for part in _parts(run):
+        ordered = part.ordered(policy)
+        cuts = ordered.offsets.tolist()
+        for query, start, stop in zip(ordered.queries, cuts, cuts[1:], strict=False):
+            last = stop if depth is None else min(stop, start + depth)
+            for rank, passage in enumerate(ordered.passages[start:last], 1):
+                yield query, passage, rank
+
+
+def _parts(run: Any) -> Iterable[Run]:
+    if not isinstance(run, (str, Path)):
+        return [Run.of(run)]
+    from rag_selectivity.files import read_run
+
+    def streamed() -> Iterator[Run]:
+        try:
+            yield from read_run(run)
+        except ScatteredQueries as scattered:
+            # What has been given out comes again, with the same ranks or better ones.
+            yield from scattered.again()
+
+    return streamed()
+
+
 def _ranking(run: Run, scores: NDArray[np.floating[Any]], *, descending_ids: bool) -> IntArray | None:
     """The permutation that sorts each list, or None where it is sorted already, as most files are."""
     passages = run.passages

@@ -185,6 +185,13 @@ def sweep(
     return Sweep(found, {**bootstrap.settings, "max_tokens": max_tokens, "min_success": min_success})
 
 
+def advise(judged: JudgedRun, bootstrap: Bootstrap = Bootstrap()) -> Recommendation | None:
+    """Which K to choose for a run that has been joined; None where N or a success is out of reach."""
+    if judged.corpus_size is None or not (judged.relevant() > 0).any():
+        return None
+    return _Swept(judged, "", None, bootstrap, None).recommend(None, None)
+
+
 def _check_budgets(max_tokens: float | None, min_success: float | None, max_depth: int | None) -> None:
     if max_tokens is not None and not max_tokens > 0:
         raise InputError(f"max_tokens must be more than 0, got {max_tokens!r}")

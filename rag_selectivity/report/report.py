@@ -223,6 +223,17 @@ class Report(Views):
 
         return markdown_tables(self)
 
+    def to_html(self, **options: Any) -> str:
+        """One HTML file with words, plots and queries; see `rag_selectivity.report.html.to_html` for the options."""
+        from rag_selectivity.report.html import to_html
+
+        return to_html(self, **options)
+
+    def _repr_html_(self) -> str:
+        from rag_selectivity.report.html import notebook_html
+
+        return notebook_html(self)
+
     def _diagnoses(self, run: str) -> dict[int, Diagnosis]:
         """The diagnosis at every depth that has one."""
         estimates = self._run(run).estimates

@@ -28,11 +28,11 @@ def text_tables(report: Report, *, ruled: bool = True) -> str:
     parts = []
     for name, run in report.runs.items():
         parts.append(_headline(report, name, run))
-        header, rows = _grid(report, name, run)
+        header, rows = grid(report, name, run)
         if len(header) > 1:
             parts.extend(align(part, cells, ruled=ruled) for part, cells in _fit(header, rows))
-        parts.extend(_without_depth(report, run))
-        parts.extend(fill(f"note: {note}", _WIDTH) for note in _notes(run))
+        parts.extend(lines_without_depth(report, run))
+        parts.extend(fill(f"note: {note}", _WIDTH) for note in notes_of(run))
     return "\n\n".join(parts)
 
 
@@ -219,12 +219,12 @@ def markdown_tables(report: Report) -> str:
     """The same as Markdown, unbroken."""
     parts = []
     for name, run in report.runs.items():
-        header, rows = _grid(report, name, run)
+        header, rows = grid(report, name, run)
         parts.append(f"**{_headline(report, name, run)}**")
         if len(header) > 1:
             parts.append(markdown(header, rows))
-        parts.extend(_without_depth(report, run))
-        parts.extend(f"> {note}" for note in _notes(run))
+        parts.extend(lines_without_depth(report, run))
+        parts.extend(f"> {note}" for note in notes_of(run))
     return "\n\n".join(parts)
 
 
@@ -259,7 +259,7 @@ def _headline(report: Report, name: str, run: RunReport) -> str:
     return f"{name}: {len(run.queries)} queries{size}, {report.scale} scale"
 
 
-def _notes(run: RunReport) -> list[str]:
+def notes_of(run: RunReport) -> list[str]:
     """What was left out, and what else is worth knowing beside the figures."""
     counted = (
         (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
@@ -268,7 +268,7 @@ def _notes(run: RunReport) -> list[str]:
     return [*(f"{count} {what}" for count, what in counted if count), *run.notes]
 
 
-def _grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
+def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
     """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
     bases = [base for base in _bases(report) if any(f"{base}@{depth}" in run.estimates for depth in report.depths)]
     header = ["K"]
@@ -296,7 +296,7 @@ def _bases(report: Report) -> list[Measure]:
     return list(dict.fromkeys(replace(measure, at=None) for measure in report.measures))
 
 
-def _without_depth(report: Report, run: RunReport) -> list[str]:
+def lines_without_depth(report: Report, run: RunReport) -> list[str]:
     """A line for each measure of whole lists, and one for each precision–recall curve."""
     lines = []
     for base in _bases(report):

@@ -1,0 +1,364 @@
+"""The report as one HTML file: the answer in words, plots, and a table of queries that opens to their passages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.comparison import Comparison
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.report.passages import Passage, Reading, read_passages
+from rag_selectivity.report.report import Report, finite
+from rag_selectivity.report.tables import grid, lines_without_depth, notes_of, number
+from rag_selectivity.report.words import Finding, findings, headline_depth
+from rag_selectivity.sweep import advise
+
+_PAGE = Path(__file__).with_name("page")
+#: What a query is judged by in the table, worst first by the first that was measured.
+_COLUMNS = ("RA-nWG", "PROC", "%PROC", "nDCG", "Success", "Harm", "Judged")
+#: Colours that the page sets for light and dark, by what matplotlib is told.
+_INK, _LINE = "#0a0b0c", "#0d0e0f"
+_CSS_COLOURS = {
+    _INK: "currentColor",
+    _LINE: "var(--line)",
+    "#0072b2": "var(--blue)",
+    "#d55e00": "var(--orange)",
+    "#009e73": "var(--green)",
+    "#666666": "var(--muted)",
+    "#f4f4f4": "var(--empty)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A plot with its title and what it shows in words."""
+
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRow:
+    """A query in the table: its figures in the order of the columns, and its passages where they were read."""
+
+    id: str
+    text: str | None
+    figures: tuple[float | None, ...]
+    diagnosis: str | None
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """All that the page says of a run."""
+
+    name: str
+    findings: list[Finding]
+    pictures: list[Picture]
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[str]
+    notes: list[str]
+    columns: tuple[str, ...]
+    queries: list[QueryRow]
+    total: int
+
+
+def to_html(
+    report: Report,
+    *,
+    comparison: Comparison | None = None,
+    quality: Mapping[int, Mapping[str, float] | Sequence[float]] | None = None,
+    qrels: Any = None,
+    runs: Mapping[str, Any] | None = None,
+    queries: Any = None,
+    corpus: Any = None,
+    reasons: Mapping[tuple[str, str], str] | None = None,
+    title: str = "What retrieval is worth",
+    depth: int | None = None,
+    max_queries: int = 500,
+    max_read: int = 100,
+    top: int = 10,
+) -> str:
+    """The whole report as one file: no network, no scripts from elsewhere, light and dark, fit for print.
+
+    Parameters
+    ----------
+    comparison : Comparison, optional
+        Of the same runs: adds a forest plot.
+    quality : {K: {query: score}} or {K: [score, …]}, optional
+        Of the answers: adds a plot beside BoR.
+    qrels, runs, queries, corpus : optional
+        As in `evaluate`, {id: text} or files: with `qrels` and `runs` the worst queries open to their passages.
+    reasons : {(query, passage): reason}, optional
+        Why a passage has its grade.
+    depth : int, optional
+        The K of the first screen; default: the recommended one, or the nearest that was measured.
+    max_queries, max_read : int
+        How many queries the table lists, and how many of them open to passages, worst first.
+    top : int
+        How many passages of each.
+
+    Raises
+    ------
+    MissingExtraError
+        Without Jinja2 and matplotlib (the extra `report`).
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError:
+        raise MissingExtraError("Jinja2", "report", "Report.to_html") from None
+    pages = []
+    listed = {name: [query for query, _ in _worst(report, name, depth)[1][:max_queries]] for name in report.runs}
+    reading = read_passages(
+        {name: of_run[:max_read] for name, of_run in listed.items()},
+        qrels if runs is not None and qrels is not None else {},
+        runs if runs is not None and qrels is not None else {},
+        named={query for of_run in listed.values() for query in of_run},
+        queries=queries,
+        corpus=corpus,
+        depth=top,
+        reasons=reasons,
+    )
+    for name in report.runs:
+        pages.append(_run_page(report, name, quality, reading, depth, max_queries))
+    pictures = [_forest(comparison)] if comparison is not None and comparison.rows else []
+    environment = Environment(
+        loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["figure"] = lambda value: "–" if value is None else number(value)
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        report=report,
+        pages=pages,
+        pictures=[*pictures, *_of_all_runs(report)],
+        style=(_PAGE / "style.css").read_text(encoding="utf-8"),
+        script=(_PAGE / "script.js").read_text(encoding="utf-8"),
+    )
+
+
+def notebook_html(report: Report) -> str:
+    """The answer in words and the tables, as a notebook shows them; `to_html` has the rest."""
+    parts = []
+    for name, run in report.runs.items():
+        header, rows = grid(report, name, run)
+        said = "".join(
+            f"<dt><b>{escape(each.question)}</b></dt><dd>{escape(each.answer)}</dd>" for each in findings(report, name)
+        )
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in notes_of(run))
+        parts.append(
+            f"<section><h3>{escape(name)}</h3><dl>{said}</dl><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{notes}</section>"
+        )
+    return "".join(parts)
+
+
+# -- a run ---------------------------------------------------------------------------------------------
+
+
+def _run_page(
+    report: Report,
+    name: str,
+    quality: Mapping[int, Any] | None,
+    reading: Reading,
+    depth: int | None,
+    max_queries: int,
+) -> RunPage:
+    run = report.runs[name]
+    header, rows = grid(report, name, run)
+    columns, worst = _worst(report, name, depth)
+    chosen = _depth_of(report, name, depth)
+    verdicts: Mapping[str, str | None] = {}
+    if f"PROC@{chosen}" in run.estimates and f"%PROC@{chosen}" in run.estimates:
+        verdicts = report.diagnosis(name, chosen).queries
+    passages = reading.passages.get(name, {})
+    queries = [
+        QueryRow(query, reading.queries.get(query), figures, verdicts.get(query), tuple(passages.get(query, ())))
+        for query, figures in worst[:max_queries]
+    ]
+    return RunPage(
+        name,
+        findings(report, name, depth),
+        _pictures(report, name, quality, chosen),
+        header,
+        rows,
+        lines_without_depth(report, run),
+        notes_of(run),
+        columns,
+        queries,
+        len(run.queries),
+    )
+
+
+def _depth_of(report: Report, name: str, depth: int | None) -> int:
+    if depth is not None:
+        if depth not in report.depths:
+            raise InputError(f"depth {depth} was not measured; the report has {', '.join(map(str, report.depths))}")
+        return depth
+    judged = report.runs[name].judged
+    return headline_depth(report, advise(judged) if judged is not None else None)
+
+
+def _worst(
+    report: Report, name: str, depth: int | None
+) -> tuple[tuple[str, ...], list[tuple[str, tuple[float | None, ...]]]]:
+    """The columns of the table, and every query with its figures, worst first; undefined ones last."""
+    run = report.runs[name]
+    chosen = _depth_of(report, name, depth)
+    columns = tuple(f"{base}@{chosen}" for base in _COLUMNS if f"{base}@{chosen}" in run.per_query)
+    if not columns:
+        columns = tuple(list(run.per_query)[:5])
+    values = [run.per_query[column] for column in columns]
+    order: list[int] = list(range(len(run.queries)))
+    if columns:
+        rising = [-value if column.startswith("Harm") else value for column, value in zip(columns, values, strict=True)]
+        order = np.lexsort([np.nan_to_num(value, nan=np.inf) for value in reversed(rising)]).tolist()
+    return columns, [(run.queries[i], tuple(finite(value[i]) for value in values)) for i in order]
+
+
+# -- pictures ------------------------------------------------------------------------------------------
+
+
+def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, depth: int) -> list[Picture]:
+    from rag_selectivity import plots
+
+    run = report.runs[name]
+    has = {key.partition("@")[0] for key in run.estimates}
+    found = []
+    first, last = (report.depths[0], report.depths[-1]) if report.depths else (1, 1)
+    if {"BoR", "BoR_max", "Success"} <= has:
+        found.append(
+            _picture(
+                f"{name}: selectivity and success over K",
+                f"BoR goes from {_figure(report, name, f'BoR@{first}')} bits at K = {first} to "
+                f"{_figure(report, name, f'BoR@{last}')} at K = {last}, while success goes from "
+                f"{_figure(report, name, f'Success@{first}')} to {_figure(report, name, f'Success@{last}')}. "
+                f"The dashed line is the most that any retriever could show.",
+                lambda axes: plots.selectivity(report, name, axes),
+            )
+        )
+    if {"BoR", "BoR_max", "lambda"} <= has:
+        found.append(
+            _picture(
+                f"{name}: how near the collapse zone is",
+                f"lambda, the relevant passages in a random draw, is {_figure(report, name, f'lambda@{last}')} at "
+                f"K = {last}. From 3 on everybody succeeds, and no retriever can show selectivity.",
+                lambda axes: plots.collapse(report, name, axes),
+            )
+        )
+    if {"PROC", "%PROC"} <= has and run.estimates.get(f"%PROC@{depth}") and run.estimates[f"%PROC@{depth}"].n:
+        found.append(
+            _picture(
+                f"{name}: who lost the evidence, query by query",
+                f"At K = {depth} the pool holds {_figure(report, name, f'PROC@{depth}')} of the best evidence, and "
+                f"{_figure(report, name, f'%PROC@{depth}')} of that was selected. Left of .8 the retriever lost it, "
+                f"below .8 the selection.",
+                lambda axes: plots.evidence(report, name, depth, axes),
+                square=True,
+            )
+        )
+    if run.judged is not None:
+        found.append(
+            _picture(
+                f"{name}: what the prompt is made of",
+                "The share of each grade at every rank, over all queries.",
+                lambda axes: plots.grades(report, name, 20, axes),
+            )
+        )
+    if quality and "BoR" in has:
+        found.append(
+            _picture(
+                f"{name}: answer quality over K",
+                "The mean score of the answers with its interval, beside BoR.",
+                lambda axes: plots.answer_quality(report, quality, name, axes),
+            )
+        )
+    return found
+
+
+def _of_all_runs(report: Report) -> list[Picture]:
+    from rag_selectivity import plots
+
+    has = {key.partition("@")[0] for run in report.runs.values() for key in run.estimates}
+    found = []
+    if "Harm" in has:
+        found.append(_picture("Junk over K", "Harm: the share of junk in the top K.", lambda a: plots.harm(report, a)))
+    if "IPrec" in has:
+        found.append(
+            _picture(
+                "Precision and recall",
+                "The best precision that is reached at each recall or beyond.",
+                lambda axes: plots.precision_recall(report, axes),
+            )
+        )
+    return found
+
+
+def _forest(comparison: Comparison) -> Picture:
+    from rag_selectivity import plots
+
+    shown = [row for row in comparison.rows if row.verdict != "no difference shown"]
+    return _picture(
+        f"Differences from {comparison.baseline}",
+        f"{len(shown)} of {len(comparison.rows)} differences hold after Holm's correction (filled dots).",
+        lambda axes: plots.forest(comparison, axes),
+        height=1.0 + 0.26 * len(comparison.rows),
+    )
+
+
+def _figure(report: Report, name: str, key: str) -> str:
+    return number(report[name, key].value)
+
+
+def _picture(
+    title: str, caption: str, draw: Callable[[Any], Any], *, square: bool = False, height: float = 3.5
+) -> Picture:
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "report", "Report.to_html") from None
+    settings: dict[str, Any] = {
+        "svg.fonttype": "none",
+        # Ids inside a picture must differ from those in the next, and be the same in every run.
+        "svg.hashsalt": title,
+        "font.family": "sans-serif",
+        "font.size": 10.5,
+        **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), _INK),
+        **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), _LINE),
+    }
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=(4.6, 4.2) if square else (4.9, height), layout="constrained")
+        axes = figure.subplots()
+        draw(axes)
+        axes.set_title("")
+        figure.patch.set_alpha(0)
+        for panel in figure.axes:
+            panel.patch.set_alpha(0)
+        out = StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    return Picture(title, caption, _inlined(out.getvalue(), title))
+
+
+def _inlined(svg: str, title: str) -> str:
+    """The drawing as part of a page: scaled by its style, coloured by its variables, named for who cannot see it."""
+    body = svg[svg.index("<svg") :]
+    head, _, rest = body.partition(">")
+    box = head[head.index('viewBox="') :].split('"')[1]
+    for given, variable in _CSS_COLOURS.items():
+        rest = rest.replace(given, variable)
+    # Pictures share a page: names that nothing refers to would stand there several times.
+    referred = set(re.findall(r'(?:url\(|href=")#([^")]+)', rest))
+    rest = re.sub(r' id="([^"]*)"', lambda match: match.group(0) if match.group(1) in referred else "", rest)
+    named = f'role="img" aria-label="{escape(title)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    return f'<svg viewBox="{box}" {named}>{rest}'

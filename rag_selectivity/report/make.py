@@ -1,0 +1,130 @@
+"""From files to the HTML report: what `rag-selectivity report` does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.comparison import compare
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.evaluation import DEFAULT_DEPTHS, join, measure_all, report_of_measured
+from rag_selectivity.files import read_corpus_ids, read_records
+from rag_selectivity.measures import Measure
+from rag_selectivity.policy import Policy, resolve_policy
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.report.html import to_html
+from rag_selectivity.report.passages import reasons_in
+from rag_selectivity.scales import Scale, scale_named
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.sweep import advise
+
+_COMPARED_AT = (5, 10, 20)
+
+
+def html_report(
+    qrels: str | Path,
+    runs: Mapping[str, Any],
+    *,
+    pool: Any = None,
+    corpus_size: Any = None,
+    corpus: str | Path | None = None,
+    queries: str | Path | None = None,
+    quality: str | Path | None = None,
+    measures: Sequence[str | Measure] | None = None,
+    depths: Sequence[int] | None = None,
+    baseline: str | None = None,
+    scale: str | Scale = "trec",
+    grade_map: str | Mapping[int, int] | None = None,
+    policy: str | Policy | None = None,
+    judges: Sequence[str] | None = None,
+    judge_rule: str | None = None,
+    bootstrap: Bootstrap = Bootstrap(),
+    title: str = "What retrieval is worth",
+    depth: int | None = None,
+    max_queries: int = 500,
+    max_read: int = 100,
+    top: int = 10,
+    **choices: Any,
+) -> str:
+    """The page of `Report.to_html`, with everything that its files allow.
+
+    Parameters as in `evaluate` and `to_html`. Measures are those that the labels and N carry, if not given; the advised
+    K is among the depths; several runs are compared with the first, or with `baseline`.
+    """
+    labels = Qrels.read(qrels, judges=judges, judge_rule=judge_rule)
+    chosen_policy = resolve_policy(policy, **choices)
+    sized = corpus_size is not None or corpus is not None
+    shared: dict[str, Any] = {
+        "corpus_size": corpus_size,
+        "corpus": list(read_corpus_ids(corpus)) if corpus is not None else None,
+        "scale": scale,
+        "grade_map": grade_map,
+    }
+    wanted = list(measures) if measures is not None else usual_measures(scale_named(scale), sized=sized)
+    joined = join(labels, runs, pool=pool, policy=chosen_policy, **shared)
+    if depths is None:
+        reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
+        advised = {advice.K for run in joined.judged.values() if (advice := advise(run, bootstrap)) is not None}
+        extra = {depth} if depth is not None else set()
+        depths = sorted(k for k in {*DEFAULT_DEPTHS, *(advised - {None}), *extra} if k is not None and k <= reach)
+    measured = measure_all(joined.judged, wanted, depths)
+    report = report_of_measured(joined.judged, measured, bootstrap, joined.notes)
+    comparison = None
+    if len(joined.judged) > 1:
+        at = [k for k in _COMPARED_AT if k <= max(depths)] or list(depths)[-1:]
+        with warnings.catch_warnings():
+            # They were given out by the join above.
+            warnings.simplefilter("ignore", SelectivityWarning)
+            comparison = compare(
+                labels,
+                runs,
+                baseline=baseline,
+                pool=pool,
+                depths=at,
+                policy=chosen_policy,
+                bootstrap=bootstrap,
+                **shared,
+            )
+    return to_html(
+        report,
+        comparison=comparison,
+        quality=_quality(quality) if quality is not None else None,
+        qrels=labels.regraded(grade_map),
+        runs=runs,
+        queries=queries,
+        corpus=corpus,
+        reasons=reasons_in(qrels, list(judges) if judges else None),
+        title=title,
+        depth=depth,
+        max_queries=max_queries,
+        max_read=max_read,
+        top=top,
+    )
+
+
+def usual_measures(scale: Scale, *, sized: bool) -> list[str]:
+    """What labels of a scale can carry."""
+    chance = ["Success", *(["BoR", "BoR_max", "lambda"] if sized else [])]
+    if scale.name == "utility":
+        return [*chance, "RA-nWG", "PROC", "%PROC", "Harm", "nDCG", "IPrec"]
+    return [*chance, "P", "R", "nDCG", "IPrec"]
+
+
+def _quality(path: str | Path) -> dict[int, list[float]]:
+    """{K: [score, …]} of a table with columns K and score."""
+    found: dict[int, list[float]] = {}
+    for line, row in read_records(path):
+        try:
+            depth, score = int(row["K"]), float(row["score"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path}:{line}: a column K with a whole number and a column score are needed") from None
+        if depth < 1 or not np.isfinite(score):
+            raise InputError(f"{path}:{line}: K = {depth} and score = {score} make no sense")
+        found.setdefault(depth, []).append(score)
+    if not found:
+        raise InputError(f"{path}: there are no scores")
+    return found

@@ -1,0 +1,104 @@
+"""What each query was given: its passages with rank, grade, reason and text, for whoever wants to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.files.opening import first_bytes
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.run import ranked_rows
+from rag_selectivity.texts import read_texts
+
+_LONGEST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage of a list; grade None where nobody judged it."""
+
+    rank: int
+    id: str
+    grade: int | None
+    reason: str | None
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Texts of queries, and the passages of some of them: {run: {query: [Passage, …]}}."""
+
+    queries: Mapping[str, str]
+    passages: Mapping[str, Mapping[str, list[Passage]]]
+
+
+def read_passages(
+    wanted: Mapping[str, Iterable[str]],
+    qrels: Any,
+    runs: Mapping[str, Any],
+    *,
+    named: Collection[str] = (),
+    queries: Any = None,
+    corpus: Any = None,
+    depth: int = 10,
+    reasons: Mapping[tuple[str, str], str] | None = None,
+) -> Reading:
+    """The top passages of the wanted queries of each run, {run: [query, …]}.
+
+    Parameters
+    ----------
+    qrels, runs
+        As in `rag_selectivity.evaluate`.
+    named : collection of str
+        The queries whose texts are wanted.
+    queries, corpus : {id: text}, records, or path to JSONL, TSV, CSV or Parquet, optional
+        The corpus is read once, and only the texts that are needed are kept.
+    depth : int
+    reasons : {(query, passage): reason}, optional
+    """
+    labels = Qrels.of(qrels)
+    grades = {query: labels[query] for query in {q for of_run in wanted.values() for q in of_run} if query in labels}
+    ranked: dict[str, dict[str, list[str]]] = {}
+    for name, run in runs.items():
+        ranked[name] = {query: [] for query in wanted.get(name, ())}
+        for query, passage, _ in ranked_rows(run, depth):
+            if query in ranked[name]:
+                ranked[name][query].append(passage)
+    needed = {passage for of_run in ranked.values() for ids in of_run.values() for passage in ids}
+    texts = _texts(corpus, needed, "corpus")
+    said = reasons or {}
+    passages = {
+        name: {
+            query: [
+                Passage(rank, id_, grades.get(query, {}).get(id_), said.get((query, id_)), _shortened(texts.get(id_)))
+                for rank, id_ in enumerate(ids, 1)
+            ]
+            for query, ids in of_run.items()
+        }
+        for name, of_run in ranked.items()
+    }
+    return Reading(_texts(queries, set(named), "queries"), passages)
+
+
+def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:
+    """The reasons that judges and people gave in a label store; none for any other file."""
+    from rag_selectivity.grading.store import Store, is_store
+
+    if Path(path).is_dir() or not is_store(first_bytes(Path(path))):
+        return {}
+    found: dict[tuple[str, str], str] = {}
+    with Store(path, create=False) as store:
+        for row in store.rows():
+            if row["reason"] and (judges is None or row["judge"] in judges or row["source"] == "human"):
+                found[row["query_id"], row["passage_id"]] = row["reason"]
+    return found
+
+
+def _texts(source: Any, needed: set[str], what: str) -> dict[str, str]:
+    return {} if source is None else {key: text for key, text in read_texts(source, what) if key in needed}
+
+
+def _shortened(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _LONGEST else f"{text[:_LONGEST]} […]"

@@ -1,0 +1,180 @@
+"""The answer in words: what the selectivity is, who lost the evidence, which K to take, and how far to trust it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rag_selectivity.measures.chance import regime
+from rag_selectivity.report.report import Estimate, Report
+from rag_selectivity.report.tables import number
+from rag_selectivity.sweep import Recommendation, advise
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that an answer rests on: what it is, under which key the report has it, and how it is written."""
+
+    label: str
+    key: str
+    estimate: Estimate
+
+    @property
+    def text(self) -> str:
+        """The value as a reader sees it."""
+        return number(self.estimate.value)
+
+    @property
+    def interval(self) -> str:
+        """Its interval, or nothing."""
+        if math.isnan(self.estimate.low):
+            return ""
+        return f"{number(self.estimate.low)} to {number(self.estimate.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A question with its answer and the figures behind it. `tone` is good, bad or plain."""
+
+    question: str
+    answer: str
+    figures: tuple[Figure, ...]
+    tone: str = "plain"
+
+
+def findings(report: Report, run: str, depth: int | None = None) -> list[Finding]:
+    """What the report says of a run, first things first, at the recommended K or the one given."""
+    part = report.runs[run]
+    advice = advise(part.judged) if part.judged is not None else None
+    chosen = depth if depth is not None else headline_depth(report, advice)
+    found = {key.rpartition("@")[0]: Figure(key, key, cell) for key, cell in part.estimates.items() if _at(key, chosen)}
+    answers = [
+        _selectivity(run, chosen, found),
+        _evidence(report, run, chosen, found),
+        _which_k(advice, chosen),
+        _junk(chosen, found),
+        _trust(report, run, chosen, found),
+    ]
+    return [answer for answer in answers if answer is not None]
+
+
+def headline_depth(report: Report, advice: Recommendation | None) -> int:
+    """The K of the first screen: the recommended one, or the nearest that was measured."""
+    wanted = advice.K if advice is not None and advice.K is not None else 10
+    return min(report.depths, key=lambda depth: (abs(math.log(depth / wanted)), depth), default=wanted)
+
+
+def _at(key: str, depth: int) -> bool:
+    return key.endswith(f"@{depth}")
+
+
+def _pick(found: Mapping[str, Figure], *names: str) -> tuple[Figure, ...]:
+    return tuple(found[name] for name in names if name in found)
+
+
+def _selectivity(run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+    question = "What is the selectivity?"
+    if "BoR" not in found:
+        if "Success" not in found:
+            return None
+        success = found["Success"].estimate.value
+        return Finding(
+            question,
+            f"{run} succeeds in {_percent(success)} of the queries at K = {depth}. How much of that is luck takes the "
+            f"corpus size N to say.",
+            _pick(found, "Success"),
+        )
+    bits = found["BoR"].estimate
+    if math.isnan(bits.value):
+        return Finding(question, f"Undefined at K = {depth}: {bits.reason}.", _pick(found, "BoR"))
+    most = found["BoR_max"].estimate.value if "BoR_max" in found else math.nan
+    if bits.value == -math.inf:
+        said, tone = f"None: {run} succeeds in no query at K = {depth}.", "bad"
+    else:
+        said = f"At K = {depth} {run} is worth {number(bits.value)} bits over a random draw"
+        said += f", of {number(most)} that could be shown." if math.isfinite(most) else "."
+        tone = "good" if bits.low > 0 else "bad"
+        if not bits.low > 0:
+            said += " That is not more than luck would do."
+    if "Success" in found and math.isfinite(most):
+        rate = found["Success"].estimate.value
+        said += f" It succeeds in {_percent(rate)} of the queries, a random draw in {_percent(2**-most)}."
+    lam = found["lambda"].estimate.value if "lambda" in found else math.nan
+    if lam >= 1:
+        said += (
+            f" lambda is {number(lam)} ({regime(lam)}): so many relevant passages are in a random draw of this size."
+        )
+        tone = "bad"
+    return Finding(question, said, _pick(found, "BoR", "BoR_max", "Success", "lambda"), tone)
+
+
+def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+    question = "Who lost the evidence?"
+    if "RA-nWG" not in found:
+        return None
+    share = found["RA-nWG"].estimate.value
+    if math.isnan(share):
+        return Finding(question, f"Undefined: {found['RA-nWG'].estimate.reason}.", _pick(found, "RA-nWG"))
+    said = f"{_percent(share)} of the best evidence that {depth} passages can hold is in the top {depth}."
+    figures = _pick(found, "RA-nWG", "PROC", "%PROC")
+    if "PROC" not in found or "%PROC" not in found:
+        return Finding(question, said, figures)
+    verdict = report.diagnosis(run, depth)
+    brought, picked = found["PROC"].estimate.value, found["%PROC"].estimate.value
+    said += f" The pool holds {_percent(brought)} of it"
+    said += f", and {_percent(picked)} of that was selected" if math.isfinite(picked) else ""
+    names = {
+        "retriever-limited": "mostly the retriever lost it",
+        "selection-limited": "mostly the ranking or the reranker lost it",
+        "healthy": "neither lost much",
+    }
+    if verdict.overall is None:
+        return Finding(question, f"{said}. Nothing was selected from a larger pool, so nobody can be blamed.", figures)
+    said += f": {names[verdict.overall]}."
+    if verdict.counts:
+        counted = ", ".join(f"{count} {name}" for name, count in sorted(verdict.counts.items()))
+        said += f" Query by query: {counted}."
+    return Finding(question, said, figures, "good" if verdict.overall == "healthy" else "bad")
+
+
+def _which_k(advice: Recommendation | None, depth: int) -> Finding | None:
+    if advice is None:
+        return None
+    said = advice.reason
+    if advice.K is not None and depth != advice.K:
+        said += f" (The nearest K that was measured is {depth}.)"
+    said += "".join(f" {warning[0].upper()}{warning[1:]}." for warning in advice.warnings)
+    return Finding("Which K should be taken?", said, (), "bad" if advice.warnings else "plain")
+
+
+def _junk(depth: int, found: Mapping[str, Figure]) -> Finding | None:
+    if "Harm" not in found:
+        return None
+    share = found["Harm"].estimate.value
+    if math.isnan(share):
+        return Finding("How much junk comes along?", f"{found['Harm'].estimate.reason}.", ())
+    said = f"Of the {depth} passages that the LLM reads, {depth * share:.1f} are junk on average ({_percent(share)})."
+    return Finding("How much junk comes along?", said, _pick(found, "Harm"), "bad" if share > 0.5 else "plain")
+
+
+def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding:
+    part = report.runs[run]
+    said = f"{len(part.queries):,} queries."
+    if "BoR" in found or "Success" in found:
+        cell = (found.get("BoR") or found["Success"]).estimate
+        if cell.n < cell.n_total:
+            said += f" {cell.n_total - cell.n:,} have no relevant passage and are left out of the bits."
+    if "Judged" in found and math.isfinite(found["Judged"].estimate.value):
+        judged = found["Judged"].estimate.value
+        said += f" {_percent(judged)} of the top {depth} has a label"
+        worst = part.judged is not None and part.judged.policy.unjudged == "worst"
+        rest = "counts as junk" if worst else "passes as neither useful nor harmful"
+        said += f"; the rest {rest}." if judged < 0.95 else "."
+    return Finding("How far can it be trusted?", said, _pick(found, "Judged"))
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.001 or 0.999 < share < 1:
+        return f"{share:.2%}"
+    return f"{share:.1%}"

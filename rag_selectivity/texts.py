@@ -1,0 +1,83 @@
+"""Texts of queries and passages by their ids, from whatever holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.frames import PASSAGE_NAMES, QUERY_NAMES, column_values, find_column, is_frame, optional_column
+
+TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
+
+
+def read_texts(
+    source: Any, what: str, names: Sequence[str] = (*QUERY_NAMES, *PASSAGE_NAMES)
+) -> Iterator[tuple[str, str]]:
+    """(id, text) of {id: text}, a frame, a file, or an iterable of records or pairs; titles go in front.
+
+    `names` are further names of the id's column.
+    """
+    rows = ((str(key), value) for key, value in source.items()) if isinstance(source, Mapping) else None
+    return checked_texts(rows if rows is not None else _texts(source, what, names), what)
+
+
+def checked_texts(rows: Iterable[tuple[str, Any]], what: str) -> Iterator[tuple[str, str]]:
+    """(id, text) of (id, text or record) rows; one without a text is an InputError."""
+    for id_, record in rows:
+        text = passage_text(record) if isinstance(record, Mapping) else record
+        if not isinstance(text, str):
+            raise InputError(f"{what}: {id_!r} has no text, but {text!r}")
+        yield id_, text
+
+
+def passage_text(record: Mapping[str, Any]) -> Any:
+    """The text of a BEIR-like record, its title in front."""
+    column = optional_column(list(record), TEXT_NAMES)
+    text = record[column] if column is not None else None
+    title = record.get("title")
+    return f"{title}\n{text}" if title and isinstance(text, str) and text else text if text is not None else title
+
+
+def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """(id, text or record) of a frame, a file, or an iterable of records or pairs."""
+    if is_frame(source):
+        columns = list(source.columns)
+        ids = column_values(source, find_column(columns, ("_id", "id", *names), "id", f"{what} frame"))
+        values = {name: column_values(source, name) for name in columns}
+        for i, id_ in enumerate(ids):
+            yield str(id_), {name: column[i] for name, column in values.items()}
+        return
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        if path.is_dir():
+            path = path / f"{what}.jsonl"
+        yield from _file_texts(path, names)
+        return
+    for record in source:
+        if isinstance(record, Mapping):
+            yield str(record[find_column(list(record), ("_id", "id", *names), "id", what)]), record
+        else:
+            id_, text = record
+            yield str(id_), text
+
+
+def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    from rag_selectivity.files import read_records
+    from rag_selectivity.files.opening import first_bytes, text_lines
+
+    first = first_bytes(path).split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r").split("\t")
+    if len(first) == 2 and not first[0].startswith("{") and optional_column(first, ("_id", "id", *names)) is None:
+        # MS MARCO's way: id, tab, text, and no header.
+        for number, text_line in text_lines(path):
+            id_, tab, text = text_line.partition("\t")
+            if not tab:
+                raise InputError(f"{path}:{number}: expected an id, a tab and a text")
+            yield id_, text
+        return
+    for line, record in read_records(path):
+        column = find_column(list(record), ("_id", "id", *names), "id", f"{path}:{line}")
+        if record[column] in (None, ""):
+            raise InputError(f"{path}:{line}: the id is empty")
+        yield str(record[column]), record
