@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 import warnings
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ class Format(StrEnum):
     json = "json"
     csv = "csv"
     markdown = "markdown"
+    latex = "latex"
 
 
 FormatOption = Annotated[Format | None, typer.Option("--format", help="Default: a table.")]
@@ -794,7 +796,8 @@ def _corpus_size(text: str | None) -> int | dict[str, int] | None:
     try:
         return int(text.replace("_", "").replace(",", ""))
     except ValueError:
-        pass
+        if not Path(text).exists():
+            raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
     from rag_selectivity.files import read_records
     from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, find_column
 
@@ -840,7 +843,7 @@ def _field_map(text: str | None) -> dict[str, str]:
 def _chosen(format: Format | None, output: Path | None) -> Format:
     if format is not None or output is None:
         return format or Format.table
-    by_suffix = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown}
+    by_suffix = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
     return by_suffix.get(output.suffix.lower(), Format.table)
 
 
@@ -852,6 +855,8 @@ def _view(result: Views, format: Format) -> str:
             return _csv(result.to_rows())
         case Format.markdown:
             return result.to_markdown()
+        case Format.latex:
+            return result.to_latex()
         case _:
             return result.to_text(ruled=sys.stdout.isatty())
 
@@ -861,6 +866,8 @@ def _rows_text(result: dict[str, Any], rows: list[dict[str, Any]], format: Forma
         return json.dumps(result, indent=2, allow_nan=False)
     if format is Format.csv:
         return _csv(rows)
+    if format is Format.latex:
+        raise InputError("there is no LaTeX view of this; there are table, json, csv and markdown")
     header = list(rows[0])
     cells = [[_cell(row[name]) for name in header] for row in rows]
     return markdown(header, cells) if format is Format.markdown else align(header, cells, ruled=sys.stdout.isatty())
@@ -878,8 +885,25 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     return text.getvalue().rstrip("\n")
 
 
+#: Words of a verdict, in the colours that a terminal has for them.
+_VERDICTS = {
+    "31": r"collapse(?= [\d.]| zone)|retriever-limited|selection-limited|^worse:",
+    "33": r"degraded(?= [\d.])|^warning:|^note:",
+    "32": r"\bhealthy\b|^better:",
+}
+
+
+def _coloured(text: str) -> str:
+    """The text with its verdicts in colour, where somebody looks at it and has not asked for none (NO_COLOR)."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    for code, words in _VERDICTS.items():
+        text = re.sub(words, rf"\033[{code}m\g<0>\033[0m", text, flags=re.MULTILINE)
+    return text
+
+
 def _put(text: str, output: Path | None) -> None:
     if output is None:
-        typer.echo(text)
+        typer.echo(_coloured(text))
     else:
         write_whole(output, text + "\n")

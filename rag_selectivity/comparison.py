@@ -159,6 +159,12 @@ class Comparison(Views):
 
         return comparison_markdown(self)
 
+    def to_latex(self) -> str:
+        """The same for a paper (booktabs)."""
+        from rag_selectivity.report.tables import comparison_latex
+
+        return comparison_latex(self)
+
 
 def compare(
     qrels: Any,

@@ -379,6 +379,7 @@ def judge(
         sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
     )
+    _warn_of_sizes(judged, name)
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
     outside = len(judged.hits_outside_pool().query)
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
@@ -424,6 +425,27 @@ class _Joined:
     not_in_qrels: int
     unknown: list[str]
     duplicates: int
+
+
+def _warn_of_sizes(judged: JudgedRun, name: str) -> None:
+    """Say what can be, but is rarely meant."""
+    size = judged.corpus_size
+    if size is not None and (judged.returned > size).any():
+        i = int(np.argmax(judged.returned > size))
+        warnings.warn(
+            f"{name}: query {judged.queries[i]!r} has {judged.returned[i]} passages, more than its corpus, "
+            f"N = {size[i]}; is N right?",
+            SelectivityWarning,
+            stacklevel=3,
+        )
+    there = judged.grades[judged.labels.any(axis=0)]
+    if judged.scale.name == "trec" and len(there) > 1 and there[0] in (1, 2) and there[-1] == 5:
+        warnings.warn(
+            "the grades go up to 5 and none is 0, as on the utility scale; on the trec scale every one of them "
+            "counts as relevant: did you mean scale='utility' (--scale utility)?",
+            SelectivityWarning,
+            stacklevel=3,
+        )
 
 
 def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:

@@ -40,9 +40,9 @@ def read_qrels(path: Path) -> Qrels:
     for number, line in text_lines(path):
         fields = line.split()
         if len(fields) != 4:
-            raise InputError(
-                f"{path}:{number}: expected 4 fields (query, 0, passage, grade), found {len(fields)}: {line[:60]!r}"
-            )
+            hint = " (six fields: is this a run file?)" if len(fields) == 6 else ""
+            found = f"found {len(fields)}{hint}: {line[:60]!r}"
+            raise InputError(f"{path}:{number}: expected 4 fields (query, 0, passage, grade), {found}")
         records.append((fields[0], fields[2], fields[3]))
         lines.append(number)
     return Qrels.from_records(records, source=str(path), lines=lines)

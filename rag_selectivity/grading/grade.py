@@ -55,6 +55,8 @@ class Grading:
     stopped : str or None
         Why the run ended before the pool did.
     errors : {kind: pairs}
+    last_error : str or None
+        What the last of them said.
     """
 
     judge: str
@@ -71,6 +73,7 @@ class Grading:
     stopped: str | None
     dry_run: bool = False
     errors: dict[str, int] = field(default_factory=dict)
+    last_error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -87,6 +90,7 @@ class Grading:
             "stopped": self.stopped,
             "dry_run": self.dry_run,
             "errors": dict(self.errors),
+            "last_error": self.last_error,
         }
 
     def __str__(self) -> str:
@@ -99,7 +103,8 @@ class Grading:
         ]
         lines[0] += f" ({tokens}{cost})"
         if self.errors:
-            lines.append("failures: " + ", ".join(f"{count} {kind}" for kind, count in sorted(self.errors.items())))
+            counted = ", ".join(f"{count} {kind}" for kind, count in sorted(self.errors.items()))
+            lines.append(f"failures: {counted}; the last said {self.last_error}")
         if self.earlier_failures:
             lines.append(f"{self.earlier_failures} failed in an earlier run; --retry-failed tries them again")
         if self.flagged:
@@ -270,6 +275,7 @@ async def agrade(
             progress.cost if budget.price_in is not None else None,
             progress.stopped,
             errors=dict(progress.errors),
+            last_error=progress.last_error,
         )
 
 

@@ -151,6 +151,8 @@ class OpenAIJudge:
             kind = "fatal"
         status = getattr(error, "status_code", None)
         text = f"{type(error).__name__}{f' {status}' if status else ''}: {self._clean(str(error))[:300]}"
+        if status in (None, 404):
+            text += f" (at {self._clean(str(self._client.base_url))}; is --base-url right?)"
         return JudgeFailure(text, kind, retry_after=_retry_after(error))
 
     def _clean(self, text: str) -> str:

@@ -127,6 +127,7 @@ class Progress:
     cost: float = 0.0
     stopped: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
+    last_error: str | None = None
 
 
 Watch = Callable[[Progress, int], None]
@@ -251,6 +252,7 @@ class Runner:
             progress.failed += pairs
             kind = outcome.error.split(":", 1)[0]
             progress.errors[kind] = progress.errors.get(kind, 0) + pairs
+            progress.last_error = outcome.error
             # An endpoint that is down must not turn a whole pool into failures.
             self._failed_in_a_row = self._failed_in_a_row + 1 if kind in PASSING else 0
             if self._failed_in_a_row >= max(_IN_A_ROW, 2 * self.limits.concurrency):

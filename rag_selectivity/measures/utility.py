@@ -110,8 +110,8 @@ def _require_utility(judged: JudgedRun, measure: Measure) -> None:
     if judged.scale.name != "utility":
         raise InputError(
             f"{measure} needs grades 1 to 5 (scale utility), and the labels are on the {judged.scale.name} scale: "
-            f"carry them over with a grade map, as in scale='utility', grade_map='0:1,1:3,2:4,3:5' "
-            f"(--scale utility --grade-map 0:1,1:3,2:4,3:5)"
+            f"say scale='utility' (--scale utility), and where they are of another kind carry them over with a "
+            f"grade map, as in grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5)"
         )
 
 

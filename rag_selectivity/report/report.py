@@ -223,6 +223,12 @@ class Report(Views):
 
         return markdown_tables(self)
 
+    def to_latex(self) -> str:
+        """A table for each run, for a paper (booktabs)."""
+        from rag_selectivity.report.tables import latex_tables
+
+        return latex_tables(self)
+
     def to_html(self, **options: Any) -> str:
         """One HTML file with words, plots and queries; see `rag_selectivity.report.html.to_html` for the options."""
         from rag_selectivity.report.html import to_html

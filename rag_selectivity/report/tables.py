@@ -55,6 +55,11 @@ def comparison_markdown(comparison: Comparison) -> str:
     )
 
 
+def comparison_latex(comparison: Comparison) -> str:
+    """The same for a paper; needs booktabs."""
+    return "\n\n".join(latex(header, rows, heading) for heading, header, rows, _ in _compared(comparison))
+
+
 def _compared(comparison: Comparison) -> Iterable[tuple[str, list[str], list[list[str]], list[str]]]:
     """Heading, column names, rows and closing lines for each run."""
     header = [name.format(comparison.settings["level"]) for name in _COMPARED]
@@ -226,6 +231,55 @@ def markdown_tables(report: Report) -> str:
         parts.extend(lines_without_depth(report, run))
         parts.extend(f"> {note}" for note in notes_of(run))
     return "\n\n".join(parts)
+
+
+def latex_tables(report: Report) -> str:
+    """The same for a paper; needs booktabs."""
+    parts = []
+    for name, run in report.runs.items():
+        header, rows = grid(report, name, run)
+        if len(header) > 1:
+            parts.append(latex(header, rows, _headline(report, name, run)))
+    return "\n\n".join(parts)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "−": "$-$",
+    "∞": r"$\infty$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "·": r"$\cdot$",
+    "Δ": r"$\Delta$",
+    "–": "--",
+    "×": r"$\times$",
+}
+
+
+def latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
+    """A LaTeX table with booktabs' rules, numbers to the right."""
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join("".join(_LATEX.get(sign, sign) for sign in cell) for cell in cells) + r" \\"
+
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{''.join(_LATEX.get(sign, sign) for sign in caption)}}}",
+            rf"\begin{{tabular}}{{{'r' * len(header)}}}",
+            r"\toprule",
+            line(header),
+            r"\midrule",
+            *map(line, rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -31,6 +31,10 @@ class Views(ABC):
     def to_markdown(self) -> str:
         """Tables for a pull request."""
 
+    def to_latex(self) -> str:
+        """Tables for a paper (booktabs), where the result is one that papers print."""
+        raise InputError(f"a {type(self).__name__} has no LaTeX view; it has text, Markdown, JSON and CSV")
+
     def to_json(self, indent: int | None = 2) -> str:
         """As JSON text; what is undefined is null."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
@@ -44,7 +48,7 @@ class Views(ABC):
         return pandas.DataFrame(self.to_rows())
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON view to a file, whole or not at all."""
+        """Write the JSON view to a file, whole or not at all; what reads it back is `--against`."""
         write_whole(path, self.to_json() + "\n")
 
     def __str__(self) -> str:

@@ -52,7 +52,7 @@ def findings(report: Report, run: str, depth: int | None = None) -> list[Finding
     answers = [
         _selectivity(run, chosen, found),
         _evidence(report, run, chosen, found),
-        _which_k(advice, chosen),
+        _which_k(report, advice, chosen),
         _junk(chosen, found),
         _trust(report, run, chosen, found),
     ]
@@ -138,7 +138,7 @@ def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure])
     return Finding(question, said, figures, "good" if verdict.overall == "healthy" else "bad")
 
 
-def _which_k(advice: Recommendation | None, depth: int) -> Finding | None:
+def _which_k(report: Report, advice: Recommendation | None, depth: int) -> Finding | None:
     if advice is None:
         return None
     said = advice.reason
