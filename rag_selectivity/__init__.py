@@ -14,17 +14,17 @@ from rag_selectivity.comparison import Comparison, compare
 from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluation import evaluate, report_of
 from rag_selectivity.judged import JudgedRun, judge
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.tools import ToolMonitor
 from rag_selectivity.measures import Measure, parse_measure, udcg
 from rag_selectivity.monitor import Monitor
 from rag_selectivity.planning import audit, plan, queries_needed
 from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report
-from rag_selectivity.retrieval import Retrieval
 from rag_selectivity.run import Run
 from rag_selectivity.statistics import Bootstrap
 from rag_selectivity.sweep import Sweep, sweep
-from rag_selectivity.tool_selection import ToolMonitor
 
 __version__ = "0.1.0"
 

@@ -115,7 +115,7 @@ class _Given:
             return cls(qrels, _named_files(run), _pools(pool or [], run))
         if run or pool:
             raise InputError("--trace brings its retrievals and their candidates along; leave --run and --pool out")
-        from rag_selectivity.trace import Trace
+        from rag_selectivity.live.trace import Trace
 
         read = Trace.read(trace)
         longest = max(len(read.shown[key]) for key in read.names)
@@ -316,7 +316,7 @@ def _to_grade(queries: Path | None, corpus: Path | None, pool: list[str] | None,
     if trace is not None:
         if queries or corpus or pool:
             raise InputError("--trace brings queries, texts and pools along; leave --queries, --corpus and --pool out")
-        from rag_selectivity.trace import Trace
+        from rag_selectivity.live.trace import Trace
 
         return Trace.read(trace).to_grade()
     if queries is None or corpus is None or not pool:

@@ -17,22 +17,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rag_selectivity.alerts import Alarm, Alerts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation import estimates_of
 from rag_selectivity.judged import Coverage, JudgedRun, judge
 from rag_selectivity.labels import Labels
+from rag_selectivity.live.alerts import Alarm, Alerts
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.policy import resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
-from rag_selectivity.retrieval import Retrieval
 from rag_selectivity.run import Run
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
-from rag_selectivity.trace import TraceWriter
 
 #: Retrievals measured together: the join costs a few milliseconds however few there are.
 _BATCH = 256
@@ -95,7 +95,7 @@ class Monitor:
         As in `rag_selectivity.evaluate`.
     alerts : sequence of str
         Conditions such as `"BoR < 2"`, `"lambda >= 3"`, `"Harm > .4"` or `"tokens > 8000"`, over a rolling `window` of
-        retrievals; see `rag_selectivity.alerts.Alerts` for where alarms go, `on_alert` among others.
+        retrievals; see `rag_selectivity.live.alerts.Alerts` for where alarms go, `on_alert` among others.
     trace : path, optional
         Append every retrieval to this file as a line of JSON, with the passages' texts if `trace_texts`;
         `rag-selectivity evaluate --trace` and `grade --trace` read it back.

@@ -12,14 +12,14 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import monitor as monitor_module
-from rag_selectivity.alerts import Alarm
-from rag_selectivity.call_tree import CallTree, Kind, Passages
 from rag_selectivity.grading.background import BackgroundGrader
 from rag_selectivity.grading.judge import CallableJudge
 from rag_selectivity.grading.runner import Budget, Limits
+from rag_selectivity.live.alerts import Alarm
+from rag_selectivity.live.calls import CallTree, Kind, Passages
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import Trace
 from rag_selectivity.monitor import Monitor
-from rag_selectivity.retrieval import Retrieval
-from rag_selectivity.trace import Trace
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 LABELS = {"good?": {"a": 5, "b": 4, "j": 1}, "bad?": {"a": 5, "j": 1}}
@@ -325,7 +325,7 @@ def test_a_set_that_was_graded_in_part_is_left_out(tmp_path, caplog) -> None:
 
 
 def test_calls_that_never_end_do_not_fill_the_memory(monkeypatch) -> None:
-    from rag_selectivity import call_tree
+    from rag_selectivity.live import calls as call_tree
 
     monkeypatch.setattr(call_tree, "_MOST_CALLS", 50)
     found: list[Retrieval] = []

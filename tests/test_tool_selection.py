@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from rag_selectivity_langchain import ToolSelectivityCallback
 
 import rag_selectivity as rs
-from rag_selectivity.retrieval import approximate_tokens
-from rag_selectivity.tool_selection import ToolMonitor
+from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.tools import ToolMonitor
 
 
 def miss(n: int, r: int, k: int) -> Fraction:

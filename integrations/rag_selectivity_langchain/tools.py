@@ -14,8 +14,8 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from rag_selectivity.retrieval import approximate_tokens
-from rag_selectivity.tool_selection import ToolMonitor, ToolReport
+from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.tools import ToolMonitor, ToolReport
 
 _log = logging.getLogger("rag_selectivity")
 #: Model calls that never end must not fill the memory.

@@ -11,9 +11,9 @@ from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.call_tree import CallTree, Kind, Passages
+from rag_selectivity.live.calls import CallTree, Kind, Passages
+from rag_selectivity.live.retrieval import approximate_tokens
 from rag_selectivity.monitor import Traffic
-from rag_selectivity.retrieval import approximate_tokens
 from rag_selectivity_langchain.identity import identities_of
 
 _log = logging.getLogger("rag_selectivity")

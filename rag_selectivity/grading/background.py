@@ -16,7 +16,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.grading.single import SingleQuery
-from rag_selectivity.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval
 
 _log = logging.getLogger("rag_selectivity")
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged import JudgedRun
+from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.measures.chance import BoR_max, Lambda, regime
 from rag_selectivity.monitor import Monitor
 from rag_selectivity.planning import plan
 from rag_selectivity.report.report import Report, finite
 from rag_selectivity.report.views import Views
-from rag_selectivity.retrieval import Retrieval
 from rag_selectivity.scales import scale_named
 
 SCHEMA = "rag-selectivity/tools/1"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from rag_selectivity.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000

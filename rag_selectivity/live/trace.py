@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.files import read_records
+from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.qrels import Qrels
-from rag_selectivity.retrieval import Retrieval
 from rag_selectivity.run import Run
 
 _log = logging.getLogger("rag_selectivity")

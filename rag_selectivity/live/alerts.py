@@ -17,8 +17,8 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.gates import compared
+from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.measures import Measure, Outcome, parse_measure
-from rag_selectivity.retrieval import Retrieval
 
 _log = logging.getLogger("rag_selectivity")
 _CONDITION = re.compile(r"\s*(?P<name>[^<>]+?)\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)\s*")
