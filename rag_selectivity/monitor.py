@@ -31,6 +31,7 @@ from rag_selectivity.policy import resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
 from rag_selectivity.run import Run
+from rag_selectivity.scales import scale_named
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 
@@ -148,11 +149,12 @@ class Monitor:
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
         grid = {*depths, *(measure.at for measure in self._alerts.measures if isinstance(measure.at, int))}
         self._plan = [(measure, _depths(measure, grid)) for measure in self.measures]
+        self._policy = resolve_policy(None, order="rank", depth="returned")
+        self._check_measures()
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._grader = grader
         self._size = sample
         self._random = random.Random(seed)
-        self._policy = resolve_policy(None, order="rank", depth="returned")
         self._lock = threading.Lock()
         self._measuring = threading.Lock()
         self._pending: list[Retrieval] = []
@@ -164,6 +166,7 @@ class Monitor:
         self._coverage = Coverage()
         self._refused: dict[str, int] = {}
         self._matched = False
+        self._clipped = 0
 
     # -- taking in ---------------------------------------------------------------------------------
 
@@ -250,6 +253,8 @@ class Monitor:
         """
         self.flush()
         with self._measuring:
+            if self._moments is None and self._refused:
+                raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
             if self._moments is None:
                 raise InputError(
                     f"none of the {self.traffic.retrievals} retrievals so far had labels: are the labels' queries the "
@@ -272,7 +277,8 @@ class Monitor:
                     estimates[key] = figure
                     if measure.per_query:
                         per_query[key] = stacked[i].parts[0][:, column]
-            shown = sorted({int(k) for _, at in self._plan for k in at if k != WHOLE_LIST and k <= longest})
+            depths = {int(k) for measure, at in self._plan if not isinstance(measure.cutoff, Real) for k in at}
+            shown = sorted(k for k in depths if k != WHOLE_LIST and k <= longest)
             run = RunReport(
                 tuple(self._names()), estimates, per_query, self._coverage, tuple(self._notes(complete)), None
             )
@@ -303,6 +309,19 @@ class Monitor:
                     self._take_in(part)
         self._alerts.check()
 
+    def _check_measures(self) -> None:
+        """Refuse at once what could never be measured: BoR without N, RA-nWG on binary labels."""
+        grade = scale_named(self.labels.scale).lowest
+        judged = judge(
+            Qrels.from_dict({"q": {"d": max(1, grade)}}),
+            Run.from_dict({"q": ["d"]}),
+            corpus_size=self.corpus_size,
+            scale=self.labels.scale,
+            policy=self._policy,
+        )
+        for measure, at in self._plan:
+            measure.outcome(judged, at)
+
     def _take_in(self, part: list[Retrieval]) -> None:
         try:
             judged = self._judged(part)
@@ -328,6 +347,8 @@ class Monitor:
             duplicates=self._coverage.duplicates + coverage.duplicates,
             outside_pool=self._coverage.outside_pool + coverage.outside_pool,
         )
+        if judged.corpus_size is not None:
+            self._clipped += int((judged.returned > judged.corpus_size).sum())
         self._draw(part, outcomes)
         self._alerts.figures(lambda measure: self._figure(measure, outcomes))
 
@@ -416,6 +437,8 @@ class Monitor:
             notes.append(f"{traffic.failed:,} retrievals raised an error and are not among them")
         if not self._matched:
             notes.append("not one labelled passage was ever retrieved: are the labels' passage ids those of the index?")
+        if self._clipped:
+            notes.append(f"{self._clipped:,} retrievals showed more passages than their corpus has: is N right?")
         if self._coverage.duplicates:
             notes.append(f"{self._coverage.duplicates:,} passages stood twice in their list")
         notes += [f"{count:,} retrievals could not be measured: {why}" for why, count in self._refused.items()]

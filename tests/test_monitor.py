@@ -211,6 +211,9 @@ def test_labels_that_fit_nothing_are_said_so() -> None:
         ({"sample": -1}, "sample must be a whole number ≥ 0"),
         ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),
         ({"measures": ["BoRR"]}, "unknown measure 'BoRR'"),
+        ({"measures": ["BoR"]}, "needs the corpus size N"),
+        ({"alerts": ["BoR < 3"]}, "needs the corpus size N"),
+        ({"alerts": ["RA-nWG < .3"]}, "needs grades 1 to 5"),
     ],
 )
 def test_settings_that_cannot_be(options, message) -> None:
@@ -236,3 +239,38 @@ def test_threads_lose_nothing() -> None:
     assert (monitor.traffic.retrievals, report["Success@1"].n_total) == (3000, 3000)
     once = watched(labels, finals, pools).report()
     assert report["RA-nWG@5"].value == pytest.approx(once["RA-nWG@5"].value)
+
+
+def test_odd_traffic_is_measured_and_said() -> None:
+    labels = {"q": {"a": 5, "b": 4, "j": 1}, "é 😀": {"a": 5, "j": 2}}
+    monitor = Monitor(labels, corpus_size=100, depths=[], name='a "b" <x>')
+    monitor.record(Retrieval("q", ["a", "a", "j"]))
+    monitor.record(Retrieval("é 😀", []))
+    monitor.record(Retrieval("q", [f"x{i}" for i in range(1000)], pool=["a"]))
+    report = monitor.report()
+    assert report.depths == ()
+    text = " ".join(str(report).split())
+    for part in ("1 retrievals brought nothing", "1 retrievals showed more passages than", "1 passages stood twice"):
+        assert part in text
+    assert "&lt;x&gt;" in report.to_html()
+    assert report.to_dataframe().shape[0] == len(report.runs['a "b" <x>'].estimates)
+
+
+def test_measures_of_every_kind_have_their_place() -> None:
+    monitor = Monitor(
+        {"q": {"a": 1, "b": 1}}, corpus_size=9, measures=["nDCG@10", "AP", "IPrec", "BoR(m=2)"], depths=[2]
+    )
+    monitor.record(Retrieval("q", ["a", "x", "b"]))
+    report = monitor.report()
+    assert report.depths == (2,)
+    assert report["AP"].value == pytest.approx((1 + 2 / 3) / 2)
+    assert report["IPrec@0.5"].value == 1.0
+    assert report["BoR(m=2)"].value == pytest.approx(log2(1 / Fraction(comb(7, 1), comb(9, 3))))
+    assert "IPrec" not in str(report).splitlines()[2]
+
+
+def test_bad_ids_are_named() -> None:
+    monitor = Monitor({"q": {"a": 1}})
+    monitor.record(Retrieval("q", [1, None]))
+    with pytest.raises(rs.InputError, match="no retrieval could be measured so far: passage id number 2 is None"):
+        monitor.report()

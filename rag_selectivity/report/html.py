@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -233,7 +233,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
     from rag_selectivity import plots
 
     run = report.runs[name]
-    has = {key.partition("@")[0] for key in run.estimates}
+    has = _at_every_depth(report, [name])
     found = []
     first, last = (report.depths[0], report.depths[-1]) if report.depths else (1, 1)
     if {"BoR", "BoR_max", "Success"} <= has:
@@ -286,14 +286,23 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
     return found
 
 
+def _at_every_depth(report: Report, runs: Iterable[str]) -> set[str]:
+    """Measures that a curve over K can be drawn of."""
+    if not report.depths:
+        return set()
+    bases = {str(replace(measure, at=None)) for measure in report.measures}
+    parts = [report.runs[name].estimates for name in runs]
+    return {base for base in bases if all(f"{base}@{k}" in part for part in parts for k in report.depths)}
+
+
 def _of_all_runs(report: Report) -> list[Picture]:
     from rag_selectivity import plots
 
-    has = {key.partition("@")[0] for run in report.runs.values() for key in run.estimates}
+    has = _at_every_depth(report, report.runs)
     found = []
     if "Harm" in has:
         found.append(_picture("Junk over K", "Harm: the share of junk in the top K.", lambda a: plots.harm(report, a)))
-    if "IPrec" in has:
+    if all(any(key.startswith("IPrec@") for key in run.estimates) for run in report.runs.values()):
         found.append(
             _picture(
                 "Precision and recall",

@@ -324,7 +324,12 @@ def notes_of(run: RunReport) -> list[str]:
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
     """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
-    bases = [base for base in _bases(report) if any(f"{base}@{depth}" in run.estimates for depth in report.depths)]
+    bases = [
+        base
+        for base in _bases(report)
+        # IPrec@1 is of recall 1, not of K = 1.
+        if not isinstance(base.cutoff, Real) and any(f"{base}@{depth}" in run.estimates for depth in report.depths)
+    ]
     header = ["K"]
     columns: list[list[str]] = [[str(depth) for depth in report.depths]]
     for base in bases:
