@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,10 +30,10 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.S | re.M)
 
 
-def commands() -> list[tuple[str, str, int]]:
+def commands(*pages: Path) -> list[tuple[str, str, int]]:
     """(page, arguments, exit status) of every command."""
     found = []
-    for page in PAGES:
+    for page in pages:
         for block in blocks(page, "console"):
             lines = re.sub(r"\\\n", " ", block).splitlines()
             for line, after in zip(lines, [*lines[1:], ""], strict=True):
@@ -100,18 +101,50 @@ def folder(tmp_path_factory) -> Path:
     return place
 
 
-@pytest.mark.parametrize(("page", "arguments", "status"), commands())
-def test_commands_run(folder, page, arguments, status) -> None:
+def run(arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     with JudgeServer(answer) as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "rag_selectivity", *shlex.split(arguments)],
+        return subprocess.run(
+            [sys.executable, "-m", "rag_selectivity", *shlex.split(arguments, comments=True)],
             cwd=folder,
             capture_output=True,
             text=True,
             check=False,
             env={**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url},
         )
+
+
+@pytest.mark.parametrize(("page", "arguments", "status"), commands(*PAGES))
+def test_commands_run(folder, page, arguments, status) -> None:
+    done = run(arguments, folder)
     assert done.returncode == status, done.stdout[-500:] + done.stderr[-1500:]
+
+
+def test_the_commands_of_the_readme_run_in_their_order(folder, tmp_path) -> None:
+    for name in (
+        "bm25.trec",
+        "dense.trec",
+        "grades.trec",
+        "human.qrels",
+        "queries.jsonl",
+        "corpus.jsonl",
+        "samples.jsonl",
+    ):
+        shutil.copy(folder / name, tmp_path / name)
+    for name, of in (("qrels.trec", "grades.trec"), ("lsa.trec", "dense.trec"), ("top10.trec", "bm25.trec")):
+        shutil.copy(folder / of, tmp_path / name)
+    shutil.copy(folder / "dense.trec", tmp_path / "candidates.trec")
+    (tmp_path / "lengths.csv").write_text("passage_id,tokens\n" + "".join(f"d{i},{50 + i}\n" for i in range(50)))
+    log = [{"N": 1000, "K": 10, "R": 1 + i % 3, "hit": i % 2} for i in range(40)]
+    (tmp_path / "retrieval_log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+    before = rs.evaluate(
+        tmp_path / "grades.trec", tmp_path / "bm25.trec", scale="utility", measures=["RA-nWG", "Harm"], depths=[10]
+    )
+    before.save(tmp_path / "main.json")
+    for _, arguments, _ in commands(DOCS.parent / "README.md"):
+        done = run(arguments, tmp_path)
+        # A gate may well shut on a collection of twelve queries.
+        allowed = (0, 1) if "--fail-if" in arguments else (0,)
+        assert done.returncode in allowed, arguments + done.stderr[-1500:]
 
 
 def test_the_reference_is_that_of_the_commands() -> None:
