@@ -25,6 +25,7 @@ from rag_selectivity.report import Estimate, Report
 from rag_selectivity.run import Run
 from rag_selectivity.statistics import Bootstrap
 from rag_selectivity.sweep import Sweep, sweep
+from rag_selectivity.tally import Tally
 
 __version__ = "0.1.0"
 
@@ -74,6 +75,7 @@ __all__ = [
     "SelectivityError",
     "SelectivityWarning",
     "Sweep",
+    "Tally",
     "ToolMonitor",
     "agree",
     "audit",

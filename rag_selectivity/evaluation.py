@@ -41,7 +41,7 @@ def evaluate(
     scale: str | Scale = "trec",
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
-    bootstrap: Bootstrap | None = Bootstrap(),
+    bootstrap: Bootstrap | str | None = Bootstrap(),
     pool: Any = None,
     sample: Any = None,
     sample_size: int | None = None,
@@ -78,8 +78,9 @@ def evaluate(
         `R=sampled`: `BoR(R=sampled)@10` is what BoR is when unjudged passages may be relevant too.
     sample_size : int, optional
         How many were drawn for each query, where `sample` lists only the relevant ones.
-    bootstrap : Bootstrap or None
-        Intervals over queries: 5,000 resamples, seed 7, 95 %, bca. None leaves them out.
+    bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
+        Intervals over queries: 5,000 resamples, seed 7, 95 %, bca. None leaves them out. `"poisson"` gives the
+        digits that the same queries give in parts, out of core or on many machines (`rag_selectivity.Tally`).
 
     Returns
     -------
@@ -198,7 +199,7 @@ def report_of(
     *,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    bootstrap: Bootstrap | None = Bootstrap(),
+    bootstrap: Bootstrap | str | None = Bootstrap(),
     notes: Mapping[str, list[str]] | None = None,
 ) -> Report:
     """Measure joins that have been made already; `evaluate` is this after `judge`."""
@@ -209,22 +210,32 @@ def report_of(
 def report_of_measured(
     judged: Mapping[str, JudgedRun],
     measured: Measured,
-    bootstrap: Bootstrap | None,
+    bootstrap: Bootstrap | str | None,
     notes: Mapping[str, list[str]] | None = None,
 ) -> Report:
     """The report of figures that have been taken already."""
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
-    intervals = _intervals(judged, outcomes, bootstrap)
+    bootstrap = Bootstrap.of(bootstrap)
+    if bootstrap is not None and bootstrap.method == "poisson":
+        summed = {name: _tallied(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
+        intervals = None
+    else:
+        summed = {}
+        intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
     for name, run in judged.items():
         estimates: dict[str, Estimate] = {}
         per_query = {}
-        for (measure, at), outcome, (low, high) in zip(plan, outcomes[name], intervals[name], strict=True):
+        if intervals is None:
+            estimates.update(summed[name])
+        for i, ((measure, at), outcome) in enumerate(zip(plan, outcomes[name], strict=True)):
             keys = [str(measure @ depth) for depth in at.tolist()]
-            estimates.update(zip(keys, _estimates(outcome, low, high), strict=True))
+            if intervals is not None:
+                low, high = intervals[name][i]
+                estimates.update(zip(keys, _estimates(outcome, low, high), strict=True))
             if measure.per_query:
-                per_query.update({key: outcome.parts[0][:, i] for i, key in enumerate(keys)})
+                per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         found = [f"{clipped} queries have a corpus smaller than K: their draw is all of it"] if clipped else []
         found += [f"{run.coverage.duplicates} passages stand twice in their list"] if run.coverage.duplicates else []
@@ -257,6 +268,26 @@ def report_of_measured(
         scale=first.scale.name,
         settings=bootstrap.settings if bootstrap else {},
     )
+
+
+def _tallied(
+    run: JudgedRun, measured: Measured, outcomes: Sequence[Outcome], bootstrap: Bootstrap
+) -> Mapping[str, Estimate]:
+    """Figures as sums have them, digit by digit what the same queries give in parts."""
+    from rag_selectivity.tally import Tally
+
+    if bootstrap.clusters is not None:
+        raise InputError("the Poisson bootstrap draws queries one by one; clusters need bca or percentile")
+    tally = Tally(
+        measured.wanted,
+        measured.depths.tolist(),
+        scale=run.scale.name,
+        sized=run.corpus_size is not None,
+        resamples=bootstrap.resamples,
+        seed=bootstrap.seed,
+    )
+    tally.add_outcomes(outcomes, run.queries)
+    return tally.report(level=bootstrap.level).runs["run"].estimates
 
 
 def named_runs(runs: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 
 #: Retrievals measured together: the join costs a few milliseconds however few there are.
-_BATCH = 256
+_BATCH = 512
 #: Where traffic is low, measured after this long: alarms must not wait for hours.
 _SECONDS = 5.0
 _DEPTHS = (1, 2, 5, 10, 20, 50)
@@ -176,7 +176,7 @@ class Monitor:
         return self._grader is not None or (self._trace is not None and self._trace.texts)
 
     def record(self, retrieval: Retrieval) -> None:
-        """Take in a retrieval. What came since the last time is measured at every 256th, or after five seconds."""
+        """Take in a retrieval. What came since the last time is measured at every 512th, or after five seconds."""
         labelled = retrieval.grades is not None or self._label(retrieval) is not None
         with self._lock:
             self._counts.add(retrieval)
@@ -399,11 +399,11 @@ class Monitor:
 
     def _stacked(self, of_measures: list[Moments]) -> list[Outcome]:
         """The sample's figures as outcomes of a whole."""
-        width = sum(moments.sums.size for moments in of_measures)
+        width = sum(moments.lowest.size for moments in of_measures)
         rows = np.stack([kept.row for kept in self._sample]) if self._sample else np.empty((0, width))
         result, start = [], 0
         for moments in of_measures:
-            count, depths = moments.sums.shape
+            count, depths = moments.lowest.shape
             parts = tuple(rows[:, start + p * depths : start + (p + 1) * depths] for p in range(count))
             start += count * depths
             outcome = Outcome(parts, moments.undefined, moments.aggregate, moments.bounds, moments.premise)

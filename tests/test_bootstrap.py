@@ -110,7 +110,7 @@ def test_the_ceilings_interval_holds_its_value_next_to_certainty() -> None:
         ({"level": 2}, r"bootstrap `level` must be in the open interval \(0, 1\), got 2"),
         ({"resamples": 0}, "bootstrap `resamples` must be a whole number ≥ 1, got 0"),
         ({"seed": -1}, "bootstrap `seed` must be a whole number ≥ 0, got -1"),
-        ({"method": "t"}, "bootstrap `method` must be one of bca, percentile, got 't'"),
+        ({"method": "t"}, "bootstrap `method` must be one of bca, percentile, poisson, got 't'"),
     ],
 )
 def test_mistaken_settings_are_named(options, message) -> None:

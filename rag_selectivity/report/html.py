@@ -196,7 +196,7 @@ def _run_page(
         notes_of(run),
         columns,
         queries,
-        len(run.queries),
+        run.evaluated,
     )
 
 

@@ -65,7 +65,8 @@ class RunReport:
     """One run's estimates and its figures for each query.
 
     `per_query` holds a float64[queries] column for each canonical measure that has per-query
-    values; a ratio of means (EF, BoR) has none. `judged` is the join they rest on.
+    values; a ratio of means (EF, BoR) has none. `judged` is the join they rest on. Of queries that were
+    summed and let go nothing is left but how many they were: `summed`.
     """
 
     queries: tuple[str, ...]
@@ -74,6 +75,12 @@ class RunReport:
     coverage: Coverage
     notes: tuple[str, ...] = ()
     judged: JudgedRun | None = field(default=None, repr=False, compare=False)
+    summed: int | None = None
+
+    @property
+    def evaluated(self) -> int:
+        """How many queries there are."""
+        return len(self.queries) if self.summed is None else self.summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ class Report(Views):
         """
         names = [name if depth is None else f"{name}@{depth}" for name in ("PROC", "%PROC")]
         overall = diagnosis(*(self[run, name].value for name in names))
-        columns = [self._run(run).per_query[name].tolist() for name in names]
+        columns = [self._run(run).per_query.get(name, np.empty(0)).tolist() for name in names]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
         return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
 
@@ -182,7 +189,7 @@ class Report(Views):
             "runs": {
                 name: {
                     "queries": {
-                        "evaluated": len(part.queries),
+                        "evaluated": part.evaluated,
                         "missing_from_run": part.coverage.missing_from_run,
                         "not_in_qrels": part.coverage.not_in_qrels,
                         "duplicates": part.coverage.duplicates,

@@ -310,7 +310,7 @@ def number(value: float) -> str:
 
 def _headline(report: Report, name: str, run: RunReport) -> str:
     size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
-    return f"{name}: {len(run.queries)} queries{size}, {report.scale} scale"
+    return f"{name}: {run.evaluated} queries{size}, {report.scale} scale"
 
 
 def notes_of(run: RunReport) -> list[str]:

@@ -160,7 +160,7 @@ def _junk(depth: int, found: Mapping[str, Figure]) -> Finding | None:
 
 def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding:
     part = report.runs[run]
-    said = f"{len(part.queries):,} queries."
+    said = f"{part.evaluated:,} queries."
     if "BoR" in found or "Success" in found:
         cell = (found.get("BoR") or found["Success"]).estimate
         if cell.n < cell.n_total:

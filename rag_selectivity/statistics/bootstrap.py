@@ -14,7 +14,7 @@ from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate
 
-METHODS = ("bca", "percentile")
+METHODS = ("bca", "percentile", "poisson")
 _CELLS_PER_CHUNK = 1 << 19
 _COLUMNS_AT_ONCE = 768
 #: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
@@ -36,14 +36,15 @@ class Bootstrap:
         For `numpy.random.default_rng`; equal seeds give equal figures.
     level : float
         Share of the resamples inside the interval.
-    method : {"bca", "percentile"}
+    method : {"bca", "percentile", "poisson"}
         `percentile` takes the quantiles as they are, as published for BoR; it is too narrow for few
         queries and next to 0 and 1. `bca` corrects them for bias and skewness (Efron 1987), with the
         quantile of Student's t for few queries (Hesterberg 2015), and with equal resampled figures counted
         as halves on either side. A plain success rate, and BoR where chance is the same for all
         queries, it takes from the binomial distribution itself (mid-P).
         Both widen an interval in which all queries agree to what so many queries can tell:
-        for a success rate that is Clopper and Pearson's exact bound.
+        for a success rate that is Clopper and Pearson's exact bound. `poisson` draws by a hash of the query
+        id, so that data in parts, on many machines, gives the very same figures (`evaluate` only).
     clusters : {query: group}, optional
         Queries that belong together (of one user, one document, paraphrases of one question) are
         drawn together. Without this their likeness makes intervals too narrow.
@@ -76,6 +77,13 @@ class Bootstrap:
         said = {"method": self.method, "resamples": self.resamples, "seed": self.seed, "level": self.level}
         return {**said, "clusters": len(set(self.clusters.values()))} if self.clusters is not None else said
 
+    @classmethod
+    def of(cls, value: Bootstrap | str | None) -> Bootstrap | None:
+        """A Bootstrap as it is, or one of a method by its name; `"poisson"` has 1,000 resamples."""
+        if isinstance(value, str):
+            return cls(method=value, resamples=1000) if value == "poisson" else cls(method=value)
+        return value
+
     def intervals(
         self, outcomes: Sequence[Outcome], queries: Sequence[str] = ()
     ) -> list[tuple[FloatArray, FloatArray]]:
@@ -84,6 +92,8 @@ class Bootstrap:
         All outcomes must be over the same queries, whose names matter only where there are clusters. A
         resample that holds none of the defined queries is left out.
         """
+        if self.method == "poisson":
+            raise InputError("the Poisson bootstrap is for `evaluate`; here bca or percentile")
         units = self._units(queries)
         result = []
         estimands = [_of_outcome(outcome, units) for outcome in outcomes]
@@ -97,6 +107,8 @@ class Bootstrap:
 
     def differences(self, pairs: Sequence[tuple[Outcome, Outcome]], queries: Sequence[str] = ()) -> list[Difference]:
         """How the first outcome of each pair differs from the second, over the queries where both are defined."""
+        if self.method == "poisson":
+            raise InputError("the Poisson bootstrap is for `evaluate`; compare with bca or percentile")
         units = self._units(queries)
         pairs = [_where_both(*pair) for pair in pairs]
         estimands = [_of_difference(*pair, units) for pair in pairs]

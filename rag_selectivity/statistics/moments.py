@@ -1,30 +1,37 @@
-"""Running moments of a measure's figures: what is left of queries that were seen once and let go."""
+"""Mergeable sums of a measure's figures: what is left of queries that were seen once and let go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
 from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate
+from rag_selectivity.statistics.exact_sums import ExactSums
 
 #: How far to step for a slope, as a share of the standard error: far above rounding, far below curvature.
 _STEP = 1e-3
+_CHUNK = 4096
 
 
 @dataclass(slots=True)
 class Moments:
-    """Sums over the defined queries of an outcome's parts and of their products, at each depth.
+    """Sums over the defined queries of an outcome's parts and of their products, at each depth; and, for
+    resampled intervals, the parts' sums in every resample.
 
-    Size does not grow with the queries; `add` takes those of another batch, `merge` those of another process.
+    Size does not grow with the queries; `add` takes those of another batch, `merge` those of another process. Sums are
+    exact, so that neither order nor partition changes a digit.
 
     Attributes
     ----------
-    sums, lowest, highest : float64[parts, depths]
-    products : float64[parts, parts, depths]
+    sums : ExactSums[parts, depths]
+    products : ExactSums[parts, parts, depths]
+    lowest, highest : float64[parts, depths]
     count : int64[depths]
         Queries with a figure.
     total : int
@@ -33,42 +40,55 @@ class Moments:
         Whether the first part was 0 or 1 in every query.
     premise : bool
         See `Outcome`.
+    resampled : ExactSums[resamples, parts + 1, depths] or None
+        The last one counts the defined queries.
     """
 
     aggregate: Aggregate
     undefined: str
     bounds: tuple[float, float] | None
-    sums: FloatArray
-    products: FloatArray
+    sums: ExactSums
+    products: ExactSums
     lowest: FloatArray
     highest: FloatArray
     count: IntArray
-    binary: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    binary: NDArray[np.bool_]
     total: int = 0
     premise: bool = False
+    resampled: ExactSums | None = None
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Moments:
-        """The moments of a first batch."""
+    def of(cls, outcome: Outcome, counts: NDArray[Any] | None = None) -> Moments:
+        """The moments of a batch; `counts` says how often each of its queries is in each resample."""
         defined = outcome.defined
-        parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts])
+        parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)
+        width, depths = parts.shape[1:]
+        resampled = None
+        if counts is not None:
+            columns = np.concatenate([parts, defined[:, None, :]], axis=1).reshape(len(defined), -1)
+            sums = ExactSums.zeros((len(counts), columns.shape[1]))
+            for start in range(0, len(columns), _CHUNK):
+                some = slice(start, start + _CHUNK)
+                sums.add(ExactSums.weighted(counts[:, some], columns[some]))
+            resampled = ExactSums(sums.limbs.reshape(len(sums.limbs), len(counts), width + 1, depths))
         return cls(
             aggregate=outcome.aggregate,
             undefined=outcome.undefined,
             bounds=outcome.bounds,
-            sums=parts.sum(axis=1),
-            products=np.einsum("iqd,jqd->ijd", parts, parts),
+            sums=ExactSums.of(parts),
+            products=ExactSums.of(parts[:, :, None, :] * parts[:, None, :, :]),
             lowest=np.where(defined, outcome.parts, np.inf).min(axis=1, initial=np.inf),
             highest=np.where(defined, outcome.parts, -np.inf).max(axis=1, initial=-np.inf),
             count=defined.sum(axis=0),
-            binary=((parts[0] == 0) | (parts[0] == 1)).all(axis=0),
+            binary=((parts[:, 0] == 0) | (parts[:, 0] == 1)).all(axis=0),
             total=len(defined),
             premise=outcome.premise,
+            resampled=resampled,
         )
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome, counts: NDArray[Any] | None = None) -> None:
         """Take in a further batch of queries."""
-        self.merge(Moments.of(outcome))
+        self.merge(Moments.of(outcome, counts))
 
     def merge(self, other: Moments) -> None:
         """Take in what another saw.
@@ -76,14 +96,16 @@ class Moments:
         Raises
         ------
         InputError
-            If that was of another measure or of other depths.
+            If that was of another measure or of other depths, or resampled otherwise.
         """
-        if self.sums.shape != other.sums.shape:
-            raise InputError(f"moments of different measures or depths: {self.sums.shape} and {other.sums.shape}")
+        if self.sums.limbs.shape != other.sums.limbs.shape or (self.resampled is None) != (other.resampled is None):
+            raise InputError("moments of different measures or depths cannot be merged")
         if other.premise and not self.premise:
             self.undefined = other.undefined
-        self.sums = self.sums + other.sums
-        self.products = self.products + other.products
+        self.sums.add(other.sums)
+        self.products.add(other.products)
+        if self.resampled is not None and other.resampled is not None:
+            self.resampled.add(other.resampled)
         self.lowest = np.minimum(self.lowest, other.lowest)
         self.highest = np.maximum(self.highest, other.highest)
         self.count = self.count + other.count
@@ -104,31 +126,55 @@ class Moments:
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Low and high at each depth, NaN where fewer than two queries count.
 
-        From the delta method with Student's t, on the measure's own scale (bits, for BoR); a success rate has
-        its exact mid-P interval, and where all queries agree the interval is what so many can rule out.
+        From the resamples where there are some: their quantiles, on levels widened for few queries (Hesterberg
+        2015); else from the delta method with Student's t, on the measure's own scale (bits, for BoR). A
+        success rate has its exact mid-P interval, and where all queries agree the interval is what so many can rule
+        out.
         """
-        from scipy.special import stdtrit
-
         tail = (1 - level) / 2
         means, units = self._means(), self.count
-        value = self._of(means)
-        spread = np.sqrt(np.clip(self._variance(means), 0.0, None) / np.maximum(units - 1, 1))
-        reach = -stdtrit(np.maximum(units - 1.0, 1.0), tail) * spread
-        with np.errstate(invalid="ignore"):
-            bounds = np.stack([value - reach, value + reach])
+        bounds = self._delta(means, tail) if self.resampled is None else self._quantiles(tail)
         alike = self.lowest == self.highest
         plain = self.binary & alike[1:].all(axis=0) & (self.bounds is not None) & (units > 0)
         for row, share in enumerate((1 - tail, tail)):
-            rate = mid_p_rate(self.sums[0], units, share)
+            rate = mid_p_rate(self.sums.rounded()[0], units, share)
             bounds[row] = np.where(plain, self._of(np.stack([rate, *means[1:]])), bounds[row])
         ends = ends_if_all_agree(list(means), alike[0], self.bounds, units, tail, self.aggregate)
         bounds = np.stack([np.fmin(bounds[0], ends[0]), np.fmax(bounds[1], ends[1])])
         known = self.defined > 1
         return np.where(known, bounds[0], np.nan), np.where(known, bounds[1], np.nan)
 
+    def _delta(self, means: FloatArray, tail: float) -> FloatArray:
+        from scipy.special import stdtrit
+
+        units = self.count
+        value = self._of(means)
+        spread = np.sqrt(np.clip(self._variance(means), 0.0, None) / np.maximum(units - 1, 1))
+        reach = -stdtrit(np.maximum(units - 1.0, 1.0), tail) * spread
+        with np.errstate(invalid="ignore"):
+            return np.stack([value - reach, value + reach])
+
+    def _quantiles(self, tail: float) -> FloatArray:
+        from scipy.special import ndtr, stdtrit
+
+        if self.resampled is None:
+            raise InputError("there are no resamples")
+        sums = self.resampled.nearly()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = sums[:, :-1] / sums[:, -1:]
+            figures = self.aggregate.statistic(*np.moveaxis(means, 1, 0))
+        units = np.maximum(self.count, 2)
+        outer = ndtr(stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1)))
+        bounds = np.full((2, figures.shape[1]), np.nan)
+        for depth, share in enumerate(outer.tolist()):
+            known = figures[:, depth][~np.isnan(figures[:, depth])]
+            if len(known):
+                bounds[:, depth] = np.quantile(known, [share, 1 - share])
+        return np.sort(self.aggregate.link(bounds), axis=0)
+
     def _means(self) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.premise, self.sums, np.nan) / self.count
+            return np.where(self.premise, self.sums.rounded(), np.nan) / self.count
 
     def _of(self, means: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -137,7 +183,7 @@ class Moments:
     def _variance(self, means: FloatArray) -> FloatArray:
         """Of the figure, for one query: the parts' covariances, carried through the figure's slopes."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            covariance = self.products / self.count - means[:, None] * means[None, :]
+            covariance = self.products.rounded() / self.count - means[:, None] * means[None, :]
         slopes = np.zeros_like(means)
         for part in range(len(means)):
             step = np.zeros_like(means)

@@ -1,0 +1,97 @@
+"""Sums of floats that are exact, and so the same in whatever order and on however many machines they are taken."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures.base import FloatArray
+
+#: A value is split into whole numbers of 24 bits, from 2^40 downwards: their products with counts, and the sums of a
+#: million of those, are whole numbers below 2^53, which floats hold exactly, so that BLAS may do the work.
+_BITS, _TOP, _LIMBS = 24, 40, 8
+_BOTTOM = _TOP - _BITS * _LIMBS
+_ROWS = 1 << 20
+
+
+class ExactSums:
+    """Sums in limbs of whole numbers: int64[limbs, ...].
+
+    What lies below 2^-152 of a value is cut off before it is added, the same in every order. Values must be smaller
+    than 2^40 = 1.1e12.
+    """
+
+    __slots__ = ("limbs",)
+
+    def __init__(self, limbs: IntArray) -> None:
+        self.limbs = limbs
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, ...]) -> ExactSums:
+        """No sum yet."""
+        return cls(np.zeros((_LIMBS, *shape), np.int64))
+
+    @classmethod
+    def of(cls, rows: FloatArray) -> ExactSums:
+        """The sums over the first axis: of float64[rows, ...]."""
+        result = cls.zeros(rows.shape[1:])
+        for start in range(0, len(rows), _ROWS):
+            for limb, part in _split(rows[start : start + _ROWS]):
+                result.limbs[limb] += part.sum(axis=0).astype(np.int64)
+        return result
+
+    @classmethod
+    def weighted(cls, counts: NDArray[Any], rows: FloatArray) -> ExactSums:
+        """Sums with whole-number weights: counts[samples, rows] times float64[rows, columns]."""
+        result = cls.zeros((len(counts), rows.shape[1]))
+        as_floats = counts.astype(np.float64)
+        for limb, part in _split(rows):
+            used = part.any(axis=0)
+            result.limbs[limb][:, used] = (as_floats @ part[:, used]).astype(np.int64)
+        return result
+
+    def add(self, other: ExactSums) -> None:
+        """Take in other sums of the same shape."""
+        if self.limbs.shape != other.limbs.shape:
+            raise InputError(f"sums of different shapes: {self.limbs.shape[1:]} and {other.limbs.shape[1:]}")
+        self.limbs = self.limbs + other.limbs
+
+    def rounded(self) -> FloatArray:
+        """Each sum as the nearest float."""
+        flat = self.limbs.reshape(_LIMBS, -1)
+        values = np.empty(flat.shape[1])
+        for i, cell in enumerate(flat.T.tolist()):
+            total = 0
+            for limb in cell:
+                total = (total << _BITS) + limb
+            values[i] = math.ldexp(float(total), _BOTTOM)
+        return values.reshape(self.limbs.shape[1:])
+
+    def nearly(self) -> FloatArray:
+        """Each sum to some 1e-15, quickly, and with the same digits for the same sums."""
+        result = np.zeros(self.limbs.shape[1:])
+        for limb in range(_LIMBS - 1, -1, -1):
+            result += np.ldexp(self.limbs[limb].astype(np.float64), _TOP - _BITS * (limb + 1))
+        return result
+
+
+def _split(rows: FloatArray) -> list[tuple[int, FloatArray]]:
+    """The limbs that are not all 0: whole numbers as floats."""
+    rest = rows
+    found = []
+    if not (np.abs(rows) < 2.0**_TOP).all():
+        raise InputError("a figure is not a finite number below 1.1e12 and cannot be summed exactly")
+    for limb in range(_LIMBS):
+        unit = 2.0 ** (_TOP - _BITS * (limb + 1))
+        whole = np.trunc(rest / unit)
+        if whole.any():
+            found.append((limb, whole))
+            rest = rest - whole * unit
+            if not rest.any():
+                break
+    return found

@@ -1,0 +1,42 @@
+"""Poisson bootstrap: every query counts 0, 1, 2, … times in each resample, by a hash of its id.
+
+Which resamples a query is in depends on nothing but the query, so that any partition of the queries over any number of
+machines makes the same resamples. After Chamandy, Muralidharan, Najmi and Naidu 2012, Estimating Uncertainty for
+Massive Data Streams.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.ids import HashArray, IdColumn, mix
+
+_PER_HASH = 4
+
+
+def _table() -> NDArray[np.uint8]:
+    """The Poisson(1) quantile of each 16-bit number."""
+    cumulative = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)])
+    return np.searchsorted(cumulative, (np.arange(1 << 16) + 0.5) / (1 << 16)).astype(np.uint8)
+
+
+_COUNTS = _table()
+
+
+def query_hashes(queries: Sequence[str]) -> HashArray:
+    """64 bits of each query id, the same on every machine."""
+    return IdColumn.from_strings(list(queries)).hashes()
+
+
+def counts(hashes: HashArray, resamples: int, seed: int) -> NDArray[np.uint8]:
+    """How often each query is in each resample: uint8[resamples, queries], Poisson with mean 1."""
+    blocks = -(-resamples // _PER_HASH)
+    start = mix(hashes, np.full(len(hashes), seed + 1, np.uint64))
+    keys = np.arange(1, blocks + 1, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
+    drawn = mix(start[None, :] ^ keys, keys >> np.uint64(7))
+    sixteens = np.stack([(drawn >> np.uint64(16 * part)).astype(np.uint16) for part in range(_PER_HASH)], axis=1)
+    return _COUNTS[sixteens.reshape(blocks * _PER_HASH, len(hashes))[:resamples]]

@@ -1,0 +1,165 @@
+"""Sums that can be taken anywhere: the same digits whatever the partition, and intervals that hold."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from rag_selectivity.files import read_run
+from rag_selectivity.measures import Outcome
+from rag_selectivity.measures.chance import _BITS
+from rag_selectivity.statistics.exact_sums import ExactSums
+from rag_selectivity.statistics.moments import Moments
+from rag_selectivity.statistics.poisson import counts, query_hashes
+from rag_selectivity.tally import Tally
+
+MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "%PROC", "Harm", "nDCG", "AP", "IPrec"]
+FINITE = st.floats(-1e11, 1e11, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-30)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(FINITE, min_size=1, max_size=40), st.randoms())
+def test_sums_are_exact_and_do_not_depend_on_the_order(values, order) -> None:
+    exact = float(sum(map(Fraction, values)))
+    column = np.array(values)[:, None]
+    assert ExactSums.of(column).rounded()[0] == pytest.approx(exact, rel=1e-15, abs=1e-40)
+    shuffled = values[:]
+    order.shuffle(shuffled)
+    cut = order.randrange(len(values) + 1)
+    parts = [ExactSums.of(np.array(part)[:, None]) for part in (shuffled[:cut], shuffled[cut:]) if part]
+    for part in parts[1:]:
+        parts[0].add(part)
+    assert (parts[0].limbs == ExactSums.of(column).limbs).all()
+    assert parts[0].nearly()[0] == pytest.approx(exact, rel=1e-12, abs=1e-25 * max(map(abs, values)) + 1e-40)
+
+
+def test_weighted_sums_are_those_of_whole_numbers() -> None:
+    rng = np.random.default_rng(0)
+    rows, weights = rng.random((300, 4)) ** 9, rng.integers(0, 9, (20, 300))
+    found = ExactSums.weighted(weights, rows).rounded()
+    for sample, row in enumerate(weights.tolist()):
+        for column in range(4):
+            exact = sum(Fraction(x) * w for x, w in zip(rows[:, column].tolist(), row, strict=True))
+            assert found[sample, column] == float(exact)
+    for bad in (np.inf, np.nan, 2e12):
+        with pytest.raises(rs.InputError, match="cannot be summed exactly"):
+            ExactSums.of(np.array([[bad]]))
+
+
+def test_the_resamples_are_poisson_and_independent() -> None:
+    drawn = counts(query_hashes([f"query-{i}" for i in range(20_000)]), 50, seed=7)
+    shares = np.bincount(drawn.ravel(), minlength=8)[:6] / drawn.size
+    expected = [math.exp(-1) / math.factorial(k) for k in range(6)]
+    assert np.abs(shares - expected).max() < 5 * np.sqrt(0.25 / drawn.size)
+    for other in (1, 2, 3, 4, 5, 17):
+        correlation = np.corrcoef(drawn[0], drawn[other])[0, 1]
+        assert abs(correlation) < 4.5 / np.sqrt(20_000)
+    neighbours = np.corrcoef(drawn[:, :-1].ravel(), drawn[:, 1:].ravel())[0, 1]
+    assert abs(neighbours) < 4.5 / np.sqrt(drawn.size)
+    again = counts(query_hashes(["query-17", "query-3"]), 50, seed=7)
+    assert (again == drawn[:, [17, 3]]).all()
+    assert (counts(query_hashes(["query-17"]), 50, seed=8) != drawn[:, [17]]).any()
+
+
+@pytest.fixture
+def cranfield(data):
+    return data / "cranfield"
+
+
+def judged_parts(qrels: dict, run: dict, pieces: list[list[str]]):
+    for piece in pieces:
+        yield rs.judge(
+            rs.Qrels.from_dict({q: qrels[q] for q in piece}),
+            rs.Run.from_dict({q: run[q] for q in piece if q in run}),
+            corpus_size=1400,
+            scale="utility",
+        )
+
+
+@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_real_runs_split_at_random_give_the_digits_of_the_whole(cranfield, seed) -> None:
+    qrels = rs.Qrels.read(cranfield / "qrels.trec").to_dict()
+    run = {query: ids for part in read_run(cranfield / "runs" / "bm25.trec") for query, ids in part.to_dict().items()}
+    whole = rs.evaluate(
+        qrels,
+        {"bm25": run},
+        corpus_size=1400,
+        scale="utility",
+        measures=MEASURES,
+        depths=[1, 5, 20],
+        bootstrap=rs.Bootstrap(method="poisson", resamples=200),
+    )
+    rng = np.random.default_rng(seed)
+    names = rng.permutation(list(qrels))
+    cuts = sorted(rng.choice(np.arange(1, len(names)), size=[1, 5, 40, 150][seed], replace=False))
+    pieces = [piece.tolist() for piece in np.split(names, cuts)]
+    tallies = []
+    for judged in judged_parts(qrels, run, pieces):
+        tally = Tally(MEASURES, [1, 5, 20], scale="utility", sized=True, resamples=200)
+        tally.add(judged)
+        tallies.append(Tally.from_bytes(tally.to_bytes()))
+    while len(tallies) > 1:  # merged in a random tree
+        one, other = sorted(rng.choice(len(tallies), size=2, replace=False))[::-1]
+        last = tallies.pop(one)
+        tallies[other].merge(last)
+    found = tallies[0].report("bm25").runs["bm25"]
+    expected = whole.runs["bm25"]
+    assert found.evaluated == len(qrels)
+    assert set(found.estimates) == set(expected.estimates)
+    for key, cell in expected.estimates.items():
+        assert repr(found.estimates[key]) == repr(cell), key
+
+
+def test_the_poisson_figures_are_those_of_the_default_and_the_intervals_near(cranfield) -> None:
+    measures = ["Success", "BoR", "RA-nWG", "nDCG"]
+    options = {"corpus_size": 1400, "scale": "utility", "measures": measures, "depths": [10]}
+    where = cranfield / "qrels.trec", {"bm25": cranfield / "runs" / "bm25.trec"}
+    default, poisson = rs.evaluate(*where, **options), rs.evaluate(*where, **options, bootstrap="poisson")
+    assert poisson.settings == {"method": "poisson", "resamples": 1000, "seed": 7, "level": 0.95}
+    for key, cell in default.runs["bm25"].estimates.items():
+        found = poisson[key]
+        assert found.value == pytest.approx(cell.value, rel=1e-13)
+        assert (found.low, found.high) == pytest.approx((cell.low, cell.high), abs=0.12 * (cell.high - cell.low)), key
+
+
+def test_the_poisson_intervals_hold_what_they_promise() -> None:
+    rng = np.random.default_rng(11)
+    population = np.clip(rng.lognormal(-3, 1, 50_000), 0, 0.9)
+    hit_rate = np.clip(4 * population + 0.2, 0, 1)
+    truth = math.log2(hit_rate.mean() / population.mean())
+    hashes = query_hashes([f"q{i}" for i in range(50_000)])
+    inside = 0
+    for _ in range(800):
+        drawn = rng.permutation(50_000)[:300]
+        chance = population[drawn, None]
+        success = (rng.random((300, 1)) < hit_rate[drawn, None]).astype(float)
+        outcome = Outcome((success, chance, 1 - chance), "-", _BITS)
+        low, high = Moments.of(outcome, counts(hashes[drawn], 400, 7)).interval()
+        inside += low[0] <= truth <= high[0]
+    assert 0.925 <= inside / 800 <= 0.975
+
+
+def test_what_does_not_fit_together_is_said() -> None:
+    one = Tally(["Success"], [1])
+    with pytest.raises(rs.InputError, match=r"they differ in depths \(\[1\] and \[2\]\)"):
+        one.merge(Tally(["Success"], [2]))
+    with pytest.raises(rs.InputError, match="no queries to report on"):
+        one.report()
+    data = bytearray(one.to_bytes())
+    data[-1] ^= 1
+    with pytest.raises(rs.InputError, match="its checksum does not fit"):
+        Tally.from_bytes(bytes(data))
+    with pytest.raises(rs.InputError, match="no tally of rag-selectivity"):
+        Tally.from_bytes(b"something else entirely")
+    with pytest.raises(rs.InputError, match="for `evaluate`"):
+        rs.compare({"q": ["d"]}, {"a": {"q": ["d"]}, "b": {"q": ["x"]}}, bootstrap=rs.Bootstrap(method="poisson"))
+    empty = Tally.from_bytes(one.to_bytes())
+    empty.merge(one)
+    assert empty.queries == 0
