@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -97,6 +98,31 @@ MaxDropOption = Annotated[
 AgainstOption = Annotated[Path | None, typer.Option(help="A report saved as JSON, for --max-drop.")]
 
 
+def _unless_interrupted(work: Callable[..., Report], *arguments: Any, **options: Any) -> Report:
+    try:
+        return work(*arguments, **options)
+    except KeyboardInterrupt:
+        typer.echo("interrupted: nothing was written, and what lay on disk meanwhile is gone", err=True)
+        raise typer.Exit(130) from None
+
+
+def _paths(run: list[str] | None) -> list[Path]:
+    return [Path(text.partition("=")[2] or text) for text in run or ()]
+
+
+def _is_parquet_folder(path: Path) -> bool:
+    from rag_selectivity.files.datasets import is_dataset
+
+    return path.is_dir() and is_dataset(path)
+
+
+def _refuse_out_of_core(**given: Any) -> None:
+    """What takes all queries at once cannot be had part by part."""
+    for name, value in given.items():
+        if value:
+            raise InputError(f"--{name.replace('_', '-')} is not there out of core: it takes all queries in memory")
+
+
 @dataclass(frozen=True)
 class _Given:
     """What is to be evaluated: run files, or a trace of live retrievals."""
@@ -166,9 +192,38 @@ def evaluate(
     format: FormatOption = None,
     output: OutputOption = None,
     per_query: Annotated[Path | None, typer.Option(help="Figures of every query: .csv, .jsonl or .parquet.")] = None,
+    out_of_core: Annotated[
+        bool, typer.Option(help="For data larger than memory; without it only for folders of Parquet files.")
+    ] = False,
+    memory: Annotated[int, typer.Option(help="Megabytes to stay within, out of core.")] = 1000,
 ) -> None:
     """Measure runs against judgments."""
     gates = _Gates.parse(fail_if, max_drop, against)
+    if out_of_core or _is_parquet_folder(qrels) or any(_is_parquet_folder(path) for path in _paths(run)):
+        from rag_selectivity.out_of_core import evaluate_out_of_core
+
+        _refuse_out_of_core(
+            pool=pool, trace=trace, corpus=corpus, sample=sample, per_query=per_query, clusters=clusters, judge=judge
+        )
+        report = _unless_interrupted(
+            evaluate_out_of_core,
+            qrels,
+            _named_files(run or []),
+            corpus_size=_corpus_size(corpus_size),
+            measures=gates.measures(measure, sized=corpus_size is not None),
+            depths=_numbers(depths, "--depths") if depths is not None else None,
+            scale=scale,
+            grade_map=grade_map,
+            policy=policy,
+            memory=memory,
+            resamples=min(resamples, 1000),
+            seed=seed,
+            level=level,
+            **_choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth),
+        )
+        _put(_view(report, _chosen(format, output)), output)
+        gates.check(report)
+        return
     given = _Given.of(run, pool, trace, Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule))
     if trace is not None and depth is None:
         # A list ends where the prompt did: there is nothing further down that could have been read.

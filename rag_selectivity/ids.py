@@ -93,6 +93,11 @@ class IdColumn:
         for start, stop in pairwise(cuts):
             yield text[start:stop].decode()
 
+    def buffers(self) -> tuple[IntArray, NDArray[np.uint8]]:
+        """Offsets and bytes in Arrow's layout: id i is `data[offsets[i]:offsets[i + 1]]`."""
+        base = int(self.offsets[0])
+        return self.offsets - base, self._padded[base : int(self.offsets[-1])]
+
     @property
     def lengths(self) -> IntArray:
         """Length of each id in bytes."""

@@ -312,6 +312,7 @@ def judge(
     scale: str | Scale = "trec",
     policy: str | Policy | None = None,
     name: str = "run",
+    part_of_whole: bool = False,
 ) -> JudgedRun:
     """Join a run with its judgments.
 
@@ -335,6 +336,8 @@ def judge(
     policy : Policy or its name
     name : str
         What to call the run in messages.
+    part_of_whole : bool
+        Whether these are some of the queries only, of which no run has to know any.
     """
     scale, policy = scale_named(scale), resolve_policy(policy)
     qrels.check_scale(scale)
@@ -349,7 +352,7 @@ def judge(
     returned, hits, unknown = joined.returned, joined.hits, joined.unknown
 
     present = returned >= 0
-    if not present.any():
+    if not present.any() and not part_of_whole:
         raise InputError(
             f"no query id of {name} is in the qrels: {name} has {examples(unknown) or 'no queries'}, "
             f"the qrels have {examples(qrels.queries)}; are both about the same queries, with the same ids?"
@@ -361,7 +364,8 @@ def judge(
             f"{name} lacks {missing} of the {len(qrels)} queries in the qrels ({examples(absent)}), "
             f'and the policy is missing_query="error"'
         )
-    _warn_of_mismatch(name, qrels, present, joined.not_in_qrels, unknown, hits)
+    if not part_of_whole:
+        _warn_of_mismatch(name, qrels, present, joined.not_in_qrels, unknown, hits)
 
     grades = np.unique(qrels.grade)
     labels = np.zeros((len(qrels), len(grades)), np.int64)
@@ -379,7 +383,8 @@ def judge(
         sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
     )
-    _warn_of_sizes(judged, name)
+    if not part_of_whole:
+        _warn_of_sizes(judged, name)
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
     outside = len(judged.hits_outside_pool().query)
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))

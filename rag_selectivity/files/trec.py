@@ -55,9 +55,9 @@ def read_run(path: Path) -> Iterator[Run]:
     `ScatteredQueries`, whose `again` reads it into columns and regroups it.
     """
     finished: set[str] = set()
-    open_parts: list[_Block] = []
+    open_parts: list[Block] = []
     open_query: str | None = None
-    for block in _blocks(path, _BLOCK):
+    for block in blocks(path, _BLOCK):
         starts = np.append(0, np.flatnonzero(block.codes[1:] != block.codes[:-1]) + 1)
         queries = [block.names[code] for code in block.codes[starts].tolist()]
         if len(set(queries)) < len(queries) or not finished.isdisjoint(queries) or open_query in queries[1:]:
@@ -81,7 +81,7 @@ def read_run(path: Path) -> Iterator[Run]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
     """Parsed lines: `names[codes[i]]` is the query of row i."""
 
     names: list[str]
@@ -89,11 +89,11 @@ class _Block:
     passages: IdColumn
     scores: NDArray[np.float64]
 
-    def rows(self, start: int, stop: int) -> _Block:
-        return _Block(self.names, self.codes[start:stop], self.passages[start:stop], self.scores[start:stop])
+    def rows(self, start: int, stop: int) -> Block:
+        return Block(self.names, self.codes[start:stop], self.passages[start:stop], self.scores[start:stop])
 
 
-def _one_query(query: str, parts: list[_Block]) -> Run:
+def _one_query(query: str, parts: list[Block]) -> Run:
     passages = IdColumn.concatenate([part.passages for part in parts])
     return Run([query], np.array([0, len(passages)]), passages, np.concatenate([part.scores for part in parts]))
 
@@ -102,7 +102,7 @@ def _regrouped(path: Path) -> Iterator[Run]:
     """All rows, brought together by query in parts of a bounded size."""
     position: dict[str, int] = {}
     columns: list[tuple[NDArray[np.int32], IdColumn, NDArray[np.float64]]] = []
-    for block in _blocks(path, _SCATTERED_BLOCK):
+    for block in blocks(path, _SCATTERED_BLOCK):
         known = np.array([position.setdefault(name, len(position)) for name in block.names], np.int32)
         columns.append((known[block.codes], block.passages, block.scores))
     codes = np.concatenate([column[0] for column in columns])
@@ -122,10 +122,10 @@ def _regrouped(path: Path) -> Iterator[Run]:
         first = last
 
 
-def _blocks(path: Path, size: int) -> Iterator[_Block]:
+def blocks(path: Path, size: int) -> Iterator[Block]:
     """The file's lines, parsed in blocks; the next ones are parsed while the caller works on one."""
     with opened(path) as file, ThreadPoolExecutor(1) as pool:
-        pending: deque[Future[_Block | None]] = deque()
+        pending: deque[Future[Block | None]] = deque()
         offset = 0
         while text := file.read(size):
             text += file.readline()
@@ -140,7 +140,7 @@ def _blocks(path: Path, size: int) -> Iterator[_Block]:
                 yield block
 
 
-def _parse(path: Path, offset: int, text: bytes) -> _Block | None:
+def _parse(path: Path, offset: int, text: bytes) -> Block | None:
     """The rows of a block of whole lines; None where all of them are blank."""
     if not text.strip():
         return None
@@ -160,7 +160,7 @@ def _single_spaced(text: bytes) -> bytes:
     return re.sub(rb" ?(\r?\n) ?", rb"\1", text).strip(b" ")
 
 
-def _parse_fast(text: bytes) -> _Block | None:
+def _parse_fast(text: bytes) -> Block | None:
     """By pyarrow, or None where it is missing or the lines are not regular."""
     try:
         import pyarrow
@@ -196,7 +196,7 @@ def _parse_fast(text: bytes) -> _Block | None:
     empty = (np.diff(offsets) == 0).any() or (np.diff(_string_offsets(names)) == 0).any()
     if not len(scores) or empty or np.isnan(scores).any():
         return None
-    return _Block(
+    return Block(
         list(IdColumn.from_buffer(names.buffers()[2], _string_offsets(names))),
         codes.copy(),
         IdColumn.from_buffer(passage.buffers()[2], offsets),
@@ -212,7 +212,7 @@ def _string_offsets(strings: Any) -> NDArray[np.int32]:
 _FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
 
 
-def _parse_slowly(path: Path, offset: int, text: bytes) -> _Block:
+def _parse_slowly(path: Path, offset: int, text: bytes) -> Block:
     """Line by line, naming the line that is wrong."""
     names: dict[str, int] = {}
     codes: list[int] = []
@@ -228,7 +228,7 @@ def _parse_slowly(path: Path, offset: int, text: bytes) -> _Block:
         codes.append(names.setdefault(fields[0].decode(), len(names)))
         passages.append(fields[2].decode())
         scores.append(float(fields[4]))
-    return _Block(list(names), np.array(codes, np.int32), IdColumn.from_strings(passages), np.array(scores, np.float64))
+    return Block(list(names), np.array(codes, np.int32), IdColumn.from_strings(passages), np.array(scores, np.float64))
 
 
 def _problem(fields: list[bytes]) -> str | None:

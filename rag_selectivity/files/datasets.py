@@ -1,0 +1,159 @@
+"""Rows of runs and judgments from datasets of any size, block by block: Parquet files and folders of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.files.trec import Block
+from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
+from rag_selectivity.ids import IdColumn
+
+_ROWS = 1 << 18
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """A Parquet file, or those of a folder and its subfolders in the order of their names."""
+    if path.is_file():
+        return [path]
+    found = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix in (".parquet", ".pq") and not any(part[0] in "._" for part in file.relative_to(path).parts)
+    )
+    if not found:
+        raise InputError(f"{path}: there is no Parquet file in this folder")
+    return found
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether a path is a Parquet file, or a folder that holds some."""
+    if path.is_dir():
+        return any(file.suffix in (".parquet", ".pq") for file in path.rglob("*.p*q*"))
+    return path.suffix in (".parquet", ".pq")
+
+
+def count_rows(files: Sequence[Path]) -> int:
+    """How many rows the files say that they have."""
+    return sum(_opened(file).metadata.num_rows for file in files)
+
+
+def run_blocks(files: Sequence[Path]) -> Iterator[Block]:
+    """Rows of a run: query, passage and score, or rank, or neither where the order of the rows is the ranking."""
+    for file in files:
+        parquet = _opened(file)
+        names, keys = parquet.schema_arrow.names, _keys(file)
+        query, passage = _columns(file, [*names, *keys])
+        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
+        extra = score or rank
+        seen = 0
+        for group, batch in _batches(file, parquet, [query, passage, *([extra] if extra else [])], keys):
+            if extra is None:
+                # Rows in their order: what comes first has the highest score.
+                figures = -np.arange(seen, seen + batch.num_rows, dtype=np.float64)
+            else:
+                figures = _numbers(batch, extra, file, group).astype(np.float64)
+                figures = figures if score else -figures
+            seen += batch.num_rows
+            if np.isnan(figures).any():
+                raise InputError(f"{file}: row group {group}: a {extra} is not a number")
+            yield _block(file, group, batch, query, passage, figures)
+
+
+def qrels_blocks(files: Sequence[Path]) -> Iterator[Block]:
+    """Rows of judgments: query, passage and grade, which stands where a run has its score."""
+    for file in files:
+        parquet = _opened(file)
+        names, keys = parquet.schema_arrow.names, _keys(file)
+        query, passage = _columns(file, [*names, *keys])
+        grade = find_column(names, GRADE_NAMES, "grade", str(file))
+        for group, batch in _batches(file, parquet, [query, passage, grade], keys):
+            grades = _numbers(batch, grade, file, group).astype(np.float64)
+            if (np.isnan(grades) | (grades != np.floor(grades))).any():
+                raise InputError(f"{file}: row group {group}: a {grade} is not a whole number")
+            yield _block(file, group, batch, query, passage, grades)
+
+
+def _opened(file: Path) -> Any:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError("pyarrow", "files", f"reading {file.name}") from None
+    try:
+        return parquet.ParquetFile(file)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a Parquet file that can be read ({str(error)[:200]})") from None
+
+
+def _columns(file: Path, names: Sequence[str]) -> tuple[str, str]:
+    return (
+        find_column(names, QUERY_NAMES, "query", str(file)),
+        find_column(names, PASSAGE_NAMES, "passage", str(file)),
+    )
+
+
+def _keys(file: Path) -> dict[str, str]:
+    """The values that the folders of a partitioned dataset give: `…/query_id=17/part-0.parquet`."""
+    from urllib.parse import unquote
+
+    pairs = (part.split("=", 1) for part in file.parts[:-1] if "=" in part)
+    return {key: unquote(value) for key, value in pairs}
+
+
+def _batches(file: Path, parquet: Any, columns: Sequence[str], keys: dict[str, str]) -> Iterator[tuple[int, Any]]:
+    """(row group, record batch) with the columns, those of the folders included."""
+    import pyarrow
+
+    stored = [name for name in dict.fromkeys(columns) if name not in keys]
+    for group in range(parquet.num_row_groups):
+        batches = parquet.iter_batches(_ROWS, row_groups=[group], columns=stored)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pyarrow.ArrowException, OSError) as error:
+                raise InputError(f"{file}: row group {group} is damaged ({str(error)[:200]})") from None
+            if batch is None:
+                break
+            for name in set(columns) - set(stored):
+                said = pyarrow.DictionaryArray.from_arrays(
+                    pyarrow.array(np.zeros(batch.num_rows, np.int32)), pyarrow.array([keys[name]])
+                )
+                batch = batch.append_column(name, said)
+            yield group, batch
+
+
+def _numbers(batch: Any, name: str, file: Path, group: int) -> Any:
+    import pyarrow
+
+    column = batch.column(name)
+    if column.null_count:
+        raise InputError(f"{file}: row group {group}: a {name} is missing")
+    try:
+        return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+    except pyarrow.ArrowException:
+        raise InputError(f"{file}: row group {group}: {name} holds what is no number") from None
+
+
+def _block(file: Path, group: int, batch: Any, query: str, passage: str, figures: Any) -> Block:
+    import pyarrow
+
+    found = []
+    for name in (query, passage):
+        column = batch.column(name)
+        if column.null_count:
+            raise InputError(f"{file}: row group {group}: a {name} is missing")
+        found.append(column)
+    by_name = found[0] if pyarrow.types.is_dictionary(found[0].type) else found[0].dictionary_encode()
+    codes = by_name.indices.cast(pyarrow.int32()).to_numpy(zero_copy_only=False)
+    names = [str(name) for name in by_name.dictionary.to_pylist()]
+    texts = found[1].dictionary_decode() if pyarrow.types.is_dictionary(found[1].type) else found[1]
+    texts = texts.cast(pyarrow.large_string())
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if (np.diff(offsets) == 0).any() or "" in names:
+        raise InputError(f"{file}: row group {group}: an id is empty")
+    return Block(names, codes, IdColumn.from_buffer(texts.buffers()[2] or b"", offsets), figures)

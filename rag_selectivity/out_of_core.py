@@ -1,0 +1,275 @@
+"""`evaluate` for datasets that are larger than memory: parted by query on disk, measured part by part, summed."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.evaluation import DEFAULT_DEPTHS, DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N, named_runs
+from rag_selectivity.files import datasets, read_qrels, trec
+from rag_selectivity.files.opening import first_bytes
+from rag_selectivity.files.trec import Block
+from rag_selectivity.ids import IdColumn
+from rag_selectivity.judged import judge
+from rag_selectivity.measures import Measure
+from rag_selectivity.policy import Policy, resolve_policy
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.report import Report
+from rag_selectivity.run import Run
+from rag_selectivity.scales import Scale, parse_grade_map, scale_named
+from rag_selectivity.statistics.poisson import query_hashes
+from rag_selectivity.tally import Tally
+
+#: What a row takes while its part is joined: ids, offsets, scores, and the copies that sorting makes.
+_BYTES_A_ROW = 160
+_SHARE = 0.3
+_TREC_BLOCK = 1 << 23
+_MOST_PARTS = 512
+
+
+def evaluate_out_of_core(
+    qrels: str | Path,
+    runs: Any,
+    *,
+    corpus_size: Any = None,
+    measures: Sequence[str | Measure] | None = None,
+    depths: Sequence[int] | None = None,
+    scale: str | Scale = "trec",
+    grade_map: str | Mapping[int, int] | None = None,
+    policy: str | Policy | None = None,
+    memory: int = 1000,
+    resamples: int = 1000,
+    seed: int = 7,
+    level: float = 0.95,
+    folder: str | Path | None = None,
+    progress: bool = True,
+    **choices: Any,
+) -> Report:
+    """Measure runs of any length against judgments of any number, within a bound of memory.
+
+    Parameters
+    ----------
+    qrels : path
+        A Parquet file or a folder of them (partitioned or not) with a query, a passage and a grade column; or any other
+        file of judgments, which is held in memory.
+    runs : {name: path} or path
+        Parquet likewise, with a score or rank column if the rows are not in order; or a TREC run file. Rows may stand
+        in any order of queries.
+    corpus_size : int or {query: int}, optional
+    measures, depths, scale, grade_map, policy, choices
+        As in `evaluate`. There is no pool: a run's own list is its pool.
+    memory : int
+        Megabytes to stay within.
+    resamples, seed, level
+        Of the Poisson bootstrap; 0 resamples take the intervals from the moments.
+    folder : path, optional
+        For the parts while it runs, about as large as the data; default: the system's folder for temporary files.
+    progress : bool
+        Bars, where there is a terminal.
+
+    Returns
+    -------
+    Report
+        With the digits of `evaluate(…, bootstrap="poisson")`, but without figures of single queries.
+
+    Raises
+    ------
+    InputError
+        Naming file and row group (Parquet) or line (TREC) of what is wrong.
+    """
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 64:
+        raise InputError(f"memory must be a whole number of megabytes ≥ 64, got {memory!r}")
+    chosen_scale, chosen_policy = scale_named(scale), resolve_policy(policy, **choices)
+    if measures is None:
+        measures = DEFAULT_MEASURES if corpus_size is not None else DEFAULT_MEASURES_WITHOUT_N
+    grid = DEFAULT_DEPTHS if depths is None else depths
+    if depths is None and isinstance(corpus_size, int):
+        grid = tuple(k for k in DEFAULT_DEPTHS if k <= corpus_size)
+    reports = []
+    for name, path in named_runs(runs).items():
+        tally = Tally(
+            measures, grid, scale=chosen_scale.name, sized=corpus_size is not None, resamples=resamples, seed=seed
+        )
+        with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
+            parts = _part(Path(path), Path(qrels), Path(place), memory, progress)
+            labels = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
+            matched = False
+            for judged_part, run_part in parts.pairs(labels, progress):
+                if judged_part is None:
+                    unknown = 0 if run_part is None else len(run_part)
+                    tally.coverage = replace(tally.coverage, not_in_qrels=tally.coverage.not_in_qrels + unknown)
+                    continue
+                sizes = corpus_size
+                if isinstance(corpus_size, Mapping):
+                    sizes = {query: corpus_size[query] for query in judged_part.queries if query in corpus_size}
+                joined = judge(
+                    judged_part,
+                    run_part if run_part is not None else Run([], np.zeros(1, np.int64), IdColumn.from_strings([])),
+                    corpus_size=sizes,
+                    scale=chosen_scale,
+                    policy=chosen_policy,
+                    name=name,
+                    part_of_whole=True,
+                )
+                matched = matched or bool(joined.returned.any())
+                tally.add(joined)
+        if not matched:
+            raise InputError(
+                f"no query id of {name} is in the qrels: {name} has {examples(parts.names['run'])}, the qrels have "
+                f"{examples(parts.names['qrels'])}; are both about the same queries, with the same ids?"
+            )
+        reports.append(tally.report(name, level=level, as_deep_as_lists=depths is None))
+    first = reports[0]
+    return replace(first, runs={name: run for report in reports for name, run in report.runs.items()})
+
+
+class _Parts:
+    """Rows of a run and its judgments on disk, parted by a hash of the query."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder, self.count = folder, count
+        self.names: dict[str, list[str]] = {"run": [], "qrels": []}
+
+    def write(self, kind: str, blocks: Iterable[Block], bar: Any) -> None:
+        """Put every row into the part of its query."""
+        import pyarrow
+
+        schema = pyarrow.schema(
+            [
+                ("query", pyarrow.dictionary(pyarrow.int32(), pyarrow.string())),
+                ("passage", pyarrow.large_string()),
+                ("figure", pyarrow.float64()),
+            ]
+        )
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(pyarrow.ipc.new_stream(str(self.folder / f"{kind}-{part}.arrow"), schema))
+                for part in range(self.count)
+            ]
+            for block in blocks:
+                if len(self.names[kind]) < 3:
+                    self.names[kind].extend(block.names[:3])
+                part_of = (query_hashes(block.names) >> np.uint64(20)) % np.uint64(self.count)
+                parts = part_of.astype(np.uint16)[block.codes]
+                order = np.argsort(parts, kind="stable")
+                cuts = np.searchsorted(parts[order], np.arange(self.count + 1))
+                for part in range(self.count):
+                    rows = order[cuts[part] : cuts[part + 1]]
+                    if len(rows):
+                        writers[part].write_batch(_batch(block, rows, schema))
+                bar.update(len(block.codes))
+
+    def pairs(self, grade_map: Mapping[int, int] | None, progress: bool) -> Iterator[tuple[Qrels | None, Run | None]]:
+        """The judgments and the lists of each part; None where there are none."""
+        with _bar(self.count, "measuring", "part", progress) as bar:
+            for part in range(self.count):
+                judgments, lists = (self._read(kind, part) for kind in ("qrels", "run"))
+                labels = None
+                if judgments is not None:
+                    names, codes, passages, grades = judgments
+                    labels = Qrels(names, codes, passages, grades.astype(np.int64)).regraded(grade_map)
+                yield labels, None if lists is None else _run(*lists)
+                for kind in ("qrels", "run"):
+                    (self.folder / f"{kind}-{part}.arrow").unlink()
+                bar.update(1)
+
+    def _read(self, kind: str, part: int) -> tuple[list[str], Any, IdColumn, Any] | None:
+        import pyarrow
+
+        position: dict[str, int] = {}
+        codes, passages, figures = [], [], []
+        with (
+            pyarrow.memory_map(str(self.folder / f"{kind}-{part}.arrow")) as source,
+            pyarrow.ipc.open_stream(source) as stream,
+        ):
+            for batch in stream:
+                query, passage, figure = batch.columns
+                known = np.array([position.setdefault(name, len(position)) for name in query.dictionary.to_pylist()])
+                codes.append(known[query.indices.to_numpy()])
+                offsets = np.frombuffer(passage.buffers()[1], np.int64)[: len(passage) + 1]
+                passages.append(IdColumn.from_buffer(passage.buffers()[2], offsets))
+                figures.append(figure.to_numpy().copy())
+        if not codes:
+            return None
+        return list(position), np.concatenate(codes), IdColumn.concatenate(passages), np.concatenate(figures)
+
+
+def _run(names: list[str], codes: Any, passages: IdColumn, scores: Any) -> Run:
+    order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
+    offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
+    return Run(names, offsets, passages.take(order), scores[order])
+
+
+def _batch(block: Block, rows: Any, schema: Any) -> Any:
+    import pyarrow
+
+    used, codes = np.unique(block.codes[rows], return_inverse=True)
+    names = pyarrow.array([block.names[code] for code in used.tolist()], pyarrow.string())
+    query = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes.astype(np.int32)), names)
+    offsets, data = block.passages.take(rows).buffers()
+    passage = pyarrow.LargeStringArray.from_buffers(len(rows), pyarrow.py_buffer(offsets), pyarrow.py_buffer(data))
+    return pyarrow.record_batch([query, passage, pyarrow.array(block.scores[rows])], schema=schema)
+
+
+def _part(run: Path, qrels: Path, folder: Path, memory: int, progress: bool) -> _Parts:
+    run_rows, run_blocks = _run_source(run)
+    if datasets.is_dataset(qrels):
+        files = datasets.parquet_files(qrels)
+        qrels_rows, qrels_blocks = datasets.count_rows(files), datasets.qrels_blocks(files)
+    else:
+        labels = read_qrels(qrels)
+        qrels_rows, qrels_blocks = len(labels.query), iter([_block_of(labels)])
+    bytes_a_part = memory * 1_000_000 * _SHARE
+    count = min(_MOST_PARTS, max(1, -int(-(run_rows + qrels_rows) * _BYTES_A_ROW // bytes_a_part)))
+    parts = _Parts(folder, count)
+    with _bar(run_rows + qrels_rows, "reading", "row", progress) as bar:
+        parts.write("qrels", qrels_blocks, bar)
+        parts.write("run", run_blocks, bar)
+    return parts
+
+
+def _run_source(path: Path) -> tuple[int, Iterator[Block]]:
+    """About how many rows, and the rows."""
+    if datasets.is_dataset(path):
+        files = datasets.parquet_files(path)
+        return datasets.count_rows(files), datasets.run_blocks(files)
+    start = first_bytes(path)
+    lines = start.splitlines(keepends=True)[:20]
+    length = max(1.0, sum(map(len, lines)) / max(1, len(lines)))
+    return int(path.stat().st_size / length), trec.blocks(path, _TREC_BLOCK)
+
+
+def _block_of(qrels: Qrels) -> Block:
+    return Block(list(qrels.queries), qrels.query.astype(np.int32), qrels.passages, qrels.grade.astype(np.float64))
+
+
+def _bar(total: int, what: str, unit: str, progress: bool) -> Any:
+    if progress and sys.stderr.isatty():
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            pass
+        else:
+            return tqdm(total=total, desc=what, unit=unit, unit_scale=True)
+    return _NoBar()
+
+
+class _NoBar:
+    """In the place of a bar that nobody would see."""
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    def update(self, count: int) -> None:
+        """Nothing to show."""
