@@ -46,6 +46,10 @@ _ASKING = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("engines", "ray", "plots"):
+        from importlib import import_module
+
+        return import_module(f"rag_selectivity.{name}")
     if name in _ASKING:
         from importlib import import_module
 

@@ -18,7 +18,6 @@ from rag_selectivity.files import datasets, read_qrels, trec
 from rag_selectivity.files.opening import first_bytes
 from rag_selectivity.files.trec import Block
 from rag_selectivity.ids import IdColumn
-from rag_selectivity.judged import judge
 from rag_selectivity.measures import Measure
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
@@ -101,27 +100,9 @@ def evaluate_out_of_core(
         with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
             parts = _part(Path(path), Path(qrels), Path(place), memory, progress)
             labels = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
-            matched = False
-            for judged_part, run_part in parts.pairs(labels, progress):
-                if judged_part is None:
-                    unknown = 0 if run_part is None else len(run_part)
-                    tally.coverage = replace(tally.coverage, not_in_qrels=tally.coverage.not_in_qrels + unknown)
-                    continue
-                sizes = corpus_size
-                if isinstance(corpus_size, Mapping):
-                    sizes = {query: corpus_size[query] for query in judged_part.queries if query in corpus_size}
-                joined = judge(
-                    judged_part,
-                    run_part if run_part is not None else Run([], np.zeros(1, np.int64), IdColumn.from_strings([])),
-                    corpus_size=sizes,
-                    scale=chosen_scale,
-                    policy=chosen_policy,
-                    name=name,
-                    part_of_whole=True,
-                )
-                matched = matched or bool(joined.returned.any())
-                tally.add(joined)
-        if not matched:
+            for judgments, lists in parts.pairs(labels, progress):
+                tally.add_part(judgments, lists, corpus_size=corpus_size, policy=chosen_policy, name=name)
+        if not tally.longest:
             raise InputError(
                 f"no query id of {name} is in the qrels: {name} has {examples(parts.names['run'])}, the qrels have "
                 f"{examples(parts.names['qrels'])}; are both about the same queries, with the same ids?"
@@ -176,7 +157,7 @@ class _Parts:
                 if judgments is not None:
                     names, codes, passages, grades = judgments
                     labels = Qrels(names, codes, passages, grades.astype(np.int64)).regraded(grade_map)
-                yield labels, None if lists is None else _run(*lists)
+                yield labels, None if lists is None else Run.of_rows(*lists)
                 for kind in ("qrels", "run"):
                     (self.folder / f"{kind}-{part}.arrow").unlink()
                 bar.update(1)
@@ -200,12 +181,6 @@ class _Parts:
         if not codes:
             return None
         return list(position), np.concatenate(codes), IdColumn.concatenate(passages), np.concatenate(figures)
-
-
-def _run(names: list[str], codes: Any, passages: IdColumn, scores: Any) -> Run:
-    order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
-    offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
-    return Run(names, offsets, passages.take(order), scores[order])
 
 
 def _batch(block: Block, rows: Any, schema: Any) -> Any:

@@ -121,6 +121,20 @@ class Run:
         return cls.from_dict(lists)
 
     @classmethod
+    def of_rows(
+        cls,
+        names: Sequence[str],
+        codes: NDArray[np.integer[Any]],
+        passages: IdColumn,
+        scores: NDArray[np.float64] | None = None,
+    ) -> Run:
+        """From rows in any order of queries, in columns: `names[codes[i]]` is the query of row i."""
+        # A stable sort of 16-bit numbers is a radix sort.
+        order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
+        offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
+        return cls(names, offsets, passages.take(order), None if scores is None else scores[order])
+
+    @classmethod
     def from_dataframe(cls, frame: Any) -> Run:
         """From a pandas or polars frame with a query and a passage column, and a score or rank column if it has one."""
         names = list(frame.columns)

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation import estimates_of
+from rag_selectivity.ids import IdColumn
 from rag_selectivity.judged import Coverage, JudgedRun, judge
 from rag_selectivity.measures import Judged, Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import WHOLE_LIST, Real
+from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
 from rag_selectivity.run import Run
@@ -91,6 +93,35 @@ class Tally:
         outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
         self.add_outcomes(outcomes, judged.queries if queries is None else queries)
         self._cover(judged)
+
+    def add_part(
+        self,
+        qrels: Qrels | None,
+        run: Run | None,
+        *,
+        corpus_size: Any = None,
+        policy: str | Policy | None = None,
+        name: str = "run",
+    ) -> None:
+        """Take in all judgments and all rows of some queries; either may be missing."""
+        if qrels is None or not len(qrels):
+            unknown = 0 if run is None else len(run)
+            self.coverage = replace(self.coverage, not_in_qrels=self.coverage.not_in_qrels + unknown)
+            return
+        if isinstance(corpus_size, Mapping):
+            corpus_size = {query: corpus_size[query] for query in qrels.queries if query in corpus_size}
+        none = Run([], np.zeros(1, np.int64), IdColumn.from_strings([]))
+        self.add(
+            judge(
+                qrels,
+                none if run is None else run,
+                corpus_size=corpus_size,
+                scale=self.scale,
+                policy=policy,
+                name=name,
+                part_of_whole=True,
+            )
+        )
 
     def add_outcomes(self, outcomes: Sequence[Outcome], queries: Sequence[str]) -> None:
         """Take in figures that were taken already, in the order of the plan."""

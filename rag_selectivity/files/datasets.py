@@ -140,13 +140,18 @@ def _numbers(batch: Any, name: str, file: Path, group: int) -> Any:
 
 
 def _block(file: Path, group: int, batch: Any, query: str, passage: str, figures: Any) -> Block:
+    return block_of_arrow(batch, query, passage, figures, f"{file}: row group {group}")
+
+
+def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: str) -> Block:
+    """The rows of an Arrow batch whose columns are called so; ids may be strings or integers."""
     import pyarrow
 
     found = []
     for name in (query, passage):
         column = batch.column(name)
         if column.null_count:
-            raise InputError(f"{file}: row group {group}: a {name} is missing")
+            raise InputError(f"{where}: a {name} is missing")
         found.append(column)
     by_name = found[0] if pyarrow.types.is_dictionary(found[0].type) else found[0].dictionary_encode()
     codes = by_name.indices.cast(pyarrow.int32()).to_numpy(zero_copy_only=False)
@@ -155,5 +160,5 @@ def _block(file: Path, group: int, batch: Any, query: str, passage: str, figures
     texts = texts.cast(pyarrow.large_string())
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if (np.diff(offsets) == 0).any() or "" in names:
-        raise InputError(f"{file}: row group {group}: an id is empty")
+        raise InputError(f"{where}: an id is empty")
     return Block(names, codes, IdColumn.from_buffer(texts.buffers()[2] or b"", offsets), figures)

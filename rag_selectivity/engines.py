@@ -1,0 +1,172 @@
+"""For engines that work on Arrow batches, such as Spark, DuckDB and Polars: rows in, the bytes of a tally out.
+
+Join the run with its judgments in the engine (a full outer join by query and passage), bring all rows of a query
+together, call `tally_rows` on each part, and make a report of all the states. The parts may be as many as you like: the
+figures are the same to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.evaluation import DEFAULT_DEPTHS, DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
+from rag_selectivity.files.datasets import block_of_arrow
+from rag_selectivity.files.trec import Block
+from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
+from rag_selectivity.measures import Measure
+from rag_selectivity.policy import Policy, resolve_policy
+from rag_selectivity.qrels import Qrels
+from rag_selectivity.report import Report
+from rag_selectivity.run import Run
+from rag_selectivity.scales import Scale, parse_grade_map, scale_named
+from rag_selectivity.tally import Tally
+
+
+def tally_rows(
+    rows: Any,
+    *,
+    corpus_size: Any = None,
+    measures: Sequence[str | Measure] | None = None,
+    depths: Sequence[int] | None = None,
+    scale: str | Scale = "trec",
+    grade_map: str | Mapping[int, int] | None = None,
+    policy: str | Policy | None = None,
+    resamples: int = 1000,
+    seed: int = 7,
+    **choices: Any,
+) -> bytes:
+    """The sums of some queries, of which these are all rows.
+
+    Parameters
+    ----------
+    rows : Arrow table, record batch or batches; or whatever offers Arrow's C stream (a Polars or pandas frame)
+        With a query and a passage column, `score` (or `rank`), null where a passage was judged and not retrieved, and
+        `grade`, null where it was retrieved and not judged.
+    corpus_size, measures, depths, scale, grade_map, policy, choices
+        As in `evaluate`, the same for all parts.
+    resamples, seed
+        Of the Poisson bootstrap.
+
+    Returns
+    -------
+    bytes
+        For `report_of_states`.
+    """
+    table = _table(rows)
+    if measures is None:
+        measures = DEFAULT_MEASURES if corpus_size is not None else DEFAULT_MEASURES_WITHOUT_N
+    grid = DEFAULT_DEPTHS if depths is None else depths
+    if depths is None and isinstance(corpus_size, int):
+        grid = tuple(k for k in DEFAULT_DEPTHS if k <= corpus_size)
+    sized = corpus_size is not None
+    tally = Tally(measures, grid, scale=scale_named(scale).name, sized=sized, resamples=resamples, seed=seed)
+    mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
+    qrels, run = _halves(table)
+    tally.add_part(
+        None if qrels is None else qrels.regraded(mapped),
+        run,
+        corpus_size=corpus_size,
+        policy=resolve_policy(policy, **choices),
+    )
+    return tally.to_bytes()
+
+
+def map_in_arrow(**settings: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """`tally_rows` for Spark: `joined.repartition("query_id").mapInArrow(map_in_arrow(…), "state binary")`.
+
+    Takes the batches of a partition, which must hold queries whole, and gives one batch with one state.
+    """
+
+    def of_partition(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        found = [batch for batch in batches if batch.num_rows]
+        if found:
+            state = tally_rows(pyarrow.Table.from_batches(found), **settings)
+            yield pyarrow.record_batch({"state": pyarrow.array([state], pyarrow.binary())})
+
+    return of_partition
+
+
+def report_of_states(
+    states: Iterable[bytes], *, name: str = "run", level: float = 0.95, depths_given: bool = False
+) -> Report:
+    """The report of all parts together.
+
+    Parameters
+    ----------
+    states : bytes of `tally_rows`, in any order
+    name : str
+        Of the run.
+    depths_given : bool
+        Keep depths that no list reached; else they are left out, as `evaluate` does with its default depths.
+    """
+    merged: Tally | None = None
+    for state in states:
+        part = Tally.from_bytes(state)
+        if merged is None:
+            merged = part
+        else:
+            merged.merge(part)
+    if merged is None:
+        raise InputError("there are no states to make a report of")
+    if not merged.longest:
+        raise InputError(f"no query of {name} has judgments: were the two joined by the same ids?")
+    return merged.report(name, level=level, as_deep_as_lists=not depths_given)
+
+
+def _table(rows: Any) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError("pyarrow", "files", "tallying Arrow rows") from None
+    if isinstance(rows, pyarrow.RecordBatch):
+        table = pyarrow.Table.from_batches([rows])
+    elif isinstance(rows, pyarrow.Table) or hasattr(rows, "__arrow_c_stream__"):
+        table = pyarrow.table(rows)
+    else:
+        table = pyarrow.Table.from_batches(list(rows))
+    # Views (Polars) have no kernels for all that follows.
+    views = {pyarrow.string_view(): pyarrow.large_string()}
+    fields = [field.with_type(views.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pyarrow.schema(fields))
+
+
+def _halves(table: Any) -> tuple[Qrels | None, Run | None]:
+    """The judgments and the lists of joined rows."""
+    names = table.column_names
+    query = find_column(names, QUERY_NAMES, "query", "joined rows")
+    passage = find_column(names, PASSAGE_NAMES, "passage", "joined rows")
+    score = optional_column(names, SCORE_NAMES)
+    # BEIR calls grades scores.
+    grade = find_column([name for name in names if name != score], GRADE_NAMES, "grade", "joined rows")
+    figure = score or find_column(names, ("rank",), "score or rank", "joined rows")
+    judged, listed = _valid(table, query, passage, grade), _valid(table, query, passage, figure)
+    qrels = run = None
+    if judged is not None:
+        if (judged.scores != np.floor(judged.scores)).any():
+            raise InputError(f"joined rows: a {grade} is not a whole number")
+        qrels = Qrels(judged.names, judged.codes, judged.passages, judged.scores.astype(np.int64))
+    if listed is not None:
+        run = Run.of_rows(listed.names, listed.codes, listed.passages, listed.scores * (1.0 if score else -1.0))
+    return qrels, run
+
+
+def _valid(table: Any, query: str, passage: str, figure: str) -> Block | None:
+    """The rows that have a figure."""
+    import pyarrow
+
+    batches = table.filter(table[figure].is_valid()).combine_chunks().to_batches()
+    if not batches or not batches[0].num_rows:
+        return None
+    try:
+        figures = batches[0].column(figure).cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+    except pyarrow.ArrowException:
+        raise InputError(f"joined rows: {figure} holds what is no number") from None
+    if np.isnan(figures).any():
+        raise InputError(f"joined rows: a {figure} is not a number; where there is none it must be null")
+    return block_of_arrow(batches[0], query, passage, figures, "joined rows")

@@ -1,0 +1,317 @@
+"""Evaluation and grading on a Ray cluster, or on the cores of this machine, with Ray Data. Needs the extra `ray`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.engines import report_of_states, tally_rows
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.files.datasets import block_of_arrow
+from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
+from rag_selectivity.measures import Measure
+from rag_selectivity.policy import Policy
+from rag_selectivity.report import Report
+from rag_selectivity.scales import Scale
+from rag_selectivity.statistics.poisson import query_hashes
+
+_PAIR = ("query_id", "passage_id", "query", "passage")
+
+
+def evaluate(
+    run: Any,
+    qrels: Any,
+    *,
+    corpus_size: Any = None,
+    measures: Sequence[str | Measure] | None = None,
+    depths: Sequence[int] | None = None,
+    scale: str | Scale = "trec",
+    grade_map: str | Mapping[int, int] | None = None,
+    policy: str | Policy | None = None,
+    parts: int | None = None,
+    resamples: int = 1000,
+    seed: int = 7,
+    level: float = 0.95,
+    name: str = "run",
+    **choices: Any,
+) -> Report:
+    """Measure a run against judgments, both datasets of Ray, wherever their blocks lie.
+
+    Parameters
+    ----------
+    run, qrels : ray.data.Dataset
+        Rows with a query and a passage column, and `score` (or `rank`) or `grade`.
+    parts : int, optional
+        Into how many parts the queries go; default: four for each core of the cluster.
+    corpus_size, measures, depths, scale, grade_map, policy, resamples, seed, level, choices
+        As in `evaluate` with `bootstrap="poisson"`.
+
+    Returns
+    -------
+    Report
+        With the digits of `rag_selectivity.evaluate(…, bootstrap="poisson")`, whatever the cluster. No figures of
+        single queries.
+    """
+    ray = _ray("rag_selectivity.ray.evaluate")
+    count = parts if parts is not None else max(1, 4 * int(ray.cluster_resources().get("CPU", 1)))
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError(f"parts must be a whole number ≥ 1, got {parts!r}")
+    settings = {
+        "corpus_size": corpus_size,
+        "measures": None if measures is None else [str(measure) for measure in measures],
+        "depths": depths,
+        "scale": scale,
+        "grade_map": grade_map,
+        "policy": policy,
+        "resamples": resamples,
+        "seed": seed,
+        **choices,
+    }
+    rows = [
+        dataset.map_batches(_tagging(kind, count), batch_format="pyarrow", zero_copy_batch=True)
+        for dataset, kind in ((run, "run"), (qrels, "qrels"))
+    ]
+    states = rows[0].union(rows[1]).groupby("part").map_groups(_tallying(settings), batch_format="pyarrow")
+    return report_of_states(
+        (row["state"] for row in states.iter_rows()), name=name, level=level, depths_given=depths is not None
+    )
+
+
+def _tagging(kind: str, count: int) -> Callable[[Any], Any]:
+    """Rows of a run or of judgments in one form, each with the part of its query."""
+
+    def tagged(table: Any) -> Any:
+        import pyarrow
+
+        names = table.column_names
+        query = find_column(names, QUERY_NAMES, "query", f"the {kind} dataset")
+        passage = find_column(names, PASSAGE_NAMES, "passage", f"the {kind} dataset")
+        if kind == "qrels":
+            figure, sign = find_column(names, GRADE_NAMES, "grade", "the qrels dataset"), 1.0
+        else:
+            score = optional_column(names, SCORE_NAMES)
+            figure, sign = (
+                score or find_column(names, ("rank",), "score or rank", "the run dataset"),
+                1.0 if score else -1.0,
+            )
+        column = table[figure]
+        if column.null_count:
+            raise InputError(f"the {kind} dataset: a {figure} is missing")
+        figures = sign * column.cast(pyarrow.float64()).to_numpy()
+        (batch,) = table.select([query, passage]).combine_chunks().to_batches() or [None]
+        if batch is None:
+            return pyarrow.table({key: pyarrow.array([], of) for key, of in _schema().items()})
+        block = block_of_arrow(batch, query, passage, figures, f"the {kind} dataset")
+        part = ((query_hashes(block.names) >> np.uint64(20)) % np.uint64(count)).astype(np.int32)[block.codes]
+        texts = {
+            "part": pyarrow.array(part),
+            "query_id": pyarrow.array(block.names, pyarrow.string()).take(pyarrow.array(block.codes)),
+            "passage_id": batch.column(passage).cast(pyarrow.string()),
+        }
+        empty = pyarrow.nulls(len(part), pyarrow.float64())
+        own = pyarrow.array(figures)
+        both = {"score": own, "grade": empty} if kind == "run" else {"score": empty, "grade": own}
+        return pyarrow.table({**texts, **both})
+
+    return tagged
+
+
+def _schema() -> dict[str, Any]:
+    import pyarrow
+
+    text, number = pyarrow.string(), pyarrow.float64()
+    return {"part": pyarrow.int32(), "query_id": text, "passage_id": text, "score": number, "grade": number}
+
+
+def _tallying(settings: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """All rows of a part as the bytes of a tally."""
+
+    def tallied(table: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.table({"state": pyarrow.array([tally_rows(table, **settings)], pyarrow.binary())})
+
+    return tallied
+
+
+def grade(
+    pairs: Any,
+    *,
+    store: str | Path,
+    judge: Any,
+    folder: str | Path | None = None,
+    workers: int = 2,
+    batch: int = 64,
+    rpm: float | None = None,
+    tpm: float | None = None,
+    rubric: Any = None,
+    limits: Any = None,
+) -> dict[str, int]:
+    """Have judges in actors grade pairs, and load the grades into a label store.
+
+    Every batch is written as a Parquet file when it is done; a worker that dies costs its own batch, which another
+    one repeats, and a run that is started again with the same `folder` skips what is there.
+
+    Parameters
+    ----------
+    pairs : ray.data.Dataset
+        Rows with `query_id`, `passage_id` and their texts `query` and `passage`.
+    store : path
+        The label store; made if it is not there.
+    judge : callable
+        Without arguments; makes the judge in each worker (`lambda: OpenAIJudge("…")`).
+    folder : path, optional
+        For the Parquet files, seen by all workers; default: one beside the store.
+    workers : int
+        Actors at the same time.
+    batch : int
+        Pairs that are graded and written together.
+    rpm, tpm : float, optional
+        Requests and tokens a minute, of all workers together.
+    rubric, limits
+        As in `rag_selectivity.grade`.
+
+    Returns
+    -------
+    {"pairs", "graded", "failed", "batches"}
+    """
+    ray = _ray("rag_selectivity.ray.grade")
+    from rag_selectivity.grading.exchange import import_labels
+    from rag_selectivity.grading.store import Store
+
+    place = Path(folder) if folder is not None else Path(f"{store}.parts")
+    place.mkdir(parents=True, exist_ok=True)
+    limiter = None
+    if rpm is not None or tpm is not None:
+        limiter = ray.remote(num_cpus=0)(SharedLimit).options(max_concurrency=10_000).remote(rpm, tpm)
+    written = pairs.map_batches(
+        _Grader,
+        fn_constructor_args=(judge, str(place), limiter, rubric, limits),
+        batch_size=batch,
+        batch_format="pyarrow",
+        concurrency=workers,
+        # They wait for answers more than they compute, and must not keep the rest of the plan from its cores.
+        num_cpus=0.1,
+        max_restarts=-1,
+        max_task_retries=-1,
+    )
+    counted = {"pairs": 0, "graded": 0, "failed": 0, "batches": 0}
+    files = set()
+    for row in written.iter_rows():
+        files.add(row["file"])
+        counted["batches"] += 1
+        for key in ("pairs", "graded", "failed"):
+            counted[key] += int(row[key])
+    with Store(store) as labels:
+        for file in sorted(files):
+            if (place / file).exists():
+                import_labels(labels, place / file)
+    return counted
+
+
+class SharedLimit:
+    """How many requests and tokens a minute all workers may use together: one bucket for each, in an actor."""
+
+    def __init__(self, rpm: float | None, tpm: float | None) -> None:
+        self._rates = {"requests": rpm, "tokens": tpm}
+        self._free_at = dict.fromkeys(self._rates, 0.0)
+
+    async def wait(self, tokens: int) -> None:
+        """Return when a request of so many tokens may be sent."""
+        import asyncio
+
+        now = time.monotonic()
+        until = now
+        for key, amount in (("requests", 1), ("tokens", tokens)):
+            rate = self._rates[key]
+            if rate is not None:
+                start = max(now, self._free_at[key])
+                self._free_at[key] = start + 60 * amount / rate
+                until = max(until, start)
+        await asyncio.sleep(until - now)
+
+
+class _Limited:
+    """A judge that asks the shared limit before every request."""
+
+    def __init__(self, judge: Any, limiter: Any) -> None:
+        self._judge, self._limiter = judge, limiter
+        self.name, self.parameters = judge.name, judge.parameters
+
+    async def ask(self, messages: Any, schema: Any) -> Any:
+        await self._limiter.wait.remote(sum(len(message["content"]) for message in messages) // 4)
+        return await self._judge.ask(messages, schema)
+
+
+class _Grader:
+    """Grades batches in an actor; each becomes a Parquet file, whole or not at all."""
+
+    def __init__(self, make_judge: Any, folder: str, limiter: Any, rubric: Any, limits: Any) -> None:
+        from rag_selectivity.grading.judge import judge_of
+
+        made = judge_of(make_judge())
+        self._judge = made if limiter is None else _Limited(made, limiter)
+        self._folder, self._rubric, self._limits = Path(folder), rubric, limits
+
+    def __call__(self, table: Any) -> Any:
+        import pyarrow
+
+        rows = table.to_pylist()
+        absent = [name for name in _PAIR if name not in table.column_names]
+        if absent:
+            raise InputError(f"the pairs have no column {', '.join(absent)}; they need {', '.join(_PAIR)}")
+        # The name follows from what was asked, so that a batch that is repeated finds what is done.
+        said = hashlib.sha256(repr([[row[name] for name in _PAIR] for row in rows]).encode()).hexdigest()[:24]
+        target = self._folder / f"{said}.parquet"
+        graded, failed = self._counts(target) if target.exists() else self._grade(rows, target)
+        done = {"file": target.name, "pairs": len(rows), "graded": graded, "failed": failed}
+        return pyarrow.table({key: [value] for key, value in done.items()})
+
+    def _grade(self, rows: list[dict[str, Any]], target: Path) -> tuple[int, int]:
+        from rag_selectivity.grading.exchange import export_labels
+        from rag_selectivity.grading.grade import grade as grade_pairs
+        from rag_selectivity.grading.store import Store
+
+        options = {"rubric": self._rubric, "limits": self._limits}
+        pool: dict[str, list[str]] = {}
+        for row in rows:
+            pool.setdefault(str(row["query_id"]), []).append(str(row["passage_id"]))
+        with tempfile.TemporaryDirectory() as place:
+            store = Path(place) / "labels.db"
+            done = grade_pairs(
+                {str(row["query_id"]): row["query"] for row in rows},
+                {str(row["passage_id"]): row["passage"] for row in rows},
+                pool,
+                store=store,
+                judge=self._judge,
+                **{key: value for key, value in options.items() if value is not None},
+            )
+            partial = target.with_name(f".{target.stem}-{os.getpid()}.parquet")
+            with Store(store) as labels:
+                export_labels(labels, partial)
+            partial.replace(target)
+        return done.graded, done.failed
+
+    def _counts(self, target: Path) -> tuple[int, int]:
+        from pyarrow import parquet
+
+        grades = parquet.read_table(target, columns=["grade"])["grade"]
+        return len(grades) - grades.null_count, grades.null_count
+
+
+def _ray(what: str) -> Any:
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise MissingExtraError("ray[data]", "ray", what) from None
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False, ignore_reinit_error=True)
+    return ray
