@@ -43,6 +43,7 @@ DOORS: dict[str, list[list[str]]] = {
     "judge": [having("from rag_selectivity.grading.openai_judge import OpenAIJudge", "rs.grade, rs.check_claims")],
     "ragas": [having("import rag_selectivity_ragas as a", "a.selectivity, a.RANWG, a.RagasJudge")],
     "llama-index": [having("import rag_selectivity_llama_index as a", "a.SelectivityEvaluator, a.LiveSelectivity")],
+    "ray": [having("import rag_selectivity.ray", "rs.ray.evaluate, rs.ray.grade")],
     "langchain": [having("import rag_selectivity_langchain as a", "a.SelectivityCallback, a.ToolSelectivityCallback")],
 }
 
@@ -75,7 +76,7 @@ def main() -> None:
         folder = Path(name)
         run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder / "dist", ROOT)
         (wheel,) = (folder / "dist").glob("*.whl")
-        run(sys.executable, "-m", "pip", "wheel", "--quiet", "-w", folder / "cache", f"{wheel}[all]")
+        run(sys.executable, "-m", "pip", "wheel", "--quiet", "-w", folder / "cache", f"{wheel}[all,ray]")
         with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
             for done in pool.map(lambda extra: try_extra(extra, wheel, folder / "cache", folder), DOORS):
                 print(f"fresh machine, {done}: works", flush=True)
