@@ -108,13 +108,15 @@ def evidence(report: Report, run: str | None = None, depth: int | None = None, a
     axes = _axes(ax, "plots.evidence")
     name = run if run is not None else next(iter(report.runs))
     part = report.runs[name]
-    known = [k for k in report.depths if f"PROC@{k}" in part.estimates and f"%PROC@{k}" in part.estimates]
+    known = [k for k in report.depths if f"PROC@{k}" in part.per_query and f"%PROC@{k}" in part.per_query]
     if depth is None:
         # The deepest with something selected: where the list is the pool, there is nothing to see.
         usable = [k for k in known if part.estimates[f"%PROC@{k}"].n]
         if not usable:
             raise InputError("plots.evidence needs PROC and %PROC at a depth where something was selected from a pool")
         depth = usable[-1]
+    if depth not in known:
+        raise InputError(f"plots.evidence needs PROC and %PROC of every query at K = {depth}")
     proc, share = part.per_query[f"PROC@{depth}"], part.per_query[f"%PROC@{depth}"]
     both = np.isfinite(proc) & np.isfinite(share)
     axes.scatter(proc[both], share[both], s=22, color=BLUE, alpha=0.35, linewidths=0, label=f"{both.sum()} queries")

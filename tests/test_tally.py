@@ -163,3 +163,21 @@ def test_what_does_not_fit_together_is_said() -> None:
     empty = Tally.from_bytes(one.to_bytes())
     empty.merge(one)
     assert empty.queries == 0
+
+
+def test_a_report_without_single_queries_has_all_its_views() -> None:
+    tally = Tally(["Success", "BoR", "BoR_max", "RA-nWG", "PROC", "%PROC", "Harm"], [1, 2], scale="utility", sized=True)
+    labels = {f"q{i}": {"a": 5, "b": 4, "j": 1} for i in range(5)}
+    lists = {f"q{i}": ["a", "j", "b"] if i % 2 else ["j", "b"] for i in range(5)}
+    tally.add(
+        rs.judge(rs.Qrels.from_dict(labels), rs.Run.from_dict(lists), corpus_size=100, scale="utility"),
+    )
+    report = tally.report("mine")
+    assert "mine: 5 queries" in str(report)
+    assert report.to_dict()["runs"]["mine"]["queries"]["evaluated"] == 5
+    assert report.per_query() == []
+    page = report.to_html()
+    assert "summed over 5 queries" in page
+    assert "5 queries." in report._repr_html_()
+    assert report.to_dataframe().shape[0] == len(report.runs["mine"].estimates)
+    assert report.diagnosis("mine", 1).overall in ("retriever-limited", "selection-limited", "healthy")

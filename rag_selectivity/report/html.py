@@ -256,7 +256,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
                 lambda axes: plots.collapse(report, name, axes),
             )
         )
-    if {"PROC", "%PROC"} <= has and run.estimates.get(f"%PROC@{depth}") and run.estimates[f"%PROC@{depth}"].n:
+    if f"PROC@{depth}" in run.per_query and run.estimates.get(f"%PROC@{depth}") and run.estimates[f"%PROC@{depth}"].n:
         found.append(
             _picture(
                 f"{name}: who lost the evidence, query by query",
