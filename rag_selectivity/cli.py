@@ -83,7 +83,8 @@ JudgeOption = Annotated[
     list[str] | None, typer.Option("--judge", help="Of a label store: whose labels count; may be repeated.")
 ]
 JudgeRuleOption = Annotated[str | None, typer.Option(help="Of several judges: median, lowest or highest.")]
-MethodOption = Annotated[str, typer.Option(help=f"Of the intervals: {' or '.join(METHODS)}.")]
+MethodOption = Annotated[str, typer.Option(help=f"Of the intervals: {', '.join(METHODS)}.")]
+PairedMethodOption = Annotated[str, typer.Option(help="Of the intervals: bca or percentile.")]
 ClustersOption = Annotated[
     Path | None, typer.Option(help="A table of query_id and cluster: queries that belong together.")
 ]
@@ -279,7 +280,7 @@ def compare(
     resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
-    method: MethodOption = "bca",
+    method: PairedMethodOption = "bca",
     clusters: ClustersOption = None,
     draws: Annotated[int, typer.Option(help="Random sign assignments, where not all can be counted.")] = 10_000,
     power: Annotated[float, typer.Option(help="With which the smallest shown difference would be found.")] = 0.8,
@@ -340,7 +341,7 @@ def sweep(
     resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
-    method: MethodOption = "bca",
+    method: PairedMethodOption = "bca",
     clusters: ClustersOption = None,
     format: FormatOption = None,
     output: OutputOption = None,

@@ -116,7 +116,7 @@ def in_folder(arguments: str, folder: Path, url: str) -> subprocess.CompletedPro
         text=True,
         check=False,
         timeout=60,
-        env={**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url},
+        env={**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url, "OPENBLAS_NUM_THREADS": "1"},
     )
 
 

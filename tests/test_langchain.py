@@ -323,9 +323,17 @@ def test_in_langsmith_s_own_evaluate_without_its_server() -> None:
 
     from langsmith.schemas import Example
 
+    sent: list[str] = []
+
     class Offline(langsmith.Client):
         def request_with_retries(self, *args: Any, **kwargs: Any) -> Any:
-            raise AssertionError("nothing may be sent")
+            sent.append(args[0])
+            raise ConnectionError("nothing may be sent")
+
+    def target(inputs: dict[str, Any]) -> dict[str, Any]:
+        # Around `evaluate` it would have no effect: the retriever's runs would be sent, documents and all.
+        with langsmith.tracing_context(enabled=False):
+            return {"documents": WordRetriever().invoke(inputs["question"])}
 
     data = [
         Example(
@@ -337,16 +345,18 @@ def test_in_langsmith_s_own_evaluate_without_its_server() -> None:
         )
         for text in QUERIES.values()
     ]
-    with langsmith.tracing_context(enabled=False):
-        results = langsmith.evaluate(
-            lambda inputs: {"documents": WordRetriever().invoke(inputs["question"])},
-            data=data,
-            evaluators=[run_evaluator("RA-nWG@2", scale="utility"), run_evaluator("Harm@2", scale="utility")],
-            summary_evaluators=[summary_evaluator("BoR@2", "Harm@2", corpus_size=6, scale="utility")],
-            client=Offline(api_key="none", api_url="http://127.0.0.1:9"),
-            upload_results=False,
-        )
-        rows = list(results)
+    client = Offline(api_key="none", api_url="http://127.0.0.1:9")
+    results = langsmith.evaluate(
+        target,
+        data=data,
+        evaluators=[run_evaluator("RA-nWG@2", scale="utility"), run_evaluator("Harm@2", scale="utility")],
+        summary_evaluators=[summary_evaluator("BoR@2", "Harm@2", corpus_size=6, scale="utility")],
+        client=client,
+        upload_results=False,
+    )
+    rows = list(results)
+    client.flush()
+    assert set(sent) <= {"GET"}  # it asks the server who it is; no run, and no document, leaves
     by_key = {result.key: result.score for row in rows[:1] for result in row["evaluation_results"]["results"]}
     assert set(by_key) == {"RA-nWG@2", "Harm@2"}
     summary = {result.key: result.score for result in results._summary_results["results"]}
