@@ -270,6 +270,7 @@ def compare(
     policy: PolicyOption = "default",
     order: OrderOption = None,
     ties: TiesOption = None,
+    missing_query: MissingOption = None,
     no_relevant: NoRelevantOption = None,
     duplicates: DuplicatesOption = None,
     unjudged: UnjudgedOption = None,
@@ -282,7 +283,12 @@ def compare(
     level: float = 0.95,
     method: PairedMethodOption = "bca",
     clusters: ClustersOption = None,
-    draws: Annotated[int, typer.Option(help="Random sign assignments, where not all can be counted.")] = 10_000,
+    unpaired: Annotated[
+        bool, typer.Option("--unpaired", help="The runs are over different queries, as the arms of an A/B test.")
+    ] = False,
+    draws: Annotated[
+        int, typer.Option(help="Random swaps of the runs' figures, where not all can be counted.")
+    ] = 10_000,
     power: Annotated[float, typer.Option(help="With which the smallest shown difference would be found.")] = 0.8,
     fail_if: FailIfOption = None,
     max_drop: MaxDropOption = None,
@@ -290,7 +296,7 @@ def compare(
     format: FormatOption = None,
     output: OutputOption = None,
 ) -> None:
-    """Compare runs with a baseline: paired differences, intervals, tests, and what could have been seen."""
+    """Compare runs with a baseline: differences, intervals, tests, and what could have been seen."""
     gates = _Gates.parse(fail_if, max_drop, against)
     comparison = compare_runs(
         Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
@@ -305,9 +311,10 @@ def compare(
         grade_map=grade_map,
         policy=policy,
         bootstrap=Bootstrap(resamples, seed, level, method, _clusters(clusters)),
+        paired=not unpaired,
         draws=draws,
         power=power,
-        **_choices(order, ties, None, no_relevant, duplicates, unjudged, depth),
+        **_choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth),
     )
     _put(_view(comparison, _chosen(format, output)), output)
     gates.check(comparison.report)

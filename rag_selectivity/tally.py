@@ -20,11 +20,12 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation import estimates_of
 from rag_selectivity.ids import IdColumn
 from rag_selectivity.judged import Coverage, JudgedRun, judge
-from rag_selectivity.measures import Judged, Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, Real
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, Real, with_companions, with_upper_ends
 from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
+from rag_selectivity.report.caveats import with_caveats
 from rag_selectivity.run import Run
 from rag_selectivity.scales import scale_named
 from rag_selectivity.statistics.exact_sums import ExactSums
@@ -72,9 +73,7 @@ class Tally:
         resamples: int = 1000,
         seed: int = 7,
     ) -> None:
-        wanted = [parse_measure(measure) for measure in measures]
-        wanted += [Judged(at=measure.at) for measure in wanted if measure.beside_judged]
-        self.measures = tuple(dict.fromkeys(wanted))
+        self.measures = tuple(with_companions(parse_measure(measure) for measure in measures))
         self.depths = tuple(sorted({int(depth) for depth in depths}))
         self.scale = scale_named(scale).name
         self.sized = sized
@@ -83,7 +82,7 @@ class Tally:
         self.queries = 0
         self.size: tuple[int, int] | None = None
         self.longest = 0
-        self._plan = _plan(self.measures, self.depths)
+        self._plan = _plan(with_upper_ends(self.measures), self.depths)
         self._moments: list[Moments] | None = None
 
     def add(self, judged: JudgedRun, queries: Sequence[str] | None = None) -> None:
@@ -173,10 +172,19 @@ class Tally:
         estimates: dict[str, Estimate] = {}
         for (measure, at), moments in zip(self._plan, self._moments, strict=True):
             low, high = moments.interval(level)
-            figures = estimates_of(moments.value, low, high, moments.defined, moments.total, moments.undefined)
+            figures = estimates_of(
+                moments.value,
+                low,
+                high,
+                moments.defined,
+                moments.total,
+                moments.undefined,
+                moments.effective_queries(),
+            )
             for depth, cell in zip(at.tolist(), figures, strict=True):
                 if not as_deep_as_lists or depth == WHOLE_LIST or depth <= max(1, self.longest):
                     estimates[str(measure @ depth)] = cell
+        estimates = with_caveats(estimates, self.measures)
         size = self.size[0] if self.size is not None and self.size[0] == self.size[1] else None
         run = RunReport((), estimates, {}, self.coverage, tuple(notes), None, self.queries)
         depths = tuple(k for k in self.depths if not as_deep_as_lists or k <= max(1, self.longest))
@@ -257,7 +265,11 @@ class Tally:
                 for name in ("sums", "products", "resampled"):
                     arrays[name] = None if arrays[name] is None else ExactSums(arrays[name])
                 kept = {key: told[key] for key in ("total", "premise", "undefined")}
-                tally._moments.append(Moments(aggregate=outcome.aggregate, bounds=outcome.bounds, **arrays, **kept))
+                tally._moments.append(
+                    Moments(
+                        aggregate=outcome.aggregate, bounds=outcome.bounds, baseline=outcome.baseline, **arrays, **kept
+                    )
+                )
         return tally
 
     def _settings(self) -> dict[str, Any]:

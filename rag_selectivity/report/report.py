@@ -22,6 +22,18 @@ SCHEMA = "rag-selectivity/report/1"
 
 
 @dataclass(frozen=True, slots=True)
+class Caveat:
+    """What speaks against taking a figure at face value: a code for programs, a sentence for people."""
+
+    code: str
+    text: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As JSON has it."""
+        return {"code": self.code, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """A measure at one depth, over the queries of one run.
 
@@ -33,6 +45,9 @@ class Estimate:
         Queries that the figure rests on, and queries in all.
     reason : str or None
         Why the value is not a finite number.
+    possible : (low, high) or None
+        Where lists are judged in part: between which the figure lies, whatever the unjudged passages are.
+    caveats : tuple of Caveat
     """
 
     value: float
@@ -41,6 +56,8 @@ class Estimate:
     n: int
     n_total: int
     reason: str | None = None
+    possible: tuple[float, float] | None = None
+    caveats: tuple[Caveat, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: what is not finite is null, with the reason."""
@@ -57,6 +74,10 @@ class Estimate:
             result["reason"] = (
                 "one query has no interval" if math.isnan(self.low) else "some resamples hold no success: −inf bits"
             )
+        if self.possible is not None:
+            result["possible"] = list(self.possible)
+        if self.caveats:
+            result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
         return result
 
 
