@@ -166,6 +166,8 @@ class Measure(ABC):
     per_query: ClassVar[bool] = True
     #: Whether it is only worth as much as the share of the list that has labels.
     beside_judged: ClassVar[bool] = False
+    #: Whether its figures rest on the candidates before selection, not on the list alone.
+    uses_pool: ClassVar[bool] = False
     #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.
     example: ClassVar[str] = ""
     #: What stands after the @.
