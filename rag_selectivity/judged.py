@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame
-from rag_selectivity.ids import IdColumn, IntArray
+from rag_selectivity.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels, pair_keys
 from rag_selectivity.run import Run, ScatteredQueries
@@ -105,6 +105,8 @@ class JudgedRun:
         A judged random sample of the passages that are not in the qrels.
     missing : bool[queries] or None
         The queries that the run lacks; None where it lacks none, or that is not known.
+    label_hashes : uint64[queries] or None
+        A hash of each query's passages and grades, those of the sample included; None where only counts are known.
     """
 
     queries: tuple[str, ...]
@@ -121,6 +123,7 @@ class JudgedRun:
     own_pool: NDArray[np.bool_] | None = None
     sample: Sample | None = None
     missing: NDArray[np.bool_] | None = None
+    label_hashes: HashArray | None = None
 
     @classmethod
     def from_counts(
@@ -183,6 +186,7 @@ class JudgedRun:
             own_pool=None if self.own_pool is None else self.own_pool[kept],
             sample=None if self.sample is None else self.sample.of_queries(kept),
             missing=None if self.missing is None else self.missing[kept],
+            label_hashes=None if self.label_hashes is None else self.label_hashes[kept],
         )
 
     def threshold(self, rel: int | None = None) -> int:
@@ -406,6 +410,7 @@ def judge(
         **_pool(candidates, joined),
         sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
         missing=~present if missing else None,
+        label_hashes=_label_hashes(qrels, sample, sample_size),
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
     )
     if not part_of_whole:
@@ -414,6 +419,17 @@ def judge(
     outside = len(judged.hits_outside_pool().query)
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
+
+
+def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -> HashArray:
+    """A hash of each query's labels, of the sample's too."""
+    hashes = qrels.label_hashes()
+    if sample is None:
+        return hashes
+    position = np.array([qrels.position(query) for query in sample.queries], np.int64)
+    drawn = np.zeros(len(qrels), np.uint64)
+    drawn[position] = sample.label_hashes()
+    return mix(hashes, mix(drawn, np.full(len(qrels), (sample_size or 0) + 1, np.uint64)))
 
 
 def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Sample:

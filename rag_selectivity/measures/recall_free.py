@@ -67,6 +67,7 @@ class Fe(Measure):
     """
 
     name: ClassVar[str] = "Fe"
+    uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "3 relevant in the top 5, 4 in the top 10, α = .5: Fe@5 = 3/(2.5 + 2) = 0.6667"
     rel: int | None = rel_parameter()
     alpha: float = parameter(0.5, Real(0, 1), "weight of precision")

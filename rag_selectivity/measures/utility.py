@@ -225,6 +225,7 @@ class PROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "PROC"
+    uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "a pool that lacks the only 5 and holds both 4s and all 3s: PROC@4 = .5667/1.5333 = 0.3696"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -253,6 +254,7 @@ class PercentPROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "%PROC"
+    uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176"
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
 
