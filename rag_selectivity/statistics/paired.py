@@ -239,9 +239,7 @@ def _swapped(pair: _Pair, signs: FloatArray) -> FloatArray:
     θ is a shift of ratios; of bits it is the ratio itself. Where the denominators are the same, a and b are plain sums
     of `alike_columns` with signs.
     """
-    # Denominators to a mean of one, so that a run does not weigh more for having more of them.
-    down, other_down = pair.bottom / pair.bottom.mean(), pair.other_bottom / pair.other_bottom.mean()
-    one, other = pair.top / pair.bottom.mean(), pair.other_top / pair.other_bottom.mean()
+    one, down, other, other_down = pair.top, pair.bottom, pair.other_top, pair.other_bottom
     stays, goes = (signs > 0).astype(np.float64), (signs < 0).astype(np.float64)
     first_down, second_down = stays @ down + goes @ other_down, stays @ other_down + goes @ down
     with np.errstate(invalid="ignore", divide="ignore"):
