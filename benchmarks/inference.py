@@ -255,7 +255,7 @@ def of_single_means(worlds: int, seed: int = 6, queries: tuple[int, ...] = QUERI
 
 
 def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
-    """How often a true difference is found that a comparison of equal runs called detectable, in two sizes of family."""
+    """How often a true difference is found that equal runs were said to show, in two sizes of family."""
     rng = np.random.default_rng(seed)
     for n in (50, 200, 500):
         for family in (1, 12):

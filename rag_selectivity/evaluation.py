@@ -409,7 +409,7 @@ def estimates_of(
     undefined: str,
     effective: FloatArray | None = None,
 ) -> list[Estimate]:
-    """Figures with their intervals and counts; what is not a finite number has its reason.
+    """Figures with their intervals and counts; a figure or an interval that does not exist has its reason.
 
     `effective` is the number of queries that the random baseline is spread over, where there is one.
     """
@@ -425,6 +425,8 @@ def estimates_of(
             reason = "no query succeeded: log2 of 0"
         elif not math.isfinite(value):
             reason = "a random draw of this depth can never succeed"
+        elif n == 1:
+            reason = "one query has no interval"
         caveats = concentration(carried, n) if math.isfinite(value) else ()
         found.append(Estimate(value, below, above, n, total, reason, caveats=caveats))
     return found

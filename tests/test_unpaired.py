@@ -16,11 +16,8 @@ from rag_selectivity.statistics.unpaired import unpaired_difference
 
 
 def of_means(values, others, **options):
-    return unpaired_difference(
-        Outcome((np.asarray(values, float)[:, None],), ""),
-        Outcome((np.asarray(others, float)[:, None],), ""),
-        **options,
-    )
+    sides = [Outcome((np.asarray(side, float)[:, None],), "") for side in (values, others)]
+    return unpaired_difference(*sides, **options)
 
 
 def of_bits(values, others, chance, other_chance, **options):

@@ -202,12 +202,15 @@ def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
     of_rates = score.paired_difference(gained, lost, n, level)
     of_bits = score.paired_ratio(both, gained, lost, n, level)
     p = mcnemar.two_sided_p(gained, lost)
+    # The same counts at many depths have the same interval.
+    wide: dict[tuple[float, ...], tuple[float, float]] = {}
     for i, pair in enumerate(pairs):
         pair.p = float(p[i])
         low, high = (float(end[i]) for end in (of_bits if pair.form == "bits" else of_rates))
         if pair.form == "bits" and gained[i] + lost[i] < bounded.FEW and pair.n > 1:
-            wide = _interval(pair, level, seed)
-            low, high = np.fmin(low, wide[0]), np.fmax(high, wide[1])
+            counts = (n[i], both[i], gained[i], lost[i])
+            ends = wide[counts] = wide.get(counts) or _interval(pair, level, seed)
+            low, high = float(np.fmin(low, ends[0])), float(np.fmax(high, ends[1]))
         chance = float(pair.bottom.mean()) if pair.form == "ratio" else 1.0
         pair.settle(low / chance, high / chance, level)
 
