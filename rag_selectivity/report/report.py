@@ -55,7 +55,11 @@ class Estimate:
             result["reason"] = self.reason
         elif result["low"] is None or result["high"] is None:
             result["reason"] = (
-                "one query has no interval" if math.isnan(self.low) else "some resamples hold no success: −inf bits"
+                "some resamples hold no success: −inf bits"
+                if not math.isnan(self.low)
+                else "one query has no interval"
+                if self.n < 2
+                else "no interval was computed"
             )
         return result
 
