@@ -59,15 +59,19 @@ def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measu
 def collapse(report: Report, run: str | None = None, ax: Any = None) -> Any:
     """BoR and its ceiling over lambda, with the degraded and the collapse zone behind them.
 
-    The report must hold `BoR`, `BoR_max` and `lambda` at common depths.
+    The report must hold `BoR`, `BoR_max` and `lambda` at common depths, and lambda must be more than 0 at one of them.
     """
     axes = _axes(ax, "plots.collapse")
     name = run if run is not None else next(iter(report.runs))
-    lam = [report[name, f"lambda@{k}"].value for k in report.depths]
-    axes.plot(lam, [report[name, f"BoR_max@{k}"].value for k in report.depths], "--", color=GREY, label="ceiling")
-    bor = [report[name, f"BoR@{k}"].value for k in report.depths]
+    # lambda is undefined without a relevant passage, and 0 where nothing is drawn: neither has a place on the axis.
+    depths = [k for k in report.depths if report[name, f"lambda@{k}"].value > 0]
+    if not depths:
+        raise InputError(f"plots.collapse: lambda of {name} is undefined or 0 at every depth")
+    lam = [report[name, f"lambda@{k}"].value for k in depths]
+    axes.plot(lam, [report[name, f"BoR_max@{k}"].value for k in depths], "--", color=GREY, label="ceiling")
+    bor = [report[name, f"BoR@{k}"].value for k in depths]
     axes.plot(lam, bor, "o-", color=BLUE, label="BoR")
-    for k, x, y in zip(report.depths, lam, bor, strict=True):
+    for k, x, y in zip(depths, lam, bor, strict=True):
         if np.isfinite(y):
             axes.annotate(str(k), (x, y), textcoords="offset points", xytext=(4, 5), fontsize="small")
     left, right = min(lam) / 1.5, max(5.0, max(lam) * 1.5)

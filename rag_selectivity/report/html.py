@@ -247,7 +247,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
                 lambda axes: plots.selectivity(report, name, axes),
             )
         )
-    if {"BoR", "BoR_max", "lambda"} <= has:
+    if {"BoR", "BoR_max", "lambda"} <= has and any(report[name, f"lambda@{k}"].value > 0 for k in report.depths):
         found.append(
             _picture(
                 f"{name}: how near the collapse zone is",

@@ -11,14 +11,15 @@ import numpy as np
 
 from rag_selectivity.comparison import compare
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation import DEFAULT_DEPTHS, join, measure_all, report_of_measured
+from rag_selectivity.evaluation import join, measure_all, report_of_measured
 from rag_selectivity.files import read_corpus_ids, read_records
 from rag_selectivity.measures import Measure
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report.html import to_html
 from rag_selectivity.report.passages import reasons_in
-from rag_selectivity.scales import Scale, scale_named
+from rag_selectivity.scales import Scale
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.sweep import advise
 
@@ -64,7 +65,7 @@ def html_report(
         "scale": scale,
         "grade_map": grade_map,
     }
-    wanted = list(measures) if measures is not None else usual_measures(scale_named(scale), sized=sized)
+    wanted = list(measures) if measures is not None else page_measures(scale, sized=sized)
     joined = join(labels, runs, pool=pool, policy=chosen_policy, **shared)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
@@ -104,14 +105,6 @@ def html_report(
         max_read=max_read,
         top=top,
     )
-
-
-def usual_measures(scale: Scale, *, sized: bool) -> list[str]:
-    """What labels of a scale can carry."""
-    chance = ["Success", *(["BoR", "BoR_max", "lambda"] if sized else [])]
-    if scale.name == "utility":
-        return [*chance, "RA-nWG", "PROC", "%PROC", "Harm", "nDCG", "IPrec"]
-    return [*chance, "P", "R", "nDCG", "IPrec"]
 
 
 def _quality(path: str | Path) -> dict[int, list[float]]:

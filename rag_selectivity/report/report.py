@@ -73,6 +73,8 @@ class Estimate:
             result["reason"] = self.reason
         elif math.isinf(self.low) or math.isinf(self.high):
             result["reason"] = "some resamples hold no success: −inf bits"
+        elif math.isnan(self.low):
+            result["reason"] = "no interval was computed"
         if self.possible is not None:
             result["possible"] = list(self.possible)
         if self.caveats:
