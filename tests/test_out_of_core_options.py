@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -49,11 +50,10 @@ HONOURED = {
     "resamples": {"resamples": "70"},
     "seed": {"seed": "8"},
     "level": {"level": ".8"},
-    # Without resamples: in memory the paired interval of the drop would stand beside it.
-    "on": {"max_drop": "P@1:0.001", "against": "better.json", "on": "all", "resamples": "0"},
+    "on": {"max_drop": "P@1:0.001", "against": "better.json", "on": "all"},
     "fail_if": {"fail_if": "P@1 < .99"},
-    "max_drop": {"max_drop": "P@1:0.001", "against": "better.json", "resamples": "0"},
-    "against": {"max_drop": "P@1:0.001", "against": "better.json", "resamples": "0"},
+    "max_drop": {"max_drop": "P@1:0.001", "against": "better.json"},
+    "against": {"max_drop": "P@1:0.001", "against": "better.json"},
     "format": {"format": "csv"},
     "output": {"output": "out.json"},
 }
@@ -128,9 +128,10 @@ def run(options: dict) -> tuple[object, ...]:
 
 
 def without_single_queries(text: str | None) -> str | None:
-    """A report in JSON without the figures of each query, which sums do not keep; other text as it is."""
+    """A report in JSON without what takes the figures of each query, which sums do not keep; other text as it is."""
     if not text or not text.startswith("{"):
         return text
+    text = re.sub(r"( \[[^]]*\]|, without an interval,) over ", " over ", text)
     report, end = json.JSONDecoder().raw_decode(text)
     for part in report["runs"].values():
         part.pop("per_query")
