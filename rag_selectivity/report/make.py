@@ -9,18 +9,33 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of
 from rag_selectivity.comparison import compare
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation import DEFAULT_DEPTHS, join, measure_all, report_of_measured
 from rag_selectivity.files import read_corpus_ids, read_records
-from rag_selectivity.measures import Measure
+from rag_selectivity.measures import (
+    PROC,
+    RANWG,
+    BoR,
+    BoR_max,
+    Harm,
+    IPrec,
+    Lambda,
+    Measure,
+    P,
+    PercentPROC,
+    R,
+    Success,
+    nDCG,
+    parse_measure,
+)
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report.html import to_html
 from rag_selectivity.report.passages import reasons_in
 from rag_selectivity.scales import Scale, scale_named
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.sweep import advise
 
 _COMPARED_AT = (5, 10, 20)
 
@@ -43,6 +58,10 @@ def html_report(
     judges: Sequence[str] | None = None,
     judge_rule: str | None = None,
     bootstrap: Bootstrap = Bootstrap(),
+    rel: int | None = None,
+    m: int | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    max_loss: float = DEFAULT_MAX_LOSS,
     title: str = "What retrieval is worth",
     depth: int | None = None,
     max_queries: int = 500,
@@ -52,8 +71,8 @@ def html_report(
 ) -> str:
     """The page of `Report.to_html`, with everything that its files allow.
 
-    Parameters as in `evaluate` and `to_html`. Measures are those that the labels and N carry, if not given; the advised
-    K is among the depths; several runs are compared with the first, or with `baseline`.
+    Parameters as in `evaluate` and `to_html`. Measures are those that the labels and N carry, with `rel` and `m`, if
+    not given; the advised K is among the depths; several runs are compared with the first, or with `baseline`.
     """
     labels = Qrels.read(qrels, judges=judges, judge_rule=judge_rule)
     chosen_policy = resolve_policy(policy, **choices)
@@ -64,13 +83,18 @@ def html_report(
         "scale": scale,
         "grade_map": grade_map,
     }
-    wanted = list(measures) if measures is not None else usual_measures(scale_named(scale), sized=sized)
+    if measures is not None:
+        wanted = [parse_measure(measure) for measure in measures]
+    else:
+        wanted = usual_measures(scale_named(scale), sized=sized, rel=rel, m=m)
+    if rel is None and m is None:
+        rel, m = parameters_of(wanted)
+    of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     joined = join(labels, runs, pool=pool, policy=chosen_policy, **shared)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
-        advised = {advice.K for run in joined.judged.values() if (advice := advise(run, bootstrap)) is not None}
-        extra = {depth} if depth is not None else set()
-        depths = sorted(k for k in {*DEFAULT_DEPTHS, *(advised - {None}), *extra} if k is not None and k <= reach)
+        advised = {advise(run, bootstrap, **of_advice).K for run in joined.judged.values()}
+        depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, depth} if k is not None and k <= reach)
     measured = measure_all(joined.judged, wanted, depths)
     report = report_of_measured(joined.judged, measured, bootstrap, joined.notes)
     comparison = None
@@ -84,6 +108,7 @@ def html_report(
                 runs,
                 baseline=baseline,
                 pool=pool,
+                measures=None if rel is None and m is None else _compared(scale_named(scale), rel, m, sized=sized),
                 depths=at,
                 policy=chosen_policy,
                 bootstrap=bootstrap,
@@ -100,18 +125,29 @@ def html_report(
         reasons=reasons_in(qrels, list(judges) if judges else None),
         title=title,
         depth=depth,
+        **of_advice,
         max_queries=max_queries,
         max_read=max_read,
         top=top,
     )
 
 
-def usual_measures(scale: Scale, *, sized: bool) -> list[str]:
-    """What labels of a scale can carry."""
-    chance = ["Success", *(["BoR", "BoR_max", "lambda"] if sized else [])]
+def usual_measures(scale: Scale, *, sized: bool, rel: int | None = None, m: int | None = None) -> list[Measure]:
+    """What labels of a scale can carry, with the `rel` and `m` that were asked for."""
+    hits = 1 if m is None else m
+    chance: list[Measure] = [Success(rel=rel, m=hits)]
+    if sized:
+        chance += [BoR(rel=rel, m=hits), BoR_max(rel=rel, m=hits), Lambda(rel=rel)]
     if scale.name == "utility":
-        return [*chance, "RA-nWG", "PROC", "%PROC", "Harm", "nDCG", "IPrec"]
-    return [*chance, "P", "R", "nDCG", "IPrec"]
+        return [*chance, RANWG(), PROC(), PercentPROC(), Harm(), nDCG(), IPrec(rel=rel)]
+    return [*chance, P(rel=rel), R(rel=rel), nDCG(), IPrec(rel=rel)]
+
+
+def _compared(scale: Scale, rel: int | None, m: int | None, *, sized: bool) -> list[Measure]:
+    """What `compare` compares, with the `rel` and `m` that were asked for."""
+    hits = 1 if m is None else m
+    chance: list[Measure] = [Success(rel=rel, m=hits), *([BoR(rel=rel, m=hits)] if sized else [])]
+    return [*chance, *([RANWG(), Harm()] if scale.name == "utility" else [])]
 
 
 def _quality(path: str | Path) -> dict[int, list[float]]:
