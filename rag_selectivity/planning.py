@@ -25,7 +25,7 @@ PLAN_SCHEMA = "rag-selectivity/plan/1"
 AUDIT_SCHEMA = "rag-selectivity/audit/1"
 
 #: Plans for more queries than this are refused.
-_MOST_QUERIES = 1 << 30
+_MOST_QUERIES = 10_000_000
 
 _LOG_FIELDS = {
     "N": ("N", "corpus_size", "pool_size", "corpus", "n_passages", "catalogue_size"),
@@ -212,7 +212,7 @@ def _discordant_shares(success: float, other: float, correlation: float) -> tupl
     lowest, highest = (
         (joint - success * other) / spread for joint in (max(0.0, success + other - 1), min(success, other))
     )
-    if not lowest <= correlation <= highest:
+    if not lowest - 1e-12 <= correlation <= highest + 1e-12:
         raise InputError(
             f"correlation {correlation!r} is impossible for success rates of {success:.3g} and {other:.3g}: "
             f"it is from {lowest:.3f} to {highest:.3f}"
@@ -225,7 +225,7 @@ def _smallest_lasting(enough: Callable[[int], bool], differing: float) -> int:
     """The smallest number of queries from which on there are enough, whatever the saw-tooth of an exact test."""
     high = 1
     while not enough(high):
-        if high > _MOST_QUERIES:
+        if high >= _MOST_QUERIES:
             raise InputError(f"more than {_MOST_QUERIES:,} queries are needed: the difference is too small to plan for")
         high *= 2
     low = high // 2

@@ -9,8 +9,8 @@ from rag_selectivity.measures.base import FloatArray
 
 #: Stakes, as shares of the most that may be staked, and how much of the money lies on each. Half is on nearly all: it
 #: wins where no value is above the lowest, and makes the bound nearly as low as that of a rate.
-_STAKES = np.concatenate([np.geomspace(0.001, 0.9, 24), [0.999]])
-_MONEY = np.concatenate([np.full(24, 0.5 / 24), [0.5]])
+_STAKES = np.array([*np.geomspace(0.004, 0.9, 11), 0.999])
+_MONEY = np.array([*np.full(11, 0.5 / 11), 0.5])
 
 
 def highest_rate(events: IntArray, trials: IntArray, tail: float) -> FloatArray:
@@ -57,7 +57,7 @@ def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float)
     with np.errstate(invalid="ignore"):
         below = np.nan_to_num(np.nanmean(share, axis=0), nan=1.0)
     above = np.ones_like(below)
-    for _ in range(40):
+    for _ in range(30):
         middle = (below + above) / 2
         ruled_out = _log_money(share, middle) >= -np.log(tail)
         below, above = np.where(ruled_out, below, middle), np.where(ruled_out, middle, above)
