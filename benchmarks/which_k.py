@@ -37,7 +37,8 @@ def falsely_by_bootstrap(world: World, queries: int) -> float:
 def main() -> None:
     print(f"{SAMPLES:,} samples each, {BOOTSTRAPPED} of the bootstrap; shares of samples\n")
     print(
-        f"{'world':48} {'true loss':>12} {'queries':>8} {'shown':>6} {'falsely':>8} {'bound < loss':>13} {'interval':>9}"
+        f"{'world':48} {'true loss':>12} {'queries':>8} {'shown':>6} {'falsely':>8} {'bound < loss':>13} "
+        f"{'interval':>9}"
     )
     for world in (*WORLDS, *HARMLESS):
         losses = world.true_losses()
@@ -45,8 +46,8 @@ def main() -> None:
             found = tried(world, queries, SAMPLES)
             by_bootstrap = f"{falsely_by_bootstrap(world, queries):9.3f}" if world.scale == "utility" else f"{'':9}"
             print(
-                f"{world.name:48} {losses[9]:6.3f} {losses[18]:5.3f} {queries:8} {found.shown:6.3f} {found.falsely:8.3f} "
-                f"{found.missed:13.3f} {by_bootstrap}".rstrip(),
+                f"{world.name:48} {losses[9]:6.3f} {losses[18]:5.3f} {queries:8} {found.shown:6.3f} "
+                f"{found.falsely:8.3f} {found.missed:13.3f} {by_bootstrap}".rstrip(),
                 flush=True,
             )
 

@@ -18,7 +18,7 @@ from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.report.report import Report
 from rag_selectivity.report.tables import number, percent
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.bounded import highest_mean, highest_rate
+from rag_selectivity.statistics.betting import highest_mean, highest_rate
 
 BoolArray = NDArray[np.bool_]
 #: With fewer queries (or clusters of them) there is no advice: a single query would be 10 percentage points and more.

@@ -17,7 +17,7 @@ from rag_selectivity.advice import FEWEST_QUERIES, advise, advise_on
 from rag_selectivity.evaluation import join
 from rag_selectivity.report.words import findings
 from rag_selectivity.run import Run
-from rag_selectivity.statistics.bounded import highest_mean, highest_rate
+from rag_selectivity.statistics.betting import highest_mean, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
 from tests.reference import read_trec_run
 
