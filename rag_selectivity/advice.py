@@ -17,8 +17,8 @@ from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSu
 from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.report.report import Report
 from rag_selectivity.report.tables import number, percent
+from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.betting import highest_mean, highest_rate
 
 BoolArray = NDArray[np.bool_]
 #: With fewer queries (or clusters of them) there is no advice: a single query would be 10 percentage points and more.
@@ -110,9 +110,9 @@ def advise(
     -----
     The interval is paired, and its upper end holds at any number of queries: for Success, where a success at K is one
     at max_k too, it is Clopper and Pearson's for the share of queries that lose; for RA-nWG, a bound by betting for
-    means of any distribution. Where queries are clustered it is that of the bootstrap over clusters. Depths are looked
-    at from max_k downwards, and "shown" ends at the first whose bound is above max_loss: a fixed sequence of tests,
-    which holds its level although K is chosen after the data was seen.
+    means of any distribution. Where queries are clustered the bets are on clusters, for either. Depths are looked at
+    from max_k downwards, and "shown" ends at the first whose bound is above max_loss: a fixed sequence of tests, which
+    holds its level although K is chosen after the data was seen.
 
     Raises
     ------
@@ -404,11 +404,9 @@ def _upper_ends(
 ) -> FloatArray:
     """Upper ends of the paired intervals of the loss at every depth but the last."""
     tail = (1 - bootstrap.level) / 2
-    if bootstrap.clusters is not None:
-        figures = outcome.parts[0]
-        last = np.repeat(figures[:, -1:], figures.shape[1] - 1, axis=1)
-        pair = (replace(outcome, parts=(last,)), replace(outcome, parts=(figures[:, :-1],)))
-        return bootstrap.differences([pair], queries)[0].high
+    units = bootstrap.units(queries)
+    if units is not None:
+        return highest_mean_of_clusters(gaps[:, :-1], units, 0.0 if nested else -1.0, 1.0, tail)
     if nested:
         lost: IntArray = np.nan_to_num(gaps[:, :-1]).sum(axis=0).astype(np.int64)
         return highest_rate(lost, outcome.defined[:, :-1].sum(axis=0), tail)
@@ -425,10 +423,8 @@ def reach_of(judged: JudgedRun) -> int:
 
 def _units(judged: JudgedRun, known: BoolArray, bootstrap: Bootstrap | None) -> int:
     """Defined queries, or the clusters that they belong to."""
-    if bootstrap is None or bootstrap.clusters is None:
-        return int(known.sum())
-    groups = {str(query): group for query, group in bootstrap.clusters.items()}
-    return len({groups.get(judged.queries[i]) for i in np.flatnonzero(known).tolist()})
+    units = None if bootstrap is None else bootstrap.units(judged.queries)
+    return int(known.sum()) if units is None else len(np.unique(units[known]))
 
 
 def _affordable(tokens: FloatArray, depths: IntArray, most: float) -> int:

@@ -18,11 +18,12 @@ from typing import Annotated, Any
 import typer
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
+from rag_selectivity.against import Against, StoredReport
 from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluation import DEFAULT_DEPTHS, DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
 from rag_selectivity.evaluation import evaluate as evaluate_runs
-from rag_selectivity.gates import FailIf, MaxDrop, StoredReport, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.judged import whole_count
 from rag_selectivity.measures import REGISTRY, Measure, parse_measure
 from rag_selectivity.measures.base import explain, summary
@@ -100,9 +101,22 @@ FailIfOption = Annotated[
 ]
 MaxDropOption = Annotated[
     list[str] | None,
-    typer.Option(help="Exit with 1 if worse than in --against by more: 'RA-nWG@10:0.02'; may be repeated."),
+    typer.Option(
+        help="Exit with 1 if worse than in --against by more: 'RA-nWG@10:0.02'; with 'low(RA-nWG@10):0.02' also if the "
+        "paired interval does not rule out a larger drop; may be repeated."
+    ),
 ]
-AgainstOption = Annotated[Path | None, typer.Option(help="A report saved as JSON, for --max-drop.")]
+AgainstOption = Annotated[
+    Path | None,
+    typer.Option(help="A report saved as JSON, for --max-drop: same labels, corpus size, scale and policy."),
+]
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Queries to compare with --against: all (default; refused where queries or labels differ), or shared: "
+        "those in both with the same labels."
+    ),
+]
 
 
 def _unless_interrupted(work: Callable[..., Report], *arguments: Any, **options: Any) -> Report:
@@ -196,6 +210,7 @@ def evaluate(
     fail_if: FailIfOption = None,
     max_drop: MaxDropOption = None,
     against: AgainstOption = None,
+    on: OnOption = None,
     format: FormatOption = None,
     output: OutputOption = None,
     per_query: Annotated[Path | None, typer.Option(help="Figures of every query: .csv, .jsonl or .parquet.")] = None,
@@ -205,10 +220,11 @@ def evaluate(
     memory: Annotated[int, typer.Option(help="Megabytes to stay within, out of core.")] = 1000,
 ) -> None:
     """Measure runs against judgments."""
-    gates = _Gates.parse(fail_if, max_drop, against)
+    gates = _Gates.parse(fail_if, max_drop, against, on)
     if out_of_core or _is_parquet_folder(qrels) or any(_is_parquet_folder(path) for path in _paths(run)):
         from rag_selectivity.out_of_core import evaluate_out_of_core
 
+        gates.refuse_paired("out of core")
         _refuse_out_of_core(
             pool=pool, trace=trace, corpus=corpus, sample=sample, per_query=per_query, clusters=clusters, judge=judge
         )
@@ -229,7 +245,7 @@ def evaluate(
             **_choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth),
         )
         _put(_view(report, _chosen(format, output)), output)
-        gates.check(report)
+        gates.check(report, None)
         return
     given = _Given.of(run, pool, trace, Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule))
     if trace is not None and depth is None:
@@ -237,6 +253,7 @@ def evaluate(
         depth = "returned"
     choices = _choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth)
     size = _corpus_size(corpus_size) if corpus_size is not None or corpus is not None else given.corpus_size
+    bootstrap = Bootstrap(resamples, seed, level, method, _clusters(clusters)) if resamples else None
     report = evaluate_runs(
         given.qrels,
         given.runs,
@@ -250,7 +267,7 @@ def evaluate(
         policy=policy,
         sample=Qrels.read(sample) if sample is not None else None,
         sample_size=sample_size,
-        bootstrap=Bootstrap(resamples, seed, level, method, _clusters(clusters)) if resamples else None,
+        bootstrap=bootstrap,
         **choices,
     )
     if per_query is not None:
@@ -258,7 +275,7 @@ def evaluate(
 
         write_rows(per_query, report.per_query())
     _put(_view(report, _chosen(format, output)), output)
-    gates.check(report)
+    gates.check(report, bootstrap)
 
 
 @app.command()
@@ -276,6 +293,7 @@ def compare(
     policy: PolicyOption = "default",
     order: OrderOption = None,
     ties: TiesOption = None,
+    missing_query: MissingOption = None,
     no_relevant: NoRelevantOption = None,
     duplicates: DuplicatesOption = None,
     unjudged: UnjudgedOption = None,
@@ -288,16 +306,23 @@ def compare(
     level: float = 0.95,
     method: PairedMethodOption = "bca",
     clusters: ClustersOption = None,
-    draws: Annotated[int, typer.Option(help="Random sign assignments, where not all can be counted.")] = 10_000,
+    unpaired: Annotated[
+        bool, typer.Option("--unpaired", help="The runs are over different queries, as the arms of an A/B test.")
+    ] = False,
+    draws: Annotated[
+        int, typer.Option(help="Random swaps of the runs' figures, where not all can be counted.")
+    ] = 10_000,
     power: Annotated[float, typer.Option(help="With which the smallest shown difference would be found.")] = 0.8,
     fail_if: FailIfOption = None,
     max_drop: MaxDropOption = None,
     against: AgainstOption = None,
+    on: OnOption = None,
     format: FormatOption = None,
     output: OutputOption = None,
 ) -> None:
-    """Compare runs with a baseline: paired differences, intervals, tests, and what could have been seen."""
-    gates = _Gates.parse(fail_if, max_drop, against)
+    """Compare runs with a baseline: differences, intervals, tests, and what could have been seen."""
+    gates = _Gates.parse(fail_if, max_drop, against, on)
+    bootstrap = Bootstrap(resamples, seed, level, method, _clusters(clusters))
     comparison = compare_runs(
         Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
         _named_files(run),
@@ -310,13 +335,14 @@ def compare(
         scale=scale,
         grade_map=grade_map,
         policy=policy,
-        bootstrap=Bootstrap(resamples, seed, level, method, _clusters(clusters)),
+        bootstrap=bootstrap,
+        paired=not unpaired,
         draws=draws,
         power=power,
-        **_choices(order, ties, None, no_relevant, duplicates, unjudged, depth),
+        **_choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth),
     )
     _put(_view(comparison, _chosen(format, output)), output)
-    gates.check(comparison.report)
+    gates.check(comparison.report, bootstrap)
 
 
 @app.command()
@@ -787,23 +813,37 @@ class _Gates:
     conditions: list[FailIf]
     drops: list[MaxDrop]
     stored: StoredReport | None
+    on: str
 
     @classmethod
-    def parse(cls, fail_if: list[str] | None, max_drop: list[str] | None, against: Path | None) -> _Gates:
-        return cls(
-            [parse_fail_if(text) for text in fail_if or []],
-            [parse_max_drop(text) for text in max_drop or []],
-            StoredReport.read(against) if against is not None else None,
-        )
+    def parse(
+        cls, fail_if: list[str] | None, max_drop: list[str] | None, against: Path | None, on: str | None
+    ) -> _Gates:
+        drops = [parse_max_drop(text) for text in max_drop or []]
+        check_options(drops, stored=against is not None, on=on)
+        stored = StoredReport.read(against) if against is not None else None
+        return cls([parse_fail_if(text) for text in fail_if or []], drops, stored, on or "all")
 
     def measures(self, wanted: list[str] | None, *, sized: bool) -> list[str | Measure]:
         """What to measure: what is wanted or usual, and what the gates rest on."""
         usual = DEFAULT_MEASURES if sized else DEFAULT_MEASURES_WITHOUT_N
         return [*(wanted or usual), *(gate.measure for gate in self.conditions), *(drop.measure for drop in self.drops)]
 
-    def check(self, report: Report) -> None:
-        """Exit with status 1 if a gate fails."""
-        found = failures(report, self.conditions, self.drops, self.stored)
+    def refuse_paired(self, where: str) -> None:
+        """Refuse, before the work is done, what needs the figures of each query."""
+        needing = ["--on shared"] if self.on == "shared" else []
+        needing += [f"--max-drop 'low({drop.measure}):{drop.amount:g}'" for drop in self.drops if drop.bound == "low"]
+        if needing:
+            raise InputError(f"{needing[0]} needs the figures of each query, which are not kept {where}")
+
+    def check(self, report: Report, bootstrap: Bootstrap | None) -> None:
+        """Exit with status 1 if a gate fails; `bootstrap` makes the paired intervals."""
+        against = None
+        if self.stored is not None:
+            against = Against.of(report, self.stored, on=self.on, bootstrap=bootstrap)
+            for line in against.notes:
+                typer.echo(f"note: {line}", err=True)
+        found = failures(report, self.conditions, self.drops, against)
         for line in found:
             typer.echo(f"gate failed: {line}", err=True)
         if found:

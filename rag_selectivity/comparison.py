@@ -1,29 +1,37 @@
-"""`compare`: runs beside a baseline, with paired differences, intervals, tests and what could have been seen."""
+"""`compare`: runs beside a baseline, with differences, intervals, tests and what could have been seen."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.evaluation import Measured, join, measure_all, report_of_measured
 from rag_selectivity.judged import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.base import MEAN, FloatArray
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.report.report import Report, finite
+from rag_selectivity.report.report import Caveat, Report, finite
 from rag_selectivity.report.views import Views
 from rag_selectivity.scales import Scale
+from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import holm, sign_flip
+from rag_selectivity.statistics.paired import Difference, holm, paired_difference
+from rag_selectivity.statistics.unpaired import unpaired_difference
 
-SCHEMA = "rag-selectivity/comparison/1"
+SCHEMA = "rag-selectivity/comparison/2"
 DEFAULT_DEPTHS = (5, 10, 20)
+#: Runs that share less than this of their queries are not compared query by query unless that is asked for.
+LEAST_SHARED = 0.5
 _SHOWN_QUERIES = 5
+
+BETTER, WORSE = "better", "worse"
+NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +48,39 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedDifference:
-    """A run beside the baseline under one measure at one depth, over the queries defined for both.
+class RunDifference:
+    """A run beside the baseline under one measure at one depth.
+
+    Paired (the default) it is over the queries defined for both; unpaired each run is over its own.
 
     Attributes
     ----------
     value, baseline_value, difference : float
         difference = value − baseline_value, whichever direction is better.
     low, high : float
-        The bootstrap interval of the difference.
+        The interval of the difference, not adjusted for the number of comparisons. It holds 0 exactly where p is more
+        than 1 − level. NaN with fewer than two queries.
     p, p_adjusted : float
-        Two-sided, and after Holm's correction over all differences of the comparison.
-    test : {"exact", "randomised", "resampled"}
-        Sign flips counted or drawn for means; paired resampling for ratios of means.
+        Two-sided, and after Holm's correction over the tests of the comparison. NaN where nothing was tested.
+    test : {"exact", "randomised", ""}
+        Whether all swaps of the two runs' figures were counted, or drawn at random.
+    tested_as : str
+        The test that the row rests on. On the same queries with the same baseline BoR differs exactly where Success
+        does: both are one test, with one place in Holm's family.
     effect : float
-        The difference in standard deviations of a query's difference (Cohen's d for pairs).
+        The mean of the queries' differences in standard deviations (Cohen's d for pairs); NaN if unpaired.
     wins, ties, losses : int
-        Queries that are better, equal, worse under the run; of Success for BoR and EF.
+        Queries that are better, equal, worse under the run; of Success for BoR and EF. 0 if unpaired.
+    n, n_baseline : int
+        Queries that the two values rest on; the same if paired.
+    n_total : int
     detectable : float
-        The smallest difference that so many queries show with the stated power.
+        The smallest true difference that would have been shown with the stated power, at the level that Holm leaves the
+        smallest p-value of the family. ∞ where so few queries can show none, NaN where nothing is known of it.
+    possible : (low, high) or None
+        Where lists are judged in part: between which the difference lies, whatever the unjudged passages are.
+    caveats : tuple of Caveat
+        What speaks against taking the figures at face value.
     moved : tuple of Moved
         The queries that moved most, either way.
     reason : str or None
@@ -76,38 +98,48 @@ class PairedDifference:
     p: float
     p_adjusted: float
     test: str
+    tested_as: str
     effect: float
     wins: int
     ties: int
     losses: int
     n: int
+    n_baseline: int
     n_total: int
     detectable: float
-    moved: tuple[Moved, ...]
+    level: float
+    possible: tuple[float, float] | None = None
+    caveats: tuple[Caveat, ...] = ()
+    moved: tuple[Moved, ...] = ()
     reason: str | None = None
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse`, or `no difference shown` at the family's level of .05."""
-        if not self.p_adjusted < 0.05:
-            return "no difference shown"
-        return "better" if (self.difference > 0) == bool(self.measure.higher_is_better) else "worse"
+        """`better`, `worse`, `no difference shown`, `undecided: judged in part` or `not tested`.
+
+        Better and worse are shown by p after Holm's correction at 1 − level; not where unjudged passages could turn the
+        difference around.
+        """
+        if not self.test or math.isnan(self.p_adjusted):
+            return NOT_TESTED
+        if self.p_adjusted > 1 - self.level:
+            return NOT_SHOWN
+        if self.possible is not None and self.possible[0] <= 0 <= self.possible[1]:
+            return JUDGED_IN_PART
+        return BETTER if (self.difference > 0) == bool(self.measure.higher_is_better) else WORSE
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: what is not finite is null."""
         numbers = ("value", "baseline_value", "difference", "low", "high", "p", "p_adjusted", "effect", "detectable")
+        names = ("test", "tested_as", "wins", "ties", "losses", "n", "n_baseline", "n_total", "verdict")
         return {
             "run": self.run,
             "baseline": self.baseline,
             "measure": str(self.measure),
             **{name: finite(getattr(self, name)) for name in numbers},
-            "test": self.test,
-            "wins": self.wins,
-            "ties": self.ties,
-            "losses": self.losses,
-            "n": self.n,
-            "n_total": self.n_total,
-            "verdict": self.verdict,
+            **{name: getattr(self, name) for name in names},
+            **({"possible": [finite(end) for end in self.possible]} if self.possible is not None else {}),
+            "caveats": [caveat.to_dict() for caveat in self.caveats],
             "moved": [{"query": m.query, "value": m.value, "baseline_value": m.baseline_value} for m in self.moved],
             **({"reason": self.reason} if self.reason else {}),
         }
@@ -115,14 +147,15 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class Comparison(Views):
-    """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a PairedDifference, `report` the runs themselves."""
+    """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference, `report` the runs themselves."""
 
     baseline: str
-    rows: tuple[PairedDifference, ...]
+    rows: tuple[RunDifference, ...]
     report: Report
     settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
 
-    def __getitem__(self, key: tuple[str, str]) -> PairedDifference:
+    def __getitem__(self, key: tuple[str, str]) -> RunDifference:
         run, measure = key
         for row in self.rows:
             if row.run == run and str(row.measure) == measure:
@@ -141,11 +174,19 @@ class Comparison(Views):
             "baseline": self.baseline,
             "settings": dict(self.settings),
             "differences": [row.to_dict() for row in self.rows],
+            "notes": list(self.notes),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row a difference, as the CSV view and the DataFrame have it."""
-        return [{key: value for key, value in row.to_dict().items() if key != "moved"} for row in self.rows]
+        return [self._flat(row) for row in self.rows]
+
+    @staticmethod
+    def _flat(row: RunDifference) -> dict[str, Any]:
+        data = {key: value for key, value in row.to_dict().items() if key not in ("moved", "possible", "caveats")}
+        low, high = row.possible or (math.nan, math.nan)
+        ends = {"possible_low": finite(low), "possible_high": finite(high)}
+        return {**data, **ends, "caveats": " ".join(caveat.code for caveat in row.caveats), "reason": row.reason}
 
     def to_text(self, *, ruled: bool = True) -> str:
         """Tables for a terminal."""
@@ -180,16 +221,17 @@ def compare(
     policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     pool: Any = None,
+    paired: bool = True,
     draws: int = 10_000,
     power: float = 0.8,
     **choices: Any,
 ) -> Comparison:
-    """Compare runs with a baseline on the same queries.
+    """Compare runs with a baseline: query by query, or as samples of different queries.
 
     Parameters
     ----------
     qrels, corpus_size, corpus, scale, grade_map, policy, bootstrap, pool, choices
-        As in `evaluate`.
+        As in `evaluate`. The bootstrap's level, seed and clusters hold for the differences too.
     runs : {name: run}
         Two or more.
     baseline : str, optional
@@ -198,10 +240,12 @@ def compare(
         Default: Success, with a corpus size BoR, on the utility scale RA-nWG and Harm.
     depths : sequence of int, optional
         Default: 5, 10, 20, as far as the longest list and the corpus reach.
+    paired : bool
+        False for runs over different queries, such as the arms of an A/B test: each is measured over its own.
     draws : int
-        Random assignments of signs, where they cannot all be counted.
+        Random swaps (or permutations), where they cannot all be counted.
     power : float
-        With which a difference of at least `detectable` would have been shown, at a level of .05.
+        With which a difference of at least `detectable` would have been shown.
 
     Returns
     -------
@@ -210,7 +254,8 @@ def compare(
     Raises
     ------
     InputError
-        If there is nothing to compare, or a measure is a property of the corpus alone.
+        If there is nothing to compare, a measure is a property of the corpus alone, or the runs share less than half of
+        their queries and neither `paired=False` nor `missing_query` says what to make of that.
 
     Examples
     --------
@@ -221,6 +266,7 @@ def compare(
     >>> row.difference, row.p, row.test, row.wins
     (1.0, 0.0078125, 'exact', 8)
     """
+    chosen = resolve_policy(policy, **choices)
     joined = join(
         qrels,
         runs,
@@ -228,7 +274,8 @@ def compare(
         corpus=corpus,
         scale=scale,
         grade_map=grade_map,
-        policy=resolve_policy(policy, **choices),
+        # Which queries a run lacks must be known here, to tell a run with gaps from one over other queries.
+        policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
         pool=pool,
     )
     return comparison_of(
@@ -237,6 +284,8 @@ def compare(
         measures=measures,
         depths=depths,
         bootstrap=bootstrap,
+        paired=paired,
+        missing_query=chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None,
         draws=draws,
         power=power,
         notes=joined.notes,
@@ -250,11 +299,17 @@ def comparison_of(
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     bootstrap: Bootstrap = Bootstrap(),
+    paired: bool = True,
+    missing_query: str | None = None,
     draws: int = 10_000,
     power: float = 0.8,
     notes: Mapping[str, list[str]] | None = None,
 ) -> Comparison:
-    """Compare joins that have been made already; `compare` is this after `judge`."""
+    """Compare joins that have been made already; `compare` is this after the join.
+
+    `missing_query` is what was asked for: "fail" counts what a run lacks as its failures, "skip" compares over the
+    queries that all runs have, None refuses where a run lacks most of what another has.
+    """
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     base = next(iter(judged)) if baseline is None else baseline
@@ -262,21 +317,71 @@ def comparison_of(
         raise InputError(f"no run {base!r}{did_you_mean(base, judged)} to be the baseline (runs: {', '.join(judged)})")
     if not 0 < power < 1:
         raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
-    queries = {run.queries for run in judged.values()}
-    if len(queries) > 1:
-        raise InputError(
-            'the runs are over different queries (missing_query="skip" leaves some out); '
-            "compare them with the queries that one lacks counted as failures"
-        )
+    if not paired and bootstrap.clusters is not None:
+        raise InputError("an unpaired comparison takes every query for itself; clusters need paired=True")
+    judged, said = _over_shared_queries(judged, base, paired, missing_query)
     measured = measure_all(judged, _compared(measures, judged[base]), _depths(depths, judged))
     for measure in measured.wanted:
         if measure.higher_is_better is None:
             raise InputError(
                 f"{measure} is a property of corpus, labels and K, the same for all runs: there is nothing to compare"
             )
-    rows = _Differences(measured, judged[base].queries, base, bootstrap, draws, power).rows()
-    settings = {**bootstrap.settings, "draws": draws, "power": power, "correction": "holm", "family": len(rows)}
-    return Comparison(base, rows, report_of_measured(judged, measured, bootstrap, notes), settings)
+    report = report_of_measured(judged, measured, bootstrap, notes)
+    rows = _Differences(measured, judged, report, base, bootstrap, paired, draws, power).rows()
+    family = len({(row.run, row.tested_as) for row in rows if row.test})
+    settings = {
+        **bootstrap.settings,
+        "paired": paired,
+        "draws": draws,
+        "power": power,
+        "correction": "holm",
+        "family": family,
+    }
+    return Comparison(base, rows, report, settings, tuple(said))
+
+
+def _over_shared_queries(
+    judged: Mapping[str, JudgedRun], base: str, paired: bool, missing_query: str | None
+) -> tuple[Mapping[str, JudgedRun], list[str]]:
+    """The joins over the queries that count for each run, and what there is to say of queries that one lacks."""
+    has = {name: run.in_run for name, run in judged.items()}
+    if not paired:
+        arms = {name: run.over(has[name]) for name, run in judged.items()}
+        return arms, _shared_by_arms(has, base)
+    if missing_query == "skip":
+        shared = np.logical_and.reduce(list(has.values()))
+        if not shared.any():
+            raise InputError(f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False")
+        left_out = int((~shared).sum())
+        notes = [f"{left_out} queries that a run lacks are left out of all runs"] if left_out else []
+        return {name: run.over(shared) for name, run in judged.items()}, notes
+    notes = []
+    for name, mask in has.items():
+        if name == base:
+            continue
+        shared, either = int((mask & has[base]).sum()), int((mask | has[base]).sum())
+        if missing_query is None and shared < LEAST_SHARED * either:
+            queries = np.array(judged[name].queries, object)
+            raise InputError(
+                f"{name} and {base} share {shared} of {either} queries (only {name} has "
+                f"{examples(queries[mask & ~has[base]].tolist()) or 'none'}, only {base} has "
+                f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): what a run never saw would count as its "
+                f'failure. Say paired=False (--unpaired) for samples of different queries, missing_query="skip" '
+                f'(--missing-query skip) to compare over those that all runs have, or missing_query="fail" '
+                f"(--missing-query fail) if a missing query is a failure"
+            )
+    for name, mask in has.items():
+        if lacking := int((~mask).sum()):
+            notes.append(f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures")
+    return judged, notes
+
+
+def _shared_by_arms(has: Mapping[str, NDArray[np.bool_]], base: str) -> list[str]:
+    return [
+        f"{name} and {base} have {shared} queries in common; they are compared as if they had none"
+        for name, mask in has.items()
+        if name != base and (shared := int((mask & has[base]).sum()))
+    ]
 
 
 def _compared(measures: Sequence[str | Measure] | str | None, judged: JudgedRun) -> Sequence[str | Measure] | str:
@@ -299,111 +404,134 @@ class _Differences:
     """All differences of a comparison, each row from one pair of outcomes at one depth."""
 
     measured: Measured
-    queries: tuple[str, ...]
+    judged: Mapping[str, JudgedRun]
+    report: Report
     baseline: str
     bootstrap: Bootstrap
+    paired: bool
     draws: int
     power: float
 
-    def rows(self) -> tuple[PairedDifference, ...]:
+    def rows(self) -> tuple[RunDifference, ...]:
         others = [name for name in self.measured.outcomes if name != self.baseline]
-        # Judged comes along for the reader of the report; it is nobody's hypothesis.
-        kept = [i for i, (measure, _) in enumerate(self.measured.plan) if measure.name != "Judged"]
-        keys = [(name, i) for name in others for i in kept]
-        outcomes = self.measured.outcomes
-        pairs = [(outcomes[name][i], outcomes[self.baseline][i]) for name, i in keys]
-        found = []
-        for (name, i), pair, difference in zip(
-            keys, pairs, self.bootstrap.differences(pairs, self.queries), strict=True
-        ):
-            measure, depths = self.measured.plan[i]
-            gaps = _gaps(*(outcome.parts[0] for outcome in pair))
-            if pair[0].aggregate is MEAN:
-                flips = sign_flip(self._by_unit(gaps), draws=self.draws, seed=self.bootstrap.seed)
-                p, tests = flips.p, flips.test
-            else:
-                p, tests = difference.p, ("resampled",) * len(depths)
-            for column, depth in enumerate(depths.tolist()):
-                row = self._row(name, measure @ depth, pair, gaps[:, column], column)
-                error = float(difference.error[column])
-                gap = float(difference.value[column])
-                defined = row.n > 0 and not math.isnan(gap)
-                found.append(
-                    replace(
-                        row,
-                        difference=gap,
-                        low=float(difference.low[column]),
-                        high=float(difference.high[column]),
-                        p=float(p[column]) if defined else math.nan,
-                        test=tests[column],
-                        effect=_effect(gap, error, row.n),
-                        detectable=self._detectable(error),
-                    )
-                )
-        adjusted = holm(np.array([row.p for row in found]))
-        return tuple(replace(row, p_adjusted=float(p)) for row, p in zip(found, adjusted, strict=True))
+        asked = [i for i, (measure, _) in enumerate(self.measured.plan) if measure in self._shown()]
+        rows, shows = [], []
+        for name in others:
+            for i in asked:
+                for column, row in enumerate(self._rows_of(name, i)):
+                    rows.append(row)
+                    shows.append(self._sensitivity(row, i, column))
+        # One test counts once, however many rows rest on it.
+        tests = {(row.run, row.tested_as): row.p for row in rows if row.test}
+        adjusted = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
+        level = (1 - self.bootstrap.level) / max(1, len(tests))
+        return tuple(
+            replace(
+                row,
+                p_adjusted=adjusted.get((row.run, row.tested_as), math.nan) if row.test else math.nan,
+                detectable=sensitivity(level, self.power) if sensitivity is not None else math.nan,
+            )
+            for row, sensitivity in zip(rows, shows, strict=True)
+        )
+
+    def _shown(self) -> set[Measure]:
+        return {replace(measure, at=None) for measure in self.measured.wanted}
+
+    def _rows_of(self, name: str, i: int) -> list[RunDifference]:
+        measure, depths = self.measured.plan[i]
+        pair = self.measured.outcomes[name][i], self.measured.outcomes[self.baseline][i]
+        # Judged comes along for the reader; it is nobody's hypothesis.
+        tested = measure.name != "Judged"
+        difference = self._difference(*pair)
+        rows = []
+        for column, depth in enumerate(depths.tolist()):
+            row = self._row(name, measure @ depth, pair, column, difference)
+            if not tested or math.isnan(row.difference):
+                row = replace(row, p=math.nan, low=math.nan, high=math.nan, test="")
+            rows.append(row)
+        return rows
+
+    def _difference(self, one: Outcome, other: Outcome) -> Difference:
+        options = {"level": self.bootstrap.level, "draws": self.draws, "seed": self.bootstrap.seed}
+        if not self.paired:
+            return unpaired_difference(one, other, **options)  # type: ignore[arg-type]
+        units = self.bootstrap.units(self.judged[self.baseline].queries)
+        return paired_difference(one, other, units=units, **options)  # type: ignore[arg-type]
 
     def _row(
-        self, name: str, measure: Measure, pair: tuple[Outcome, Outcome], gaps: FloatArray, column: int
-    ) -> PairedDifference:
-        """What needs no resampling."""
-        known = np.flatnonzero(~np.isnan(gaps))
-        values = []
-        for outcome in pair:
-            means = [
-                np.asarray(part[known, column].mean()) if len(known) else np.asarray(np.nan) for part in outcome.parts
-            ]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                values.append(float(outcome.aggregate.value(*means)))
-        better = gaps[known] if measure.higher_is_better else -gaps[known]
+        self, name: str, measure: Measure, pair: tuple[Outcome, Outcome], column: int, difference: Difference
+    ) -> RunDifference:
+        known = [outcome.defined[:, column] for outcome in pair]
+        if self.paired:
+            known = [known[0] & known[1]] * 2
+        values = [_value(outcome, some, column) for outcome, some in zip(pair, known, strict=True)]
         reason = None
-        if not len(known):
+        if not all(some.any() for some in known):
             reason = pair[0].undefined
         elif not all(map(math.isfinite, values)):
             reason = "no success at all: log2 of 0" if -math.inf in values else "undefined for one of the runs"
-        order = known[np.argsort(-np.abs(gaps[known]), kind="stable")][:_SHOWN_QUERIES]
-        return PairedDifference(
+        gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if self.paired else np.full(0, np.nan)
+        better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
+        estimates = [self.report.runs[run].estimates.get(str(measure)) for run in (name, self.baseline)]
+        return RunDifference(
             run=name,
             baseline=self.baseline,
             measure=measure,
             value=values[0],
             baseline_value=values[1],
-            difference=math.nan,
-            low=math.nan,
-            high=math.nan,
-            p=math.nan,
+            difference=float(difference.value[column]),
+            low=float(difference.low[column]),
+            high=float(difference.high[column]),
+            p=float(difference.p[column]),
             p_adjusted=math.nan,
-            test="",
-            effect=math.nan,
+            test=difference.test[column],
+            tested_as=str(self._test_of(measure, pair, column)),
+            effect=_effect(gaps),
             wins=int((better > 0).sum()),
             ties=int((better == 0).sum()),
             losses=int((better < 0).sum()),
-            n=len(known),
-            n_total=len(gaps),
+            n=int(known[0].sum()),
+            n_baseline=int(known[1].sum()),
+            n_total=len(known[0]) if self.paired else len(known[0]) + len(known[1]),
             detectable=math.nan,
-            moved=tuple(
-                Moved(self.queries[i], *(float(outcome.parts[0][i, column]) for outcome in pair))
-                for i in order.tolist()
-                if gaps[i] != 0
-            ),
+            level=self.bootstrap.level,
+            possible=_possible(*estimates),
+            caveats=tuple(dict.fromkeys(c for each in estimates if each is not None for c in each.caveats)),
+            moved=self._moved(pair, column, gaps),
             reason=reason,
         )
 
-    def _by_unit(self, gaps: FloatArray) -> FloatArray:
-        """Differences whose signs can be flipped: of queries, or of whole clusters."""
-        if self.bootstrap.clusters is None:
-            return gaps
-        groups: dict[object, int] = {}
-        number = [groups.setdefault(self.bootstrap.clusters[query], len(groups)) for query in self.queries]
-        sums = np.zeros((len(groups), gaps.shape[1]))
-        np.add.at(sums, number, np.nan_to_num(gaps, nan=0.0))
-        return sums
+    def _test_of(self, measure: Measure, pair: tuple[Outcome, Outcome], column: int) -> Measure:
+        """The measure whose test this is: that of Success for BoR and EF, where both runs have the same baseline."""
+        alike = self.paired and all(
+            np.array_equal(one[:, column], other[:, column], equal_nan=True)
+            for one, other in zip(pair[0].parts[1:], pair[1].parts[1:], strict=True)
+        )
+        return measure.differs_with if alike else measure
 
-    def _detectable(self, error: float) -> float:
-        from scipy.special import ndtri
+    def _sensitivity(self, row: RunDifference, i: int, column: int) -> Callable[[float, float], float] | None:
+        """What the row would have shown at a level with a power; None where nothing was tested query by query."""
+        if not self.paired or not row.test:
+            return None
+        pair = self.measured.outcomes[row.run][i], self.measured.outcomes[self.baseline][i]
+        units = self.bootstrap.units(self.judged[self.baseline].queries)
+        return detectable.sensitivity(*pair, column, units=units, draws=self.draws)
 
-        # Without any spread there is no telling what would have been seen.
-        return float((ndtri(0.975) + ndtri(self.power)) * error) if error > 0 else math.nan
+    def _moved(self, pair: tuple[Outcome, Outcome], column: int, gaps: FloatArray) -> tuple[Moved, ...]:
+        known = np.flatnonzero(~np.isnan(gaps) & (gaps != 0))
+        order = known[np.argsort(-np.abs(gaps[known]), kind="stable")][:_SHOWN_QUERIES]
+        queries = self.judged[self.baseline].queries
+        return tuple(
+            Moved(queries[i], *(float(outcome.parts[0][i, column]) for outcome in pair)) for i in order.tolist()
+        )
+
+
+def _value(outcome: Outcome, some: NDArray[np.bool_], column: int) -> float:
+    if not some.any():
+        return math.nan
+    means = [np.asarray(part[some, column].mean()) for part in outcome.parts]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(outcome.aggregate.value(*means))
 
 
 def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
@@ -413,7 +541,19 @@ def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
     return np.where(same, 0.0, gaps)
 
 
-def _effect(gap: float, error: float, n: int) -> float:
-    if gap == 0:
+def _effect(gaps: FloatArray) -> float:
+    known = gaps[~np.isnan(gaps)]
+    if not len(known):
+        return math.nan
+    if not known.any():
         return 0.0
-    return gap / (error * math.sqrt(n)) if error > 0 and math.isfinite(gap) else math.nan
+    spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    return float(known.mean()) / spread if spread > 0 else math.nan
+
+
+def _possible(one: Any, other: Any) -> tuple[float, float] | None:
+    """Between which the difference lies, whatever unjudged passages are."""
+    if one is None or other is None or (one.possible is None and other.possible is None):
+        return None
+    ends = [each.possible or (each.value, each.value) for each in (one, other)]
+    return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import sysconfig
 import warnings
 from collections import Counter
@@ -18,7 +17,7 @@ from rag_selectivity.evaluation import evaluate
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.report.report import Report, RunReport
 from rag_selectivity.report.tables import percent
-from rag_selectivity.report.views import write_whole
+from rag_selectivity.report.views import json_text, write_whole
 
 SCHEMA = "rag-selectivity/demo/1"
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -46,7 +45,9 @@ class Demo:
 
     def to_json(self) -> str:
         """Both reports in one JSON document."""
-        return json.dumps({"schema": SCHEMA, "sparse": self.sparse.to_dict(), "dense": self.dense.to_dict()}, indent=2)
+        reports = {"sparse": self.sparse, "dense": self.dense}
+        data = {name: report.to_dict(queries=False) for name, report in reports.items()}
+        return json_text({"schema": SCHEMA, **data})
 
     def meaning(self) -> str:
         """What the tables say: that luck would do as well is said only where BoR's interval holds 0."""

@@ -16,11 +16,12 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.frames import is_frame
 from rag_selectivity.ids import IntArray
 from rag_selectivity.judged import JudgedRun, judge
-from rag_selectivity.measures import Judged, Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Whole
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Whole, with_companions, with_upper_ends
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
+from rag_selectivity.report.caveats import concentration, with_caveats
 from rag_selectivity.run import Run
 from rag_selectivity.scales import Scale, scale_named
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -184,7 +185,7 @@ def measure_all(
     if not judged:
         raise InputError("there are no runs to evaluate")
     wanted = _measures(measures, next(iter(judged.values())))
-    plan = _plan(wanted, _depths(depths, judged.values(), wanted))
+    plan = _plan(with_upper_ends(wanted), _depths(depths, judged.values(), wanted))
     measured = {int(k) for measure, at in plan if measure.cutoff == Whole(1) for k in at if k != WHOLE_LIST}
     table_depths = np.array(sorted(measured), np.int64)
     outcomes: dict[str, list[Outcome]] = {}
@@ -236,6 +237,9 @@ def report_of_measured(
                 estimates.update(zip(keys, _estimates(outcome, low, high), strict=True))
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
+        if intervals is not None:
+            estimates = with_caveats(estimates, measured.wanted, exhaustive=run.policy.unjudged == "worst")
+        per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         found = [f"{clipped} queries have a corpus smaller than K: their draw is all of it"] if clipped else []
         found += [f"{run.coverage.duplicates} passages stand twice in their list"] if run.coverage.duplicates else []
@@ -335,9 +339,7 @@ def _measures(measures: Sequence[str | Measure] | str | None, judged: JudgedRun)
     wanted = [parse_measure(measure) for measure in measures]
     if not wanted:
         raise InputError("no measure was asked for")
-    # How far the labels reach stands beside whatever rests on them.
-    wanted += [Judged(at=measure.at) for measure in wanted if measure.beside_judged]
-    return list(dict.fromkeys(wanted))
+    return with_companions(wanted)
 
 
 def _depths(depths: Sequence[int] | None, judged: Iterable[JudgedRun], wanted: list[Measure]) -> IntArray:
@@ -395,15 +397,28 @@ def _estimates(outcome: Outcome, low: FloatArray, high: FloatArray) -> list[Esti
         # Queries along the last axis, where sums are pairwise and so exact to the last digits.
         means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
         values = outcome.aggregate.value(*means)
-    return estimates_of(values, low, high, counts, len(defined), outcome.undefined)
+    effective = outcome.effective_queries()
+    return estimates_of(values, low, high, counts, len(defined), outcome.undefined, effective)
 
 
 def estimates_of(
-    values: FloatArray, low: FloatArray, high: FloatArray, counts: IntArray, total: int, undefined: str
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    counts: IntArray,
+    total: int,
+    undefined: str,
+    effective: FloatArray | None = None,
 ) -> list[Estimate]:
-    """Figures with their intervals and counts; what is not a finite number has its reason."""
+    """Figures with their intervals and counts; what is not a finite number has its reason.
+
+    `effective` is the number of queries that the random baseline is spread over, where there is one.
+    """
     found = []
-    for value, below, above, n in zip(values.tolist(), low.tolist(), high.tolist(), counts.tolist(), strict=True):
+    spread = np.full(len(values), np.inf) if effective is None else effective
+    for value, below, above, n, carried in zip(
+        values.tolist(), low.tolist(), high.tolist(), counts.tolist(), spread.tolist(), strict=True
+    ):
         reason = None
         if n == 0:
             value, reason = math.nan, undefined
@@ -411,5 +426,6 @@ def estimates_of(
             reason = "no query succeeded: log2 of 0"
         elif not math.isfinite(value):
             reason = "a random draw of this depth can never succeed"
-        found.append(Estimate(value, below, above, n, total, reason))
+        caveats = concentration(carried, n) if math.isfinite(value) else ()
+        found.append(Estimate(value, below, above, n, total, reason, caveats=caveats))
     return found

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
+from rag_selectivity.against import ON, SAME, Against, Change, count_of_queries
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.report.report import SCHEMA, Report
+from rag_selectivity.report.report import Estimate, Report
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -31,6 +29,13 @@ def compared(sign: str, limit: float) -> Callable[[float], bool]:
 _CONDITION = re.compile(
     r"\s*(?:(?P<bound>low|high|value)\((?P<inner>.+)\)|(?P<plain>[^<>]+?))\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)\s*"
 )
+_DROP = re.compile(r"\s*(?:(?P<bound>low|high|value)\((?P<inner>.+)\)|(?P<plain>.+?))\s*:\s*(?P<amount>[^:]*)")
+
+
+def figure(estimate: Estimate, bound: str = "value") -> float:
+    """The figure of an estimate that gates look at: its `value`, or the `low` or `high` end of its interval."""
+    chosen: float = getattr(estimate, bound)
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,84 +51,109 @@ class FailIf:
         """A line for each run whose figure meets the condition, or does not exist."""
         found = []
         for run in report:
-            value = getattr(report[run, self.measure], self.bound)
+            estimate = report[run, self.measure]
+            value = figure(estimate, self.bound)
             what = str(self.measure) if self.bound == "value" else f"{self.bound}({self.measure})"
-            if math.isnan(value):
-                found.append(f"{run}: {what} is undefined")
+            if estimate.possible is not None and self.bound != "low":
+                found += self._of_range(f"{run}: {what}", estimate.possible)
+            elif math.isnan(value):
+                found.append(f"{run}: {what} is undefined: {estimate.reason or 'the figure has no interval'}")
             elif _COMPARED[self.comparison](value, self.limit):
                 found.append(f"{run}: {what} = {value:.4g} {self.comparison} {self.limit:g}")
         return found
 
+    def _of_range(self, what: str, possible: tuple[float, float]) -> list[str]:
+        """Of a figure that is a range: a gate holds only if it holds for all of it."""
+        between = f"lies between {possible[0]:.4g} and {possible[1]:.4g}, since lists are judged in part"
+        if self.bound == "high":
+            return [f"{what} cannot be told: {self.measure} {between}"]
+        if any(_COMPARED[self.comparison](end, self.limit) for end in possible):
+            return [f"{what} {between}, and {self.comparison} {self.limit:g} is not ruled out"]
+        return []
+
 
 @dataclass(frozen=True, slots=True)
 class MaxDrop:
-    """`RA-nWG@10:0.02`: no more than so much worse than in a stored report; for Harm, no more than so much higher."""
+    """`RA-nWG@10:0.02`: no more than so much worse than in a stored report; for Harm, no more than so much higher.
+
+    `low(RA-nWG@10):0.02` takes the worst end of the paired interval of the difference: it fails unless the queries
+    show that the figure is worse by at most so much.
+    """
 
     measure: Measure
     amount: float
+    bound: str = "value"
 
-    def failures(self, report: Report, stored: StoredReport) -> list[str]:
+    def failures(self, report: Report, against: Against) -> list[str]:
         """A line for each run that is worse by more than the amount, or has no figure to compare."""
-        found = []
-        for run in report:
-            before, now = stored.value(run, self.measure, len(report.runs)), report[run, self.measure].value
-            drop = before - now if self.measure.higher_is_better else now - before
-            if math.isnan(drop) and before != now:
-                found.append(
-                    f"{run}: {self.measure} cannot be compared with the stored report ({before:.4g} → {now:.4g})"
-                )
-            elif drop > self.amount:
-                found.append(
-                    f"{run}: {self.measure} went from {before:.4g} to {now:.4g}, worse by more than {self.amount:g}"
-                )
-        return found
+        found = [self._failure(run, against.change(run, self.measure)) for run in report]
+        return [line for line in found if line is not None]
 
-
-@dataclass(frozen=True, slots=True)
-class StoredReport:
-    """The values of a report that was saved as JSON."""
-
-    path: Path
-    values: dict[str, dict[str, float]]
-
-    @classmethod
-    def read(cls, path: str | Path) -> StoredReport:
-        """From `Report.save`, `evaluate --format json` or the report beside a comparison."""
-        file = Path(path)
-        try:
-            data: Any = json.loads(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-        except ValueError as error:
-            raise InputError(f"{file}: not JSON ({error})") from None
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise InputError(
-                f"{file}: not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json"
+    def _failure(self, run: str, change: Change) -> str | None:
+        before, now = figure(change.before), figure(change.now)
+        drop, *bounds = _for_the_worse(change, self.measure)
+        if change.reason is not None:
+            return f"{run}: {self.measure} cannot be compared: {change.reason}"
+        if change.before.possible is not None or change.now.possible is not None:
+            return self._of_ranges(run, change)
+        if math.isnan(drop) and before != now:
+            reason = change.now.reason or change.before.reason
+            return f"{run}: {self.measure} cannot be compared ({before:.4g} → {now:.4g}): {reason}"
+        if self.bound == "low" and math.isnan(bounds[1]):
+            return (
+                f"{run}: low({self.measure}) cannot be told: {count_of_queries(change.n)} give no paired interval "
+                f"({before:.4g} → {now:.4g})"
             )
-        return cls(
-            file,
-            {run: {key: _number(cell) for key, cell in part["measures"].items()} for run, part in data["runs"].items()},
+        drop = 0.0 if math.isnan(drop) else drop  # no success then, and none now
+        worst = max(drop, bounds[1]) if self.bound == "low" else drop
+        room = SAME * max((abs(value) for value in (before, now) if math.isfinite(value)), default=0.0)
+        if worst <= self.amount + room:
+            return None
+        shown = _decimals(worst, self.amount)
+        unproven = f"a drop of {worst:.{shown}f} is not ruled out; " if worst > drop else ""
+        return (
+            f"{run}: {self.measure} went from {before:.{shown}f} to {now:.{shown}f}, {_worse(drop, bounds, shown)} "
+            f"over {count_of_queries(change.n)}; {unproven}at most {self.amount:g} is allowed"
         )
 
-    def value(self, run: str, measure: Measure, runs: int) -> float:
-        """The stored figure of a run; with one run on either side, its name does not matter."""
-        if run not in self.values and len(self.values) == 1 and runs == 1:
-            run = next(iter(self.values))
-        if run not in self.values:
-            raise InputError(f"{self.path} has no run {run!r} (it has: {', '.join(self.values)})")
-        try:
-            return self.values[run][str(measure)]
-        except KeyError:
-            raise InputError(
-                f"{self.path} has no {measure} of {run!r} (it has: {', '.join(self.values[run])})"
-            ) from None
+    def _of_ranges(self, run: str, change: Change) -> str | None:
+        """Of figures that are ranges: how much worse it could have become, whatever the unjudged passages are."""
+        before, now = (each.possible or (each.value, each.value) for each in (change.before, change.now))
+        worst = before[1] - now[0] if self.measure.higher_is_better else now[1] - before[0]
+        if worst <= self.amount:
+            return None
+        return (
+            f"{run}: {self.measure} lay between {before[0]:.4g} and {before[1]:.4g} and lies between {now[0]:.4g} and "
+            f"{now[1]:.4g}, since lists are judged in part: worse by {worst:.4g} is not ruled out; "
+            f"at most {self.amount:g} is allowed"
+        )
 
 
-def _number(cell: dict[str, Any]) -> float:
-    """A stored value; null is −inf where the reason says so, else not a number."""
-    if cell["value"] is not None:
-        return float(cell["value"])
-    return -math.inf if "log2 of 0" in cell.get("reason", "") else math.nan
+# -- words ------------------------------------------------------------------------------------------------
+
+
+def _for_the_worse(change: Change, measure: Measure) -> tuple[float, float, float]:
+    """By how much the figure got worse, and the ends of the interval of that, the worst one last."""
+    gain = figure(change.now) - figure(change.before)
+    if measure.higher_is_better:
+        return -gain, -change.high, -change.low
+    return gain, change.low, change.high
+
+
+def _decimals(drop: float, amount: float) -> int:
+    """Decimals, at least three, with which the drop still reads as more than the amount."""
+    return next((places for places in range(3, 15) if float(f"{drop:.{places}f}") > amount), 15)
+
+
+def _worse(drop: float, bounds: Sequence[float], places: int) -> str:
+    """`worse by 0.032 [0.010, 0.055]`, or `better by …`."""
+    word, amounts = ("better", [-drop, -bounds[1], -bounds[0]]) if drop < 0 else ("worse", [drop, *bounds])
+    amount, low, high = (re.sub(r"^-(0\.0*)$", r"\1", f"{value:.{places}f}") for value in amounts)
+    interval = ", without an interval," if math.isnan(sum(bounds)) else f" [{low}, {high}]"
+    return f"{word} by {amount}{interval}"
+
+
+# -- reading ----------------------------------------------------------------------------------------------
 
 
 def parse_fail_if(text: str) -> FailIf:
@@ -140,24 +170,72 @@ def parse_fail_if(text: str) -> FailIf:
 
 
 def parse_max_drop(text: str) -> MaxDrop:
-    """Read `RA-nWG@10:0.02`."""
-    name, colon, amount = text.rpartition(":")
-    if not colon:
-        raise InputError(f"--max-drop {text!r} is not MEASURE@K:AMOUNT, as in RA-nWG@10:0.02")
-    measure = _with_depth(name, f"--max-drop {text!r}")
+    """Read `RA-nWG@10:0.02` or `low(RA-nWG@10):0.02`.
+
+    >>> drop = parse_max_drop("low(RA-nWG@10):0.02")
+    >>> drop.bound, str(drop.measure), drop.amount
+    ('low', 'RA-nWG@10', 0.02)
+    """
+    match = _DROP.fullmatch(text)
+    if match is None:
+        raise InputError(f"--max-drop {text!r} is not MEASURE@K:AMOUNT, as in RA-nWG@10:0.02 or low(RA-nWG@10):0.02")
+    measure = _with_depth(match["inner"] or match["plain"], f"--max-drop {text!r}")
+    if match["bound"] == "high":
+        raise InputError(
+            f"--max-drop {text!r}: there is no high(…) of a drop; {measure}:{match['amount']} takes the figures as "
+            f"they are, low({measure}):{match['amount']} the worst that the queries do not rule out"
+        )
     if measure.higher_is_better is None:
         raise InputError(f"--max-drop {text!r}: {measure.name} is a property of the corpus and cannot get worse")
-    return MaxDrop(measure, _limit(amount, f"--max-drop {text!r}"))
+    return MaxDrop(measure, _limit(match["amount"], f"--max-drop {text!r}"), match["bound"] or "value")
+
+
+def check_options(drops: Sequence[MaxDrop], *, stored: bool, on: str | None = None) -> None:
+    """Refuse --max-drop, --against and --on where one of them is missing that another needs."""
+    if drops and not stored:
+        raise InputError("--max-drop needs --against FILE, a report saved as JSON")
+    if stored and not drops:
+        raise InputError(
+            "--against compares nothing without --max-drop: name the figures that must not get worse and by how much, "
+            "as in --max-drop 'RA-nWG@10:0.02'"
+        )
+    if on is not None and not stored:
+        raise InputError("--on needs --against FILE, a report saved as JSON")
+    if on is not None and on not in ON:
+        raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
 
 
 def failures(
-    report: Report, conditions: Sequence[FailIf], drops: Sequence[MaxDrop] = (), stored: StoredReport | None = None
+    report: Report, conditions: Sequence[FailIf], drops: Sequence[MaxDrop] = (), against: Against | None = None
 ) -> list[str]:
-    """What the gates find wrong with a report, a line each."""
-    if drops and stored is None:
-        raise InputError("--max-drop needs --against FILE, a report saved as JSON")
+    """What the gates find wrong with a report, a line each.
+
+    Raises
+    ------
+    InputError
+        If there are drops and nothing to compare with, or the other way round, or `low(…)` has no interval.
+    """
+    check_options(drops, stored=against is not None)
     found = [line for condition in conditions for line in condition.failures(report)]
-    return found + [line for drop in drops if stored is not None for line in drop.failures(report, stored)]
+    if against is None:
+        return found
+    for drop in drops:
+        if drop.bound == "low":
+            _check_paired(drop, against)
+        found += drop.failures(report, against)
+    return found
+
+
+def _check_paired(drop: MaxDrop, against: Against) -> None:
+    """Refuse `low(…)` where no interval can be made."""
+    what = f"--max-drop 'low({drop.measure}):{drop.amount:g}'"
+    if against.bootstrap is None:
+        raise InputError(f"{what} needs intervals: leave --resamples 0 out")
+    if any(pair.rows is None for pair in against.pairs.values()):
+        raise InputError(
+            f"{what} needs the figures of each query on both sides, and a report made of sums keeps none: "
+            f"use --max-drop '{drop.measure}:{drop.amount:g}', or evaluate in memory"
+        )
 
 
 def _with_depth(name: str, what: str) -> Measure:

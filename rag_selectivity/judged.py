@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame
-from rag_selectivity.ids import IdColumn, IntArray
+from rag_selectivity.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels, pair_keys
 from rag_selectivity.run import Run, ScatteredQueries
@@ -103,6 +103,10 @@ class JudgedRun:
         Where a pool was given that lacks the query, so that its own full list stands for it.
     sample : Sample or None
         A judged random sample of the passages that are not in the qrels.
+    missing : bool[queries] or None
+        The queries that the run lacks; None where it lacks none, or that is not known.
+    label_hashes : uint64[queries] or None
+        A hash of each query's passages and grades, those of the sample included; None where only counts are known.
     """
 
     queries: tuple[str, ...]
@@ -118,6 +122,8 @@ class JudgedRun:
     pool_returned: IntArray | None = None
     own_pool: NDArray[np.bool_] | None = None
     sample: Sample | None = None
+    missing: NDArray[np.bool_] | None = None
+    label_hashes: HashArray | None = None
 
     @classmethod
     def from_counts(
@@ -160,6 +166,28 @@ class JudgedRun:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    @property
+    def in_run(self) -> NDArray[np.bool_]:
+        """Whether the run has each query, if only with an empty list: bool[queries]."""
+        return np.ones(len(self), bool) if self.missing is None else ~self.missing
+
+    def over(self, kept: NDArray[np.bool_]) -> JudgedRun:
+        """The join restricted to some of its queries: bool[queries]."""
+        return replace(
+            self,
+            queries=tuple(query for query, keep in zip(self.queries, kept, strict=True) if keep),
+            hits=self.hits.of_queries(kept),
+            returned=self.returned[kept],
+            labels=self.labels[kept],
+            corpus_size=None if self.corpus_size is None else self.corpus_size[kept],
+            pool=None if self.pool is None else self.pool.of_queries(kept),
+            pool_returned=None if self.pool_returned is None else self.pool_returned[kept],
+            own_pool=None if self.own_pool is None else self.own_pool[kept],
+            sample=None if self.sample is None else self.sample.of_queries(kept),
+            missing=None if self.missing is None else self.missing[kept],
+            label_hashes=None if self.label_hashes is None else self.label_hashes[kept],
+        )
 
     def threshold(self, rel: int | None = None) -> int:
         """The lowest relevant grade: `rel`, or the scale's."""
@@ -381,6 +409,8 @@ def judge(
         policy=policy,
         **_pool(candidates, joined),
         sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
+        missing=~present if missing else None,
+        label_hashes=_label_hashes(qrels, sample, sample_size),
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
     )
     if not part_of_whole:
@@ -388,7 +418,18 @@ def judge(
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
     outside = len(judged.hits_outside_pool().query)
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
-    return _only(judged, present) if policy.missing_query == "skip" and missing else judged
+    return judged.over(present) if policy.missing_query == "skip" and missing else judged
+
+
+def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -> HashArray:
+    """A hash of each query's labels, of the sample's too."""
+    hashes = qrels.label_hashes()
+    if sample is None:
+        return hashes
+    position = np.array([qrels.position(query) for query in sample.queries], np.int64)
+    drawn = np.zeros(len(qrels), np.uint64)
+    drawn[position] = sample.label_hashes()
+    return mix(hashes, mix(drawn, np.full(len(qrels), (sample_size or 0) + 1, np.uint64)))
 
 
 def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Sample:
@@ -637,19 +678,3 @@ def _count_column(values: ArrayLike, name: str) -> IntArray:
             f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; a whole number ≥ 0 is needed"
         )
     return whole
-
-
-def _only(judged: JudgedRun, kept: NDArray[np.bool_]) -> JudgedRun:
-    """The join restricted to some of its queries."""
-    return replace(
-        judged,
-        queries=tuple(query for query, keep in zip(judged.queries, kept, strict=True) if keep),
-        hits=judged.hits.of_queries(kept),
-        returned=judged.returned[kept],
-        labels=judged.labels[kept],
-        corpus_size=None if judged.corpus_size is None else judged.corpus_size[kept],
-        pool=None if judged.pool is None else judged.pool.of_queries(kept),
-        pool_returned=None if judged.pool_returned is None else judged.pool_returned[kept],
-        own_pool=None if judged.own_pool is None else judged.own_pool[kept],
-        sample=None if judged.sample is None else judged.sample.of_queries(kept),
-    )

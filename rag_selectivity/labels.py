@@ -64,7 +64,7 @@ class Labels:
 
     def require_for(self, measure: Measure) -> None:
         """Refuse binary labels for a measure of 1–5 grades: inside a framework's run that would be NaN in every row."""
-        if measure.beside_judged and self.scale != "utility":
+        if measure.required_scale == "utility" != self.scale:
             raise InputError(
                 f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
                 f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"

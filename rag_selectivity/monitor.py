@@ -25,11 +25,11 @@ from rag_selectivity.live.alerts import Alarm, Alerts
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.measures import Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real
-from rag_selectivity.measures.utility import Judged
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_companions, with_upper_ends
 from rag_selectivity.policy import resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
+from rag_selectivity.report.caveats import with_caveats
 from rag_selectivity.run import Run
 from rag_selectivity.scales import scale_named
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -148,7 +148,7 @@ class Monitor:
         asked = [*_measures(measures, self.labels.scale, sized=corpus_size is not None), *self._alerts.measures]
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
         grid = {*depths, *(measure.at for measure in self._alerts.measures if isinstance(measure.at, int))}
-        self._plan = [(measure, _depths(measure, grid)) for measure in self.measures]
+        self._plan = [(measure, _depths(measure, grid)) for measure in with_upper_ends(self.measures)]
         self._policy = resolve_policy(None, order="rank", depth="returned")
         self._check_measures()
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
@@ -269,7 +269,15 @@ class Monitor:
             for i, (measure, at) in enumerate(self._plan):
                 moments = self._moments[i]
                 low, high = intervals[i] if intervals is not None else moments.interval(bootstrap.level)
-                figures = estimates_of(moments.value, low, high, moments.defined, moments.total, moments.undefined)
+                figures = estimates_of(
+                    moments.value,
+                    low,
+                    high,
+                    moments.defined,
+                    moments.total,
+                    moments.undefined,
+                    moments.effective_queries(),
+                )
                 for column, (depth, figure) in enumerate(zip(at.tolist(), figures, strict=True)):
                     if depth != WHOLE_LIST and depth > longest:
                         continue
@@ -277,6 +285,8 @@ class Monitor:
                     estimates[key] = figure
                     if measure.per_query:
                         per_query[key] = stacked[i].parts[0][:, column]
+            estimates = with_caveats(estimates, self.measures)
+            per_query = {key: column for key, column in per_query.items() if key in estimates}
             depths = {int(k) for measure, at in self._plan if not isinstance(measure.cutoff, Real) for k in at}
             shown = sorted(k for k in depths if k != WHOLE_LIST and k <= longest)
             run = RunReport(
@@ -355,7 +365,7 @@ class Monitor:
     def _figure(self, measure: Measure, outcomes: list[Outcome]) -> tuple[Outcome, int] | None:
         """A measure's outcome and the column of its depth; None where the labels lack what it needs."""
         at = WHOLE_LIST if measure.at is None else measure.at
-        place = self.measures.index(replace(measure, at=None))
+        place = [known for known, _ in self._plan].index(replace(measure, at=None))
         if self._moments is None or not self._moments[place].premise:
             return None
         return outcomes[place], self._plan[place][1].tolist().index(at)
@@ -488,10 +498,9 @@ def _measures(wanted: Sequence[str | Measure] | None, scale: str, *, sized: bool
         if scale == "utility":
             wanted += ["RA-nWG", "PROC", "%PROC", "Harm"]
     chosen = [replace(parse_measure(measure), at=None) for measure in wanted]
-    chosen += [Judged() for measure in chosen if measure.beside_judged]
     if not chosen:
         raise InputError("no measure was asked for")
-    return tuple(dict.fromkeys(chosen))
+    return tuple(with_companions(chosen))
 
 
 def _depths(measure: Measure, depths: Collection[int]) -> Any:

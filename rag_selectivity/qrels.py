@@ -215,6 +215,21 @@ class Qrels:
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
 
+    def label_hashes(self) -> HashArray:
+        """A hash of each query's judgments, whatever their order: uint64[queries]; 0 for a query without any.
+
+        >>> one = Qrels.from_dict({"q": {"d1": 5, "d2": 1}}).label_hashes()
+        >>> other = Qrels.from_dict({"q": {"d2": 1, "d1": 5}}).label_hashes()
+        >>> one.tolist() == other.tolist()
+        True
+        """
+        rows = mix(self.passages.hashes(), self.grade.astype(np.uint64) + np.uint64(1))
+        # Sums that overflow wrap around, and so do their differences.
+        totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows, dtype=np.uint64)])
+        cuts = np.searchsorted(self.query, np.arange(len(self.queries) + 1))
+        sums: HashArray = totals[cuts[1:]] - totals[cuts[:-1]]
+        return sums
+
     def check_scale(self, scale: Scale) -> None:
         """Refuse a grade that the scale does not have, naming its place and the mend."""
         off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))

@@ -20,18 +20,20 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation import estimates_of
 from rag_selectivity.ids import IdColumn
 from rag_selectivity.judged import Coverage, JudgedRun, judge
-from rag_selectivity.measures import Judged, Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, Real
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, Real, with_companions, with_upper_ends
 from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
+from rag_selectivity.report.caveats import with_caveats
+from rag_selectivity.report.stored import Fingerprint
 from rag_selectivity.run import Run
 from rag_selectivity.scales import scale_named
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.poisson import counts, query_hashes
 
-_MAGIC, _FORMAT = b"RSTALLY", 1
+_MAGIC, _FORMAT = b"RSTALLY", 2
 _ARRAYS = ("sums", "products", "lowest", "highest", "count", "binary", "resampled")
 _QUERIES_AT_ONCE = 16_384
 
@@ -72,18 +74,17 @@ class Tally:
         resamples: int = 1000,
         seed: int = 7,
     ) -> None:
-        wanted = [parse_measure(measure) for measure in measures]
-        wanted += [Judged(at=measure.at) for measure in wanted if measure.beside_judged]
-        self.measures = tuple(dict.fromkeys(wanted))
+        self.measures = tuple(with_companions(parse_measure(measure) for measure in measures))
         self.depths = tuple(sorted({int(depth) for depth in depths}))
         self.scale = scale_named(scale).name
         self.sized = sized
         self.resamples, self.seed = resamples, seed
         self.coverage = Coverage()
+        self.fingerprint: Fingerprint | None = None
         self.queries = 0
         self.size: tuple[int, int] | None = None
         self.longest = 0
-        self._plan = _plan(self.measures, self.depths)
+        self._plan = _plan(with_upper_ends(self.measures), self.depths)
         self._moments: list[Moments] | None = None
 
     def add(self, judged: JudgedRun, queries: Sequence[str] | None = None) -> None:
@@ -91,7 +92,9 @@ class Tally:
         whole = [k for measure, at in self._plan if not isinstance(measure.cutoff, Real) for k in at if k != WHOLE_LIST]
         judged.check_depths(np.array(whole, np.int64))
         outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
+        fingerprint = _together(self.fingerprint, Fingerprint.of(judged, queries))
         self.add_outcomes(outcomes, judged.queries if queries is None else queries)
+        self.fingerprint = fingerprint
         self._cover(judged)
 
     def add_part(
@@ -150,12 +153,14 @@ class Tally:
             mine, theirs = self._settings(), other._settings()
             different = ", ".join(f"{key} ({mine[key]} and {theirs[key]})" for key in mine if mine[key] != theirs[key])
             raise InputError(f"these tallies cannot be merged, they differ in {different}")
+        fingerprint = _together(self.fingerprint, other.fingerprint)
         if other._moments is not None:
             if self._moments is None:
                 self._moments = [_copy(moments) for moments in other._moments]
             else:
                 for moments, more in zip(self._moments, other._moments, strict=True):
                     moments.merge(more)
+        self.fingerprint = fingerprint
         self.queries += other.queries
         self.longest = max(self.longest, other.longest)
         self.coverage = _sum(self.coverage, other.coverage)
@@ -173,12 +178,22 @@ class Tally:
         estimates: dict[str, Estimate] = {}
         for (measure, at), moments in zip(self._plan, self._moments, strict=True):
             low, high = moments.interval(level)
-            figures = estimates_of(moments.value, low, high, moments.defined, moments.total, moments.undefined)
+            figures = estimates_of(
+                moments.value,
+                low,
+                high,
+                moments.defined,
+                moments.total,
+                moments.undefined,
+                moments.effective_queries(),
+            )
             for depth, cell in zip(at.tolist(), figures, strict=True):
                 if not as_deep_as_lists or depth == WHOLE_LIST or depth <= max(1, self.longest):
                     estimates[str(measure @ depth)] = cell
+        policy = {} if self.fingerprint is None else self.fingerprint.policy
+        estimates = with_caveats(estimates, self.measures, exhaustive=policy.get("unjudged") == "worst")
         size = self.size[0] if self.size is not None and self.size[0] == self.size[1] else None
-        run = RunReport((), estimates, {}, self.coverage, tuple(notes), None, self.queries)
+        run = RunReport((), estimates, {}, self.coverage, tuple(notes), None, self.queries, self.fingerprint)
         depths = tuple(k for k in self.depths if not as_deep_as_lists or k <= max(1, self.longest))
         return Report({name: run}, self.measures, depths, size, self.scale, self.settings(level))
 
@@ -198,6 +213,7 @@ class Tally:
             "queries": self.queries,
             "longest": self.longest,
             "coverage": asdict(self.coverage),
+            "fingerprint": None if self.fingerprint is None else self.fingerprint.to_dict(),
             "size": self.size,
             "moments": None,
         }
@@ -246,6 +262,8 @@ class Tally:
         )
         tally.queries, tally.longest = header["queries"], header["longest"]
         tally.coverage = Coverage(**header["coverage"])
+        if header["fingerprint"] is not None:
+            tally.fingerprint = Fingerprint.from_dict(header["fingerprint"])
         tally.size = None if header["size"] is None else (header["size"][0], header["size"][1])
         if header["moments"] is not None:
             place = 8 + length
@@ -257,7 +275,11 @@ class Tally:
                 for name in ("sums", "products", "resampled"):
                     arrays[name] = None if arrays[name] is None else ExactSums(arrays[name])
                 kept = {key: told[key] for key in ("total", "premise", "undefined")}
-                tally._moments.append(Moments(aggregate=outcome.aggregate, bounds=outcome.bounds, **arrays, **kept))
+                tally._moments.append(
+                    Moments(
+                        aggregate=outcome.aggregate, bounds=outcome.bounds, baseline=outcome.baseline, **arrays, **kept
+                    )
+                )
         return tally
 
     def _settings(self) -> dict[str, Any]:
@@ -296,6 +318,10 @@ def _plan(measures: Sequence[Measure], depths: Sequence[int]) -> list[tuple[Meas
         at = found.setdefault(replace(measure, at=None), set())
         at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
     return [(measure, np.array(sorted(at))) for measure, at in found.items()]
+
+
+def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint | None:
+    return one.merged(other) if one is not None and other is not None else one or other
 
 
 def _sum(one: Coverage, other: Coverage) -> Coverage:

@@ -17,7 +17,7 @@ from rag_selectivity.advice import FEWEST_QUERIES, advise, advise_on
 from rag_selectivity.evaluation import join
 from rag_selectivity.report.words import findings
 from rag_selectivity.run import Run
-from rag_selectivity.statistics.betting import highest_mean, highest_rate
+from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
 from tests.reference import read_trec_run
 
@@ -174,6 +174,20 @@ def test_the_bound_of_a_mean_holds_whatever_the_distribution(queries) -> None:
         bounds = highest_mean(values.clip(-1, 1), -1.0, 1.0, 0.025)
         assert (bounds < mean - 1e-9).mean() <= 0.035, name
         assert (bounds >= values.clip(-1, 1).mean(axis=0) - 1e-6).all()
+
+
+def test_the_bound_of_clusters_holds_where_queries_fail_together() -> None:
+    rng = np.random.default_rng(8)
+    units = np.repeat(np.arange(60), rng.integers(1, 6, 60))
+    missed = []
+    for _ in range(400):
+        lost = (rng.random(60) < 0.1)[units]
+        values = np.where(lost, rng.random(len(units)) < 0.8, 0.0)[:, None]
+        missed.append(highest_mean_of_clusters(values, units, 0.0, 1.0, 0.025)[0] < 0.08)
+    assert np.mean(missed) <= 0.035
+    alone = rng.random((200, 3))
+    as_clusters = highest_mean_of_clusters(alone, np.arange(200), -1.0, 1.0, 0.025)
+    assert as_clusters == pytest.approx(highest_mean(alone, -1.0, 1.0, 0.025))
 
 
 def test_clusters_widen_the_bound() -> None:

@@ -3,23 +3,59 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.gates import StoredReport, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.against import Against, StoredReport
+from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
+from rag_selectivity.ids import IdColumn
 
 QRELS = {f"q{i}": {"d": 5, "j": 1} for i in range(40)}
 GOOD = {q: ["d", "x"] if i < 30 else ["j", "x"] for i, q in enumerate(QRELS)}
 WORSE = {q: ["d", "x"] if i < 20 else ["j", "x"] for i, q in enumerate(QRELS)}
 
 
-def report(run=GOOD, name="run") -> rs.Report:
+MEASURES = ["Success", "BoR", "RA-nWG", "Harm"]
+
+
+def report(run=GOOD, name="run", qrels=QRELS, **options) -> rs.Report:
     return rs.evaluate(
-        QRELS, {name: run}, corpus_size=100, scale="utility", measures=["Success", "BoR", "RA-nWG", "Harm"], depths=[1]
+        qrels, {name: run}, **{"corpus_size": 100, "scale": "utility", "measures": MEASURES, "depths": [1]} | options
     )
+
+
+@pytest.fixture
+def dropped(tmp_path):
+    """What a gate on a drop finds, from the first report, saved, to the second."""
+
+    def found(before: rs.Report, now: rs.Report, *drops: str, **options) -> list[str]:
+        before.save(tmp_path / "before.json")
+        against = Against.of(now, StoredReport.read(tmp_path / "before.json"), **options)
+        found.last = against
+        return failures(now, [], [parse_max_drop(drop) for drop in drops], against)
+
+    return found
+
+
+@pytest.fixture
+def refusal(dropped):
+    """Why the two reports are not compared."""
+
+    def found(*arguments, **options) -> str:
+        with pytest.raises(rs.InputError) as error:
+            dropped(*arguments, **options)
+        return re.sub(r"\S*before\.json", "FILE", str(error.value))
+
+    return found
 
 
 @pytest.mark.parametrize(
@@ -48,22 +84,26 @@ def test_what_is_undefined_fails_and_minus_infinity_is_low() -> None:
     nothing = report({q: ["j"] for q in QRELS})
     assert failures(nothing, [parse_fail_if("BoR@1 < -100")]) == ["run: BoR@1 = -inf < -100"]
     unlabelled = rs.evaluate({"q": {"d": 5}}, {"r": {"q": ["d"]}}, scale="utility", measures=["Harm"], depths=[1])
-    assert failures(unlabelled, [parse_fail_if("Harm@1 > .5")]) == ["r: Harm@1 is undefined"]
-
-
-def test_a_drop_is_a_change_for_the_worse(tmp_path) -> None:
-    report().save(tmp_path / "before.json")
-    stored = StoredReport.read(tmp_path / "before.json")
-    assert failures(report(), [], [parse_max_drop("RA-nWG@1:0")], stored) == []
-    after = report(WORSE, name="renamed")
-    assert failures(after, [], [parse_max_drop("RA-nWG@1:0.02")], stored) == [
-        "renamed: RA-nWG@1 went from 0.75 to 0.5, worse by more than 0.02"
+    (line,) = failures(unlabelled, [parse_fail_if("Harm@1 > .5")])
+    assert line.startswith("r: Harm@1 is undefined: the qrels hold no grade ≤ 2")
+    plain = report(bootstrap=None)
+    assert failures(plain, [parse_fail_if("low(BoR@1) < 1")]) == [
+        "run: low(BoR@1) is undefined: the figure has no interval"
     ]
-    assert failures(after, [], [parse_max_drop("RA-nWG@1:0.3")], stored) == []
-    assert len(failures(after, [], [parse_max_drop("Harm@1:0.02")], stored)) == 1
-    report(WORSE).save(tmp_path / "worse.json")
-    better = StoredReport.read(tmp_path / "worse.json")
-    assert failures(report(), [], [parse_max_drop("Harm@1:0"), parse_max_drop("BoR@1:0")], better) == []
+
+
+def test_a_drop_is_a_change_for_the_worse(dropped) -> None:
+    assert dropped(report(), report(), "RA-nWG@1:0") == []
+    after = report(WORSE, name="renamed")
+    assert dropped(report(), after, "RA-nWG@1:0.3") == []
+    for measure, values in (("RA-nWG@1", "from 0.750 to 0.500"), ("Harm@1", "from 0.250 to 0.500")):
+        (line,) = dropped(report(), after, f"{measure}:0.02")
+        assert re.fullmatch(
+            rf"renamed: {measure} went {values}, worse by 0\.250 \[0\.\d{{3}}, 0\.\d{{3}}\] over 40 queries; "
+            r"at most 0\.02 is allowed",
+            line,
+        ), line
+    assert dropped(report(WORSE), report(), "Harm@1:0", "BoR@1:0") == []
 
 
 @pytest.mark.parametrize(
@@ -74,6 +114,8 @@ def test_a_drop_is_a_change_for_the_worse(tmp_path) -> None:
         (lambda: parse_fail_if("Bor@10 < four"), "'four' is not a number"),
         (lambda: parse_fail_if("Bro@10 < 4"), "did you mean"),
         (lambda: parse_max_drop("RA-nWG@10"), "is not MEASURE@K:AMOUNT"),
+        (lambda: parse_max_drop("RA-nWG@10:little"), "'little' is not a number"),
+        (lambda: parse_max_drop("high(RA-nWG@10):0.02"), r"no high\(…\) of a drop; RA-nWG@10:0.02 takes .* low\("),
         (lambda: parse_max_drop("lambda@10:1"), "cannot get worse"),
         (lambda: failures(report(), [], [parse_max_drop("BoR@1:0")]), "needs --against FILE"),
     ],
@@ -85,16 +127,407 @@ def test_mistakes_are_named(make, message) -> None:
 
 def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
     (tmp_path / "other.json").write_text('{"schema": "something"}')
+    (tmp_path / "older.json").write_text('{"schema": "rag-selectivity/report/1", "runs": {}}')
+    (tmp_path / "cut.json").write_text('{"schema": "rag-selectivity/report/2", "runs": {"r": {"measures": {}}}}')
     (tmp_path / "broken.json").write_text("{")
-    for name, message in (("other", "not a report"), ("broken", "not JSON"), ("absent", "cannot be read")):
+    mistakes = {
+        "other": "not a report",
+        "broken": "not JSON",
+        "absent": "cannot be read",
+        "older": r"schema rag-selectivity/report/1, and this version reads .*: write it anew with -o report.json",
+        "cut": "damaged",
+    }
+    for name, message in mistakes.items():
         with pytest.raises(rs.InputError, match=message):
             StoredReport.read(tmp_path / f"{name}.json")
     report().save(tmp_path / "r.json")
     stored = StoredReport.read(tmp_path / "r.json")
-    with pytest.raises(rs.InputError, match=r"has no BoR@5 of 'run'"):
-        stored.value("run", rs.parse_measure("BoR@5"), 1)
+    deeper = report(depths=[1, 2])
+    with pytest.raises(rs.InputError, match=r"has no BoR@2 of 'run' \(it has: Success@1, BoR@1"):
+        failures(deeper, [], [parse_max_drop("BoR@2:0")], Against.of(deeper, stored))
+    two = rs.evaluate(QRELS, {"run": GOOD, "other": WORSE}, corpus_size=100, scale="utility", depths=[1])
     with pytest.raises(rs.InputError, match="has no run 'other'"):
-        stored.value("other", rs.parse_measure("BoR@1"), 2)
+        Against.of(two, stored)
+
+
+# -- a stored report tells what it rests on ----------------------------------------------------------------
+
+HUNDRED = {f"q{i}": {"d": 5, "j": 1} for i in range(100)}
+
+
+def found(number: int, queries=HUNDRED) -> dict[str, list[str]]:
+    """A run that succeeds at the first rank for so many queries."""
+    return {q: ["d", "x"] if i < number else ["j", "x"] for i, q in enumerate(queries)}
+
+
+def test_another_corpus_size_does_not_hide_a_lost_fifth(dropped, refusal) -> None:
+    # 80 successes of 100, then 60: at a hundred times the corpus BoR alone rises from 6.3 to 12.6 bits.
+    before, now = report(found(80), qrels=HUNDRED), report(found(60), qrels=HUNDRED, corpus_size=10_000)
+    assert now["BoR@1"].value > before["BoR@1"].value + 5
+    told = refusal(before, now, "BoR@1:0.1", "RA-nWG@1:0.02")
+    assert told == (
+        "FILE cannot be compared with run 'run': the corpus size N is 10,000 here and 100 in FILE. "
+        "The mend: evaluate as FILE was evaluated, or write it anew"
+    )
+    assert told == refusal(before, now, "BoR@1:0.1", on="shared")
+    (line,) = dropped(before, report(found(60), qrels=HUNDRED), "BoR@1:0.1")
+    assert "went from 6.322 to 5.907, worse by 0.415 [" in line
+
+
+@pytest.mark.filterwarnings("ignore:the grades go up to 5")
+@pytest.mark.parametrize(
+    ("before", "now", "named"),
+    [
+        ({}, {"scale": "trec", "measures": ["Success"]}, "the scale is trec here and utility in FILE"),
+        ({"unjudged": "worst"}, {}, "the policy unjudged is ignore here and worst in FILE"),
+        (
+            {"depth": "returned", "policy": "trec_eval"},
+            {},
+            "the policy scores is float64 here and float32 in FILE; the policy depth is requested here and returned",
+        ),
+        ({"corpus_size": None, "measures": ["Success"]}, {}, "the corpus size N is given here and not in FILE"),
+        (
+            {"corpus_size": {q: 100 + (q in ("q3", "q7")) for q in HUNDRED}},
+            {},
+            "the corpus size N of 2 queries is not that in FILE ('q3': 100 here, 101 there, 'q7': 100 here, 101 there)",
+        ),
+    ],
+)
+def test_what_differs_in_the_settings_is_named_and_refused(refusal, before, now, named) -> None:
+    reports = [report(found(80), qrels=HUNDRED, **options) for options in (before, now)]
+    for on in ("all", "shared"):
+        assert named in refusal(*reports, "Success@1:0.02", on=on)
+
+
+def test_the_easy_queries_alone_are_refused_by_name(refusal) -> None:
+    easy = {q: HUNDRED[q] for q in list(HUNDRED)[:60]}
+    told = refusal(report(found(60), qrels=HUNDRED), report(found(60), qrels=easy), "RA-nWG@1:0.02")
+    assert told == (
+        "FILE cannot be compared with run 'run': 40 queries only in FILE ('q60', 'q61', 'q62'). "
+        "The mend: --on shared compares the queries that both have with the same labels; or write FILE anew"
+    )
+    more = refusal(report(found(60), qrels=easy), report(found(60), qrels=HUNDRED), "RA-nWG@1:0.02")
+    assert "40 queries only here ('q60', 'q61', 'q62')" in more
+
+
+@pytest.mark.parametrize(
+    "labels", [{"d": 4, "j": 1}, {"d": 5}, {"d": 5, "j": 1, "x": 1}, {"d": 1, "j": 5}, {"e": 5, "j": 1}]
+)
+def test_other_labels_of_one_query_are_refused_by_name(refusal, labels) -> None:
+    changed = HUNDRED | {"q17": labels}
+    told = refusal(report(found(80), qrels=HUNDRED), report(found(80), qrels=changed), "Success@1:0")
+    assert "1 query with other labels in FILE ('q17')" in told
+
+
+def test_the_sample_from_outside_the_pool_is_among_the_labels(refusal) -> None:
+    samples = [{q: {f"s{i}": 1 for i in range(3)} for q in QRELS} for _ in range(2)]
+    samples[1]["q4"] = {"s0": 5, "s1": 1, "s2": 1}
+    before, now = (report(measures=["BoR(R=sampled)"], sample=sample) for sample in samples)
+    assert "1 query with other labels in FILE ('q4')" in refusal(before, now, "BoR(R=sampled)@1:0")
+    assert "40 queries with other labels" in refusal(report(), report(sample=samples[0]), "BoR@1:0")
+
+
+def test_the_order_of_queries_labels_and_rows_does_not_matter(dropped) -> None:
+    shuffled = {q: dict(reversed(HUNDRED[q].items())) for q in reversed(HUNDRED)}
+    now = report(dict(reversed(found(80).items())), qrels=shuffled)
+    drops = [f"{measure}@1:0" for measure in MEASURES] + ["low(RA-nWG@1):0.06"]
+    assert dropped(report(found(80), qrels=HUNDRED), now, *drops) == []
+    (line,) = dropped(report(found(80), qrels=HUNDRED), report(found(79), qrels=shuffled), "RA-nWG@1:0.0")
+    assert "from 0.800 to 0.790" in line
+
+
+def test_shared_queries_are_compared_as_pairs_over_themselves(dropped) -> None:
+    graded = {f"q{i}": {"d": 5, "h": 4, "j": 1} for i in range(60)}
+    lists = {"before": {}, "now": {}}
+    for i, q in enumerate(graded):
+        lists["before"][q] = ["d" if i % 3 else "h", "j"]
+        lists["now"][q] = ["d" if i % 5 == 0 else "j", "h"]
+    sizes = {q: 50 + i for i, q in enumerate(graded)}
+    part = dict(list(graded.items())[:50])
+    more = dict(list(graded.items())[10:]) | {"q20": {"d": 5, "h": 3, "j": 1}}
+    before, now = (
+        report({q: lists[name][q] for q in qrels}, qrels=qrels, corpus_size={q: sizes[q] for q in qrels})
+        for name, qrels in (("before", part), ("now", more))
+    )
+    shared = [q for q in part if q in more and q != "q20"]
+    assert len(shared) == 39
+    drops = ["RA-nWG@1:-9", "BoR@1:-9", "Harm@1:-9", "Success@1:-9"]
+    found = dropped(before, now, *drops, on="shared")
+    # By hand, from the lists: what each side is over the shared queries alone.
+    expected = {}
+    for name in lists:
+        first = [lists[name][q][0] for q in shared]
+        success = sum(p in ("d", "h") for p in first) / len(shared)
+        chance = sum(2 / sizes[q] for q in shared) / len(shared)
+        expected[name] = {
+            "RA-nWG@1": sum({"d": 1.0, "h": 0.5, "j": 0.0}[p] for p in first) / len(shared),
+            "BoR@1": math.log2(success / chance),
+            "Harm@1": sum(p == "j" for p in first) / len(shared),
+            "Success@1": success,
+        }
+    pairwise = rs.compare(
+        {q: graded[q] for q in shared},
+        {name: {q: of[q] for q in shared} for name, of in lists.items()},
+        corpus_size={q: sizes[q] for q in shared},
+        scale="utility",
+        measures=MEASURES,
+        depths=[1],
+    )
+    for line, drop in zip(found, drops, strict=True):
+        key = drop.partition(":")[0]
+        row = pairwise["now", key]
+        ends = (row.low, row.high) if key == "Harm@1" else (-row.high, -row.low)
+        then, after = expected["before"][key], expected["now"][key]
+        amount = after - then if key == "Harm@1" else then - after
+        assert line == (
+            f"run: {key} went from {then:.3f} to {after:.3f}, worse by {amount:.3f} [{ends[0]:.3f}, {ends[1]:.3f}] "
+            f"over 39 queries; at most -9 is allowed"
+        )
+
+
+def test_how_many_are_shared_and_left_out_is_told(tmp_path, refusal) -> None:
+    few = {q: HUNDRED[q] for q in list(HUNDRED)[:98]}
+    other = {q: HUNDRED[q] for q in list(HUNDRED)[1:]} | {"q5": {"d": 5}}
+    report(found(80), qrels=few).save(tmp_path / "b.json")
+    stored = StoredReport.read(tmp_path / "b.json")
+    now = report(found(80), qrels=other)
+    assert Against.of(now, stored, on="shared").notes == [
+        f"run and {tmp_path}/b.json are compared over 96 queries with the same labels; left out: 2 queries only here "
+        f"('q98', 'q99'); 1 query only in {tmp_path}/b.json ('q0'); 1 query with other labels in {tmp_path}/b.json "
+        f"('q5')"
+    ]
+    same = report(found(80), qrels=few)
+    assert Against.of(same, stored, on="shared").notes == [
+        f"run and {tmp_path}/b.json are compared over 98 queries with the same labels; left out: none"
+    ]
+    one = {q: HUNDRED[q] if q == "q3" else {"d": 5} for q in few}
+    told = refusal(report(found(80), qrels=few), report(found(80), qrels=one), "Success@1:0", on="shared")
+    assert "1 query in both with the same labels, at least 2 are needed (97 queries with other labels" in told
+
+
+def test_what_is_defined_for_other_queries_is_not_compared_unless_asked(dropped) -> None:
+    # Harm of an empty list is undefined, so that a run which brings nothing must not look clean.
+    empty = found(80) | {q: [] for q in list(HUNDRED)[80:]}
+    before, now = report(found(80), qrels=HUNDRED), report(empty, qrels=HUNDRED)
+    assert now["Harm@1"].value < before["Harm@1"].value
+    (line,) = dropped(before, now, "Harm@1:0.01")
+    assert re.sub(r"\S*before.json", "FILE", line) == (
+        "run: Harm@1 cannot be compared: 20 queries with a figure only in FILE ('q80', 'q81', 'q82'); "
+        "--on shared compares the queries with a figure in both"
+    )
+    assert dropped(before, now, "Harm@1:0.01", on="shared") == []
+    (line,) = dropped(now, before, "Harm@1:0.01")
+    assert "20 queries with a figure only now ('q80'" in line
+
+
+def test_low_asks_what_so_many_queries_rule_out(dropped) -> None:
+    before, now = report(found(80), qrels=HUNDRED), report(found(79), qrels=HUNDRED)
+    assert dropped(before, now, "RA-nWG@1:0.02") == []
+    (line,) = dropped(before, now, "low(RA-nWG@1):0.02")
+    told = re.fullmatch(
+        r"run: RA-nWG@1 went from 0.800 to 0.790, worse by 0.010 \[(\S+), (\S+)\] over 100 queries; "
+        r"a drop of (\S+) is not ruled out; at most 0.02 is allowed",
+        line,
+    )
+    assert told is not None, line
+    assert told[2] == told[3]
+    assert dropped(before, now, f"low(RA-nWG@1):{float(told[2]) + 0.001}") == []
+    # For a measure of which less is better the worst end is the upper one.
+    (line,) = dropped(before, now, "low(Harm@1):0.02")
+    assert "Harm@1 went from 0.200 to 0.210, worse by 0.010 [" in line
+    assert f"a drop of {told[2]} is not ruled out" in line
+    (line,) = dropped(now, before, "low(Harm@1):-0.02")
+    assert "went from 0.210 to 0.200, better by 0.010 [" in line
+    assert "not ruled out; at most -0.02 is allowed" in line
+
+
+def test_low_without_pairs_is_refused(dropped) -> None:
+    with pytest.raises(rs.InputError, match=r"'low\(BoR@1\):0.1' needs intervals: leave --resamples 0 out"):
+        dropped(report(), report(), "low(BoR@1):0.1", bootstrap=None)
+    (line,) = dropped(report(), report(WORSE), "BoR@1:0.1", bootstrap=None)
+    assert "worse by 0.585, without an interval, over 40 queries" in line
+    poisson = rs.Bootstrap(method="poisson", resamples=500)
+    assert "worse by 0.585 [" in dropped(report(), report(WORSE), "BoR@1:0.1", bootstrap=poisson)[0]
+
+
+def test_no_success_then_and_now_is_no_drop_but_losing_all_is(dropped) -> None:
+    nothing, good = report({q: ["j"] for q in QRELS}), report()
+    assert dropped(nothing, nothing, "BoR@1:0") == []
+    assert dropped(nothing, good, "BoR@1:0") == []
+    (line,) = dropped(good, nothing, "BoR@1:0.5")
+    assert line.startswith("run: BoR@1 went from 6.229 to -inf, worse by inf")
+    (line,) = dropped(nothing, nothing, "low(BoR@1):0.5")
+    assert "BoR@1" in line
+
+
+def test_an_undefined_figure_fails_with_its_reason(dropped) -> None:
+    lone = {"q1": {"d": 1}, "q2": {"d": 1}}
+    first = report({"q1": ["d"], "q2": ["x"]}, qrels=lone)
+    (line,) = dropped(first, first, "RA-nWG@1:0.1")
+    assert line.startswith("run: RA-nWG@1 cannot be compared (nan → nan): no ")
+
+
+def test_a_drop_of_the_last_digit_is_as_much_as_is_allowed(dropped) -> None:
+    thousand = {f"q{i}": {"d": 5, "j": 1} for i in range(1000)}
+    before, now = report(found(750, thousand), qrels=thousand), report(found(730, thousand), qrels=thousand)
+    assert before["Success@1"].value - now["Success@1"].value > 0.02  # by 1.8e-17
+    assert dropped(before, now, "Success@1:0.02") == []
+    (line,) = dropped(before, now, "Success@1:0.0199")
+    assert "worse by 0.020 [" in line
+    now = report(found(749, thousand), qrels=thousand)
+    (line,) = dropped(before, now, "Success@1:0.00099995")
+    assert "from 0.750 to 0.749, worse by 0.001 [" in line
+    (line,) = dropped(before, now, "RA-nWG@1:0.0009", "Success@1:0.0004")[1:]
+    assert "at most 0.0004 is allowed" in line
+
+
+def test_the_last_digits_of_other_depths_are_no_difference(data, dropped) -> None:
+    where = data / "cranfield"
+    run = {"bm25": where / "runs" / "bm25.trec"}
+    options = {"scale": "utility", "measures": ["RA-nWG"], "bootstrap": None}
+    before, now = (rs.evaluate(where / "qrels.trec", run, depths=depths, **options) for depths in ([1, 5, 10], [10]))
+    exact = [of.query_records("bm25").parts["RA-nWG@10"][0] for of in (before, now)]
+    assert (exact[0] != exact[1]).any()
+    assert dropped(before, now, "RA-nWG@10:0") == []
+    against = dropped.last
+    change = against.change("bm25", rs.parse_measure("RA-nWG@10"))
+    rows = against.pairs["bm25"].rows
+    mine, stored = against.outcomes("bm25", rs.parse_measure("RA-nWG@10"), rows)
+    assert np.array_equal(mine.parts[0], stored.parts[0], equal_nan=True)
+    assert change.n == 225
+
+
+def test_figures_of_candidates_need_candidates_on_both_sides(refusal, dropped) -> None:
+    pooled = {"measures": ["PROC", "RA-nWG"], "pool": {q: ["d", "j", "x"] for q in QRELS}}
+    bare, given = report(measures=["PROC", "RA-nWG"]), report(**pooled)
+    assert "PROC@1 rests on the candidates before selection (--pool)" in refusal(bare, given, "PROC@1:0.1")
+    assert dropped(bare, given, "RA-nWG@1:0") == []
+    assert dropped(given, given, "PROC@1:0") == []
+
+
+def test_live_reports_and_counts_do_not_tell_their_labels(refusal) -> None:
+    monitor = rs.Monitor(QRELS, corpus_size=100, scale="utility", measures=MEASURES, depths=[1])
+    for query, ids in GOOD.items():
+        monitor.record(rs.Retrieval(query, ids, query_id=query))
+    live = monitor.report()
+    assert "FILE does not tell its queries and labels" in refusal(live, report(), "BoR@1:0")
+    assert "the report does not tell its queries and labels" in refusal(report(), live, "BoR@1:0")
+
+
+# -- reports made of sums ----------------------------------------------------------------------------------
+
+
+def summed(run=GOOD, qrels=QRELS, parts=3, **options) -> rs.Report:
+    """The same, in parts that are thrown together in any order."""
+    options = {"corpus_size": 100, "scale": "utility"} | options
+    tallies = []
+    for part in range(parts):
+        some = {q: labels for i, (q, labels) in enumerate(qrels.items()) if i % parts == part}
+        lists = rs.Run.from_dict({q: run[q] for q in some})
+        tally = rs.Tally(MEASURES, [1], scale="utility", sized=True)
+        size = options["corpus_size"]
+        of_part = {q: size[q] for q in some} if isinstance(size, dict) else size
+        tally.add(rs.judge(rs.Qrels.from_dict(some), lists, **options | {"corpus_size": of_part}))
+        tallies.append(rs.Tally.from_bytes(tally.to_bytes()))
+    for tally in tallies[:-1]:
+        tallies[-1].merge(tally)
+    return tallies[-1].report("run")
+
+
+def test_sums_are_told_apart_by_their_fingerprints(dropped, refusal) -> None:
+    (line,) = dropped(summed(), summed(WORSE, parts=7), "BoR@1:0.1")
+    assert line == (
+        "run: BoR@1 went from 6.229 to 5.644, worse by 0.585, without an interval, over 40 queries; "
+        "at most 0.1 is allowed"
+    )
+    assert dropped(report(), summed(), "BoR@1:0") == dropped(summed(), report(), "BoR@1:0") == []
+    assert "N is 100 here and 200 in FILE" in refusal(summed(corpus_size=200), summed(), "BoR@1:0")
+    sizes = {q: 100 + i for i, q in enumerate(QRELS)}
+    swapped = sizes | {"q0": 101, "q1": 100}
+    assert "the corpus sizes N of single queries are not those of" in refusal(
+        summed(corpus_size=sizes), summed(corpus_size=swapped), "BoR@1:0"
+    )
+    assert dropped(summed(corpus_size=sizes), report(corpus_size=sizes), "BoR@1:0") == []
+    fewer = {q: QRELS[q] for q in list(QRELS)[:30]}
+    assert "30 queries here and 40 in FILE" in refusal(summed(), summed(qrels=fewer), "BoR@1:0")
+    renamed = {f"p{q}": labels for q, labels in QRELS.items()}
+    lists = {f"p{q}": ids for q, ids in GOOD.items()}
+    assert "the 40 queries are not those of FILE" in refusal(summed(), summed(lists, renamed), "BoR@1:0")
+    assert "the labels are not those of FILE" in refusal(summed(), summed(qrels=QRELS | {"q1": {"d": 4}}), "BoR@1:0")
+    assert "the scale is" not in refusal(summed(policy="trec_eval"), summed(), "BoR@1:0")
+
+
+def test_sums_have_no_pairs(refusal, dropped) -> None:
+    for before, now in ((summed(), report()), (report(), summed())):
+        assert "was made of sums, which keep none" in refusal(before, now, "BoR@1:0", on="shared")
+        with pytest.raises(rs.InputError, match="needs the figures of each query on both sides"):
+            dropped(before, now, "low(BoR@1):0.1")
+    empty = GOOD | {"q39": []}
+    (line,) = dropped(summed(), summed(empty), "Harm@1:0.01")
+    assert "it rests on 39 queries now and on 40 in " in line
+
+
+def test_tallies_under_different_policies_are_not_merged() -> None:
+    one, other = rs.Tally(["Success"], [1]), rs.Tally(["Success"], [1])
+    labels, run = rs.Qrels.from_dict({"a": {"d": 1}}), rs.Run.from_dict({"a": ["d"]})
+    one.add(rs.judge(labels, run))
+    other.add(rs.judge(labels, run, policy=rs.Policy(depth="returned")))
+    with pytest.raises(rs.InputError, match="`depth` is 'requested' and 'returned'"):
+        one.merge(other)
+    assert one.queries == 1
+
+
+# -- what is written ---------------------------------------------------------------------------------------
+
+LABELS = st.dictionaries(st.sampled_from(["d1", "d2", "passage-3", "é"]), st.integers(0, 3), max_size=4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LABELS, min_size=1, max_size=5), st.lists(LABELS, min_size=1, max_size=5), st.randoms())
+def test_hashes_are_equal_where_labels_are(one, other, order) -> None:
+    def hashes(labels: list[dict[str, int]]) -> list[int]:
+        rows = [(f"q{i}", passage, grade) for i, row in enumerate(labels) for passage, grade in row.items()]
+        order.shuffle(rows)
+        return rs.Qrels.from_records(rows, queries=[f"q{i}" for i in range(len(labels))]).label_hashes().tolist()
+
+    assert hashes(one) == hashes(one)
+    for mine, my_hash in zip(one, hashes(one), strict=True):
+        for theirs, their_hash in zip(other, hashes(other), strict=True):
+            assert (my_hash == their_hash) == (mine == theirs)
+
+
+def test_every_part_of_every_query_comes_back_to_the_last_digit(tmp_path, data) -> None:
+    where = data / "cranfield"
+    measures = ["Success", "BoR", "EF", "BoR_max", "lambda", "RA-nWG", "%PROC(aggregate=ratio)", "Harm", "AP", "IPrec"]
+    options = {"corpus_size": 1400, "scale": "utility", "measures": [*measures, "nDCG@7"], "depths": [1, 5, 10]}
+    written = rs.evaluate(where / "qrels.trec", {"bm25": where / "runs" / "bm25.trec"}, bootstrap=None, **options)
+    written.save(tmp_path / "r.json")
+    text = (tmp_path / "r.json").read_text(encoding="utf-8")
+    assert json.loads(text) == written.to_dict()
+    assert len(text) < 400_000
+    assert sum(line.startswith('        "queries": ["1", "2"') for line in text.splitlines()) == 1
+    stored = StoredReport.read(tmp_path / "r.json").runs["bm25"]
+    records, part = stored.records, written.runs["bm25"]
+    assert records.queries == part.queries
+    assert set(records.parts) == set(part.estimates)
+    assert (records.labels == part.judged.label_hashes).all()
+    assert stored.fingerprint == part.fingerprint
+    for key in part.estimates:
+        outcome, exact = written.outcome("bm25", key), written.query_records("bm25").parts[key]
+        for kept, column, single in zip(records.parts[key], exact, outcome.parts, strict=True):
+            assert np.array_equal(kept, column, equal_nan=True), key
+            assert kept == pytest.approx(single[:, 0], rel=1e-13, nan_ok=True), key
+        assert outcome.value()[0] == pytest.approx(written["bm25", key].value, rel=1e-12), key
+
+
+def test_a_million_labels_are_hashed_in_seconds() -> None:
+    rows = 1_000_000
+    passages = IdColumn.from_strings(list(map(str, range(rows))))
+    names = list(map(str, range(rows // 100)))
+    qrels = rs.Qrels(names, np.arange(rows) // 100, passages, np.arange(rows) % 4)
+    start = time.perf_counter()
+    assert len(np.unique(qrels.label_hashes())) == len(names)
+    assert time.perf_counter() - start < 2
 
 
 def command(folder, *arguments) -> subprocess.CompletedProcess[str]:
@@ -125,12 +558,67 @@ def test_exit_status_of_the_commands(tmp_path) -> None:
         tmp_path, "evaluate", *base, "--run", "worse.trec", "--against", "before.json", "--max-drop", "BoR@1:0.1"
     )
     assert dropped.returncode == 1
-    assert "BoR@1 went from 6.229 to 5.644, worse by more than 0.1" in dropped.stderr
+    assert "gate failed: worse: BoR@1 went from 6.229 to 5.644, worse by 0.585 [" in dropped.stderr
+    assert "] over 40 queries; at most 0.1 is allowed" in dropped.stderr
     compare = ["compare", *base, "--run", "good.trec", "--run", "worse.trec", "--baseline", "good"]
     assert command(tmp_path, *compare).returncode == 0
     gated = command(tmp_path, *compare, "--fail-if", "BoR@1 < 6", "--format", "csv")
     assert gated.returncode == 1
     assert gated.stderr == "gate failed: worse: BoR@1 = 5.644 < 6\n"
     assert gated.stdout.startswith("run,baseline,measure,value,baseline_value,difference,low,high,p,p_adjusted")
+    both = ["--run", "good=good.trec", "--run", "worse=good.trec"]
+    assert command(tmp_path, "evaluate", *base, *both, "-o", "both.json").returncode == 0
+    gated = command(tmp_path, *compare, "--against", "both.json", "--max-drop", "low(BoR@1):0.5", "--on", "shared")
+    assert gated.returncode == 1
+    notes = [line for line in gated.stderr.splitlines() if line.startswith("note: ")]
+    assert notes == [
+        f"note: {run} and both.json are compared over 40 queries with the same labels; left out: none"
+        for run in ("good", "worse")
+    ]
+    assert "gate failed: worse: BoR@1 went from 6.229 to 5.644, worse by 0.585 [" in gated.stderr
     mistaken = command(tmp_path, *evaluate, "--fail-if", "BoR@1")
     assert mistaken.returncode == 2
+
+
+def test_options_that_need_one_another(tmp_path) -> None:
+    base = ["evaluate", "--qrels", "none.trec", "--run", "none.trec"]
+    for options, message in (
+        (["--max-drop", "BoR@1:0"], "--max-drop needs --against FILE"),
+        (["--against", "none.json"], "--against compares nothing without --max-drop"),
+        (["--on", "shared"], "--on needs --against FILE"),
+        (["--against", "none.json", "--max-drop", "BoR@1:0", "--on", "some"], "--on must be one of all, shared"),
+    ):
+        done = command(tmp_path, *base, *options)
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_shared_queries_and_sums_on_the_command_line(tmp_path) -> None:
+    lines = [f"{q} 0 {p} {g}\n" for q, row in HUNDRED.items() for p, g in row.items()]
+    (tmp_path / "qrels.trec").write_text("".join(lines))
+    (tmp_path / "few.trec").write_text("".join(lines[:120]))
+    for name, number in (("before", 80), ("now", 50)):
+        run = [f"{q} Q0 {p} {i} {9 - i} t\n" for q, row in found(number).items() for i, p in enumerate(row)]
+        (tmp_path / f"{name}.trec").write_text("".join(run))
+    base = ["--scale", "utility", "--corpus-size", "100", "--depths", "1", "--measure", "BoR", "--measure", "Success"]
+    made = command(tmp_path, "evaluate", "--qrels", "qrels.trec", "--run", "before.trec", *base, "-o", "before.json")
+    assert (made.returncode, made.stderr) == (0, "")
+    gate = ["--against", "before.json", "--max-drop", "Success@1:0.02"]
+    now = ["evaluate", "--run", "now.trec", *base, *gate]
+    refused = command(tmp_path, *now, "--qrels", "few.trec")
+    assert refused.returncode == 2
+    assert "40 queries only in before.json ('q60', 'q61', 'q62')" in refused.stderr
+    shared = command(tmp_path, *now, "--qrels", "few.trec", "--on", "shared")
+    assert shared.returncode == 1
+    assert (
+        "note: now and before.json are compared over 60 queries with the same labels; left out: 40 queries only in "
+        "before.json ('q60', 'q61', 'q62')\ngate failed: now: Success@1 went from 1.000 to 0.833, worse by 0.167 ["
+    ) in shared.stderr
+    sums = [*now, "--qrels", "qrels.trec", "--out-of-core"]
+    done = command(tmp_path, *sums)
+    assert done.returncode == 1
+    assert "went from 0.800 to 0.500, worse by 0.300, without an interval, over 100 queries" in done.stderr
+    for paired in (["--on", "shared"], ["--max-drop", "low(BoR@1):0.1"]):
+        done = command(tmp_path, *sums, *paired)
+        assert done.returncode == 2
+        assert "needs the figures of each query, which are not kept out of core" in done.stderr

@@ -7,9 +7,11 @@ import re
 
 import pandas
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.report.views import write_whole
+from rag_selectivity.report.views import json_text, write_whole
 
 QRELS = {"q1": {"a": 5, "b": 1}, "q2": {"c": 4}, "q3": {"d": 2}}
 RUNS = {"good": {"q1": ["a", "b"], "q2": ["c", "x"]}, "bad": {"q1": ["b", "x"], "q2": ["x", "y"], "zz": ["a"]}}
@@ -32,7 +34,7 @@ def test_indexing_by_run_and_measure_in_any_spelling(report) -> None:
 
 def test_json_follows_its_schema(report) -> None:
     data = json.loads(report.to_json())
-    assert data["schema"] == "rag-selectivity/report/1"
+    assert data["schema"] == "rag-selectivity/report/2"
     assert (data["corpus_size"], data["scale"]) == (1000, "utility")
     assert data["runs"]["bad"]["queries"] == {
         "evaluated": 3,
@@ -45,6 +47,38 @@ def test_json_follows_its_schema(report) -> None:
     assert (cell["n"], cell["n_total"]) == (2, 3)
     assert data["runs"]["bad"]["measures"]["BoR@1"]["value"] is None
     assert list(data["runs"]["good"]["measures"])[:2] == ["Success@1", "Success@2"]
+    fingerprint, per_query = (data["runs"]["good"][name] for name in ("fingerprint", "per_query"))
+    assert fingerprint["count"] == 3
+    assert (fingerprint["lowest_size"], fingerprint["highest_size"], fingerprint["scale"]) == (1000, 1000, "utility")
+    assert fingerprint["policy"]["missing_query"] == "fail"
+    assert per_query["queries"] == ["q1", "q2", "q3"]
+    assert per_query["corpus_size"] == 1000
+    assert len(set(per_query["labels"])) == 3
+    assert per_query["parts"]["Success@1"] == [[1, 1, None]]
+    assert per_query["parts"]["BoR@1"] == ["Success@1[0]", [0.001, 0.001, None], [0.999, 0.999, None]]
+    assert per_query["parts"]["BoR_max@1"] == ["BoR@1[1]", "BoR@1[2]"]
+    assert data["runs"]["bad"]["per_query"]["parts"]["Success@1"] == [[0, 0, None]]
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(PLAIN)
+def test_json_text_says_what_the_standard_library_says(data) -> None:
+    assert json.loads(json_text(data)) == json.loads(json.dumps(data))
+    assert json_text(data, None) == json.dumps(data, ensure_ascii=False)
+
+
+def test_a_list_of_numbers_stands_on_one_line() -> None:
+    assert json_text({"a": [1, None, 0.5], "b": [[1], {"c": []}]}) == (
+        '{\n  "a": [1, null, 0.5],\n  "b": [\n    [1],\n    {\n      "c": []\n    }\n  ]\n}'
+    )
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            json_text([number])
 
 
 def test_per_query_rows_show_success_and_never_a_per_query_bor(report) -> None:

@@ -158,8 +158,6 @@ def test_what_does_not_fit_together_is_said() -> None:
         Tally.from_bytes(bytes(data))
     with pytest.raises(rs.InputError, match="no tally of rag-selectivity"):
         Tally.from_bytes(b"something else entirely")
-    with pytest.raises(rs.InputError, match="for `evaluate`"):
-        rs.compare({"q": ["d"]}, {"a": {"q": ["d"]}, "b": {"q": ["x"]}}, bootstrap=rs.Bootstrap(method="poisson"))
     empty = Tally.from_bytes(one.to_bytes())
     empty.merge(one)
     assert empty.queries == 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,22 @@ class Aggregate:
         Means of the parts → a finite number of which `value` is a monotone function. Intervals are quantiles of this.
     link : callable
         statistic → value, applied to quantiles: log2 after, so that a resample without a success is no NaN.
+    form : {"mean", "ratio", "bits", "other"}
+        The mean of the first part; the ratio of the first two parts' means, or log2 of it; or something else, which
+        is a property of corpus, labels and depth and is not compared between runs.
     """
 
     value: Callable[..., FloatArray]
     statistic: Callable[..., FloatArray]
     link: Callable[[FloatArray], FloatArray]
+    form: Literal["mean", "ratio", "bits", "other"] = "other"
 
 
 def _identity(mean: FloatArray) -> FloatArray:
     return mean
 
 
-MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity)
+MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,10 @@ class Outcome:
     bounds : (low, high) or None
         Between which the first part lies, whatever the queries; None where it is a property of corpus,
         labels and depth, of which no retriever's luck is a part.
+    premise : bool
+        Whether the labels hold what the measure speaks of at all (junk, for Harm).
+    baseline : int or None
+        Which of the parts is the random baseline, whose mean few queries can carry.
     """
 
     parts: tuple[FloatArray, ...]
@@ -64,12 +72,36 @@ class Outcome:
     aggregate: Aggregate = MEAN
     bounds: tuple[Any, Any] | None = (0.0, 1.0)
     premise: bool = True
+    baseline: int | None = None
 
     def settled(self) -> Outcome:
         """The outcome of a whole dataset: without its premise every query is undefined."""
         if self.premise:
             return self
         return replace(self, parts=tuple(np.full_like(part, np.nan) for part in self.parts), premise=True)
+
+    def ends_at(self, column: int) -> tuple[float, float] | None:
+        """Between what the first part lies at one of the depths; None where that is not known."""
+        if self.bounds is None:
+            return None
+        low, high = (float(np.broadcast_to(end, self.parts[0].shape[1:])[column]) for end in self.bounds)
+        return low, high
+
+    def effective_queries(self) -> FloatArray | None:
+        """Over how many queries the random baseline is spread: (Σp)²/Σp² at each depth; None without a baseline.
+
+        As many as there are where chance is the same for all of them; 1 where a single query carries it. Infinite
+        where all queries have the very same chance, so that there is no spread to know.
+        """
+        if self.baseline is None:
+            return None
+        chance = self.parts[self.baseline]
+        return effective_number(
+            np.nansum(chance, axis=0),
+            np.nansum(chance**2, axis=0),
+            np.where(np.isnan(chance), np.inf, chance).min(axis=0, initial=np.inf),
+            np.where(np.isnan(chance), -np.inf, chance).max(axis=0, initial=-np.inf),
+        )
 
     def value(self, weights: NDArray[Any] | None = None) -> FloatArray:
         """The measure's figure at each depth; with weights, as if each query were there so many times."""
@@ -84,6 +116,12 @@ class Outcome:
         """Whether each query counts at each depth."""
         result: NDArray[np.bool_] = ~np.isnan(self.parts[0])
         return result
+
+
+def effective_number(total: FloatArray, squares: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
+    """(Σp)²/Σp², infinite where all p are the same (Kish 1965, Survey Sampling)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(highest - lowest <= 1e-12 * np.abs(highest), np.inf, total**2 / squares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +202,12 @@ class Measure(ABC):
     higher_is_better: ClassVar[bool | None] = True
     #: Whether its per-query figures mean something (a ratio of means has none).
     per_query: ClassVar[bool] = True
-    #: Whether it is only worth as much as the share of the list that has labels.
-    beside_judged: ClassVar[bool] = False
+    #: The only scale of grades that it is defined on, if there is but one.
+    required_scale: ClassVar[str | None] = None
+    #: Whether an unjudged passage counts as not relevant in it: of lists judged in part it is the least it can be.
+    unjudged_is_a_miss: ClassVar[bool] = False
+    #: Whether its figures rest on the candidates before selection, not on the list alone.
+    uses_pool: ClassVar[bool] = False
     #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.
     example: ClassVar[str] = ""
     #: What stands after the @.
@@ -215,6 +257,20 @@ class Measure(ABC):
 
     __repr__ = __str__
 
+    @property
+    def differs_with(self) -> Measure:
+        """The measure that differs between two runs exactly where this one does, if both have the same baseline."""
+        return self
+
+    def companions(self) -> tuple[Measure, ...]:
+        """Measures that are always shown beside this one, since it cannot be read without them."""
+        return ()
+
+    @property
+    def upper_end(self) -> Measure | None:
+        """The same measure with every unjudged passage counted in, where this one leaves all of them out."""
+        return None
+
     @abstractmethod
     def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         """The figures of every query at every depth, and how they aggregate."""
@@ -227,6 +283,18 @@ class Measure(ABC):
 def _plain(value: Any) -> str:
     """A parameter's shortest spelling: 2, .25 as 0.25, words as they are."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def with_companions(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures, each once, and those that are always shown beside them."""
+    chosen = list(measures)
+    return list(dict.fromkeys([*chosen, *(companion for measure in chosen for companion in measure.companions())]))
+
+
+def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures, and those that say how far the unjudged passages could raise them."""
+    chosen = list(measures)
+    return list(dict.fromkeys([*chosen, *(m.upper_end for m in chosen if m.upper_end is not None)]))
 
 
 REGISTRY: dict[str, type[Measure]] = {}

@@ -67,8 +67,8 @@ def _bits(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArr
     return np.where(miss < 0.5, _bits_of_gain(_gain(success, chance, miss)), far) + 0.0
 
 
-_BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain)
-_ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity)
+_BITS = Aggregate(value=_bits, statistic=_gain, link=_bits_of_gain, form="bits")
+_ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ratio")
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
@@ -190,7 +190,7 @@ class RandomSuccess(_BaselineMeasure):
     higher_is_better: ClassVar[bool | None] = None
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths)[:1], self._undefined, bounds=None)
+        return Outcome(self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0)
 
 
 @register
@@ -208,10 +208,14 @@ class EF(_BaselineMeasure):
     per_query: ClassVar[bool] = False
     aggregate: ClassVar[Aggregate] = _ENRICHMENT
 
+    @property
+    def differs_with(self) -> Measure:
+        return Success(at=self.at, rel=self.rel, m=self.m)
+
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         chance, miss = self._chance(judged, depths)
         success = np.where(np.isnan(chance), np.nan, (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64))
-        return Outcome((success, chance, miss), self._undefined, self.aggregate)
+        return Outcome((success, chance, miss), self._undefined, self.aggregate, baseline=1)
 
 
 @register
@@ -254,7 +258,7 @@ class BoR_max(_BaselineMeasure):
     per_query: ClassVar[bool] = False
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths), self._undefined, _CEILING, bounds=None)
+        return Outcome(self._chance(judged, depths), self._undefined, _CEILING, bounds=None, baseline=0)
 
 
 @register
@@ -302,7 +306,7 @@ class BoR_recall(Measure):
             recall = np.where(known, judged.hits_at(depths, self.rel) / relevant[:, None], np.nan)
             chance = np.where(known, drawn / size, np.nan)
             miss = np.where(known, (size - drawn) / size, np.nan)
-        return Outcome((recall, chance, miss), "no query has a relevant passage", _BITS)
+        return Outcome((recall, chance, miss), "no query has a relevant passage", _BITS, baseline=1)
 
 
 @register
@@ -337,7 +341,7 @@ class Lambda(Measure):
         relevant = self._relevant(judged)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
-        return Outcome((expected,), "no query has a relevant passage", bounds=None)
+        return Outcome((expected,), "no query has a relevant passage", bounds=None, baseline=0)
 
 
 #: A random draw that succeeds in this share of the queries, or in more, leaves less than .66 bits to show.

@@ -29,7 +29,7 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.recall_free import f_score
-from rag_selectivity.measures.utility import over_slots
+from rag_selectivity.measures.utility import Judged, over_slots
 
 _NEVER = "no query returned anything"
 
@@ -70,7 +70,11 @@ class P(Measure):
 
     name: ClassVar[str] = "P"
     example: ClassVar[str] = "relevance 1,0,1,1,0: P@5 = 3/5"
+    unjudged_is_a_miss: ClassVar[bool] = True
     rel: int | None = rel_parameter()
+
+    def companions(self) -> tuple[Measure, ...]:
+        return (Judged(at=self.at),)
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)

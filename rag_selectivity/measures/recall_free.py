@@ -22,6 +22,7 @@ from rag_selectivity.measures.base import (
     register,
     rel_parameter,
 )
+from rag_selectivity.measures.utility import Judged
 
 
 @register
@@ -41,6 +42,10 @@ class T(Measure):
     rel: int | None = rel_parameter()
     alpha: float = parameter(0.5, Real(0, 1), "weight of what is not relevant")
     form: str = parameter("paper", Choice(("paper", "code")), "as printed in the paper, or as in the authors' code")
+    unjudged_is_a_miss: ClassVar[bool] = True
+
+    def companions(self) -> tuple[Measure, ...]:
+        return (Judged(at=self.at),)
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         positive = judged.hits_at(depths, self.rel)
@@ -62,6 +67,7 @@ class Fe(Measure):
     """
 
     name: ClassVar[str] = "Fe"
+    uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "3 relevant in the top 5, 4 in the top 10, α = .5: Fe@5 = 3/(2.5 + 2) = 0.6667"
     rel: int | None = rel_parameter()
     alpha: float = parameter(0.5, Real(0, 1), "weight of precision")

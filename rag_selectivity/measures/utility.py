@@ -5,7 +5,7 @@ After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -137,7 +137,7 @@ def _counts_by_level(hits: Hits, queries: int) -> IntArray:
 class _WeightedMeasure(Measure):
     """Shared by the measures of rarity-weighted evidence."""
 
-    beside_judged: ClassVar[bool] = True
+    required_scale: ClassVar[str | None] = "utility"
     alpha: float = parameter(1.0, Real(0, 10), "how strongly rarity counts")
     cap4: float = parameter(1.0, Real(0, 1), "largest weight of a grade 4")
     cap3: float = parameter(0.25, Real(0, 1), "largest weight of a grade 3")
@@ -145,6 +145,9 @@ class _WeightedMeasure(Measure):
     base3: float = parameter(0.1, Real(0, 1), "base utility of a grade 3")
     fallback4: float = parameter(1.0, Real(0, 1), "weight of a grade 4 where no 5 exists")
     fallback3: float = parameter(0.2, Real(0, 1), "weight of a grade 3 where no 5 exists")
+
+    def companions(self) -> tuple[Measure, ...]:
+        return (Judged(at=self.at),)
 
     def _weights(self, judged: JudgedRun) -> FloatArray:
         _require_utility(judged, self)
@@ -222,6 +225,7 @@ class PROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "PROC"
+    uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "a pool that lacks the only 5 and holds both 4s and all 3s: PROC@4 = .5667/1.5333 = 0.3696"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -235,7 +239,7 @@ def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:
         return observed / ceiling
 
 
-_RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, link=lambda value: value)
+_RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, link=lambda value: value, form="ratio")
 
 
 @register
@@ -250,6 +254,7 @@ class PercentPROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "%PROC"
+    uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176"
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
 
@@ -269,8 +274,11 @@ class PercentPROC(_WeightedMeasure):
 
 @dataclass(frozen=True, repr=False)
 class _NormalisedRecall(Measure):
-    beside_judged: ClassVar[bool] = True
+    required_scale: ClassVar[str | None] = "utility"
     _lowest: ClassVar[int]
+
+    def companions(self) -> tuple[Measure, ...]:
+        return (Judged(at=self.at),)
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
@@ -321,8 +329,12 @@ class Precision4(Measure):
     """
 
     name: ClassVar[str] = "Precision4+"
-    beside_judged: ClassVar[bool] = True
+    required_scale: ClassVar[str | None] = "utility"
+    unjudged_is_a_miss: ClassVar[bool] = True
     example: ClassVar[str] = "top 5 = 5,4,3,1 and one unjudged: Precision4+@5 = 2/5"
+
+    def companions(self) -> tuple[Measure, ...]:
+        return (Judged(at=self.at),)
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
@@ -335,20 +347,33 @@ class Harm(Measure):
     """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
 
     Range 0–1, lower is better. `max_grade=1` is the strict rubric: distractors only. An unjudged
-    passage is not harmful unless `unjudged="worst"`; a second copy counts as what it is. NaN for an
-    empty or missing list, and everywhere when the qrels hold no grade ≤ max_grade at all: a failure,
-    or labels without junk, must not look clean. Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
+    passage is not harmful unless the policy is `unjudged="worst"`; a second copy counts as what it is. Where
+    a list is judged in part, Harm lies between this figure and `Harm(unjudged=harmful)`, which counts every
+    unjudged passage as junk: a report shows both ends. NaN for an empty or missing list, and everywhere when the
+    qrels hold no grade ≤ max_grade at all: a failure, or labels without junk, must not look clean.
+    Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "Harm"
-    beside_judged: ClassVar[bool] = True
+    required_scale: ClassVar[str | None] = "utility"
     higher_is_better: ClassVar[bool | None] = False
     example: ClassVar[str] = "top 5 = 5,4,2,1,1: Harm@5 = 3/5, Harm(max_grade=1)@5 = 2/5"
     max_grade: int = parameter(2, Whole(1), "highest grade that counts as harm")
+    unjudged: str = parameter("harmless", Choice(("harmless", "harmful")), "what a passage without a label counts as")
+
+    def companions(self) -> tuple[Measure, ...]:
+        return (Judged(at=self.at),)
+
+    @property
+    def upper_end(self) -> Measure | None:
+        return replace(self, unjudged="harmful") if self.unjudged == "harmless" else None
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
-        share = over_slots(judged.harmful_at(depths, self.max_grade), judged, depths)
+        harmful = judged.harmful_at(depths, self.max_grade)
+        if self.unjudged == "harmful" and judged.policy.unjudged != "worst":
+            harmful = harmful + judged.returned_at(depths) - judged.judged_at(depths)
+        share = over_slots(harmful, judged, depths)
         share[judged.returned == 0] = np.nan
         if judged.policy.unjudged == "worst" or judged.labels[:, judged.grades <= self.max_grade].any():
             return Outcome((share,), "no query returned anything")

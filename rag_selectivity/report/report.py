@@ -12,14 +12,27 @@ import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.judged import Coverage, JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import diagnosis
+from rag_selectivity.report.stored import Fingerprint, QueryRecords
 from rag_selectivity.report.views import Views
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
-SCHEMA = "rag-selectivity/report/1"
+SCHEMA = "rag-selectivity/report/2"
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """What speaks against taking a figure at face value: a code for programs, a sentence for people."""
+
+    code: str
+    text: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As JSON has it."""
+        return {"code": self.code, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,9 @@ class Estimate:
         Queries that the figure rests on, and queries in all.
     reason : str or None
         Why the value is not a finite number.
+    possible : (low, high) or None
+        Where lists are judged in part: between which the figure lies, whatever the unjudged passages are.
+    caveats : tuple of Caveat
     """
 
     value: float
@@ -42,6 +58,8 @@ class Estimate:
     n: int
     n_total: int
     reason: str | None = None
+    possible: tuple[float, float] | None = None
+    caveats: tuple[Caveat, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: what is not finite is null, with the reason."""
@@ -58,6 +76,10 @@ class Estimate:
             result["reason"] = (
                 "one query has no interval" if math.isnan(self.low) else "some resamples hold no success: −inf bits"
             )
+        if self.possible is not None:
+            result["possible"] = list(self.possible)
+        if self.caveats:
+            result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
         return result
 
 
@@ -67,7 +89,7 @@ class RunReport:
 
     `per_query` holds a float64[queries] column for each canonical measure that has per-query
     values; a ratio of means (EF, BoR) has none. `judged` is the join they rest on. Of queries that were
-    summed and let go nothing is left but how many they were: `summed`.
+    summed and let go nothing is left but how many they were, `summed`, and their `summed_fingerprint`.
     """
 
     queries: tuple[str, ...]
@@ -77,6 +99,12 @@ class RunReport:
     notes: tuple[str, ...] = ()
     judged: JudgedRun | None = field(default=None, repr=False, compare=False)
     summed: int | None = None
+    summed_fingerprint: Fingerprint | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """What the figures rest on; None of live retrievals, which are never the same again."""
+        return self.summed_fingerprint if self.judged is None else Fingerprint.of(self.judged)
 
     @property
     def evaluated(self) -> int:
@@ -182,8 +210,32 @@ class Report(Views):
                     found.update((f"{base}@{depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+    def outcome(self, run: str, measure: str | Measure) -> Outcome | None:
+        """The figures of every query under a measure of the report; None where single queries were not kept."""
+        wanted = parse_measure(measure)
+        judged = self._run(run).judged
+        if judged is None:
+            return None
+        at = wanted.at if wanted.at is not None else wanted.default_depths(np.array([1]))[0]
+        return replace(wanted, at=None).outcome(judged, np.array([at])).settled()
+
+    def query_records(self, run: str) -> QueryRecords | None:
+        """What a stored report tells of each query; None where single queries were not kept."""
+        part = self._run(run)
+        if part.judged is None:
+            return None
+        parts: dict[str, tuple[FloatArray, ...]] = {}
+        for base in dict.fromkeys(replace(measure, at=None) for measure in self.measures):
+            named = [measure.at for measure in self.measures if replace(measure, at=None) == base]
+            grid = {*base.default_depths(np.array(self.depths)).tolist(), *(at for at in named if at is not None)}
+            depths = sorted(depth for depth in grid if str(base @ depth) in part.estimates)
+            found = base.outcome(part.judged, np.array(depths, dtype=None if depths else np.int64)).settled()
+            for column, depth in enumerate(depths):
+                parts[str(base @ depth)] = tuple(values[:, column] for values in found.parts)
+        return QueryRecords.of(part.judged, parts)
+
+    def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
+        """As plain data, ready for JSON; without `queries` nothing of single queries."""
         return {
             "schema": SCHEMA,
             "corpus_size": self.corpus_size,
@@ -200,6 +252,7 @@ class Report(Views):
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
                     **self._diagnoses_as_data(name),
                     "notes": list(part.notes),
+                    **(self._stored_as_data(name) if queries else {}),
                 }
                 for name, part in self.runs.items()
             },
@@ -265,6 +318,14 @@ class Report(Views):
             for depth, verdict in self._diagnoses(run).items()
         }
         return {"diagnosis": found} if found else {}
+
+    def _stored_as_data(self, run: str) -> dict[str, Any]:
+        """What a later report is compared with: the fingerprint, and where there are any the figures of each query."""
+        fingerprint, records = self._run(run).fingerprint, self.query_records(run)
+        return {
+            "fingerprint": None if fingerprint is None else fingerprint.to_dict(),
+            "per_query": None if records is None else records.to_dict(),
+        }
 
     def _run(self, name: str) -> RunReport:
         try:

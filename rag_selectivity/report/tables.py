@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, regime
-from rag_selectivity.report.report import Estimate, Report, RunReport
+from rag_selectivity.report.report import Caveat, Estimate, Report, RunReport
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import JudgeReport
-    from rag_selectivity.comparison import Comparison, PairedDifference
+    from rag_selectivity.comparison import Comparison, RunDifference
     from rag_selectivity.measures.next_passages import NextPassages
     from rag_selectivity.statistics.prediction_powered import PredictionPowered
     from rag_selectivity.sweep import RunSweep, Sweep
@@ -37,7 +37,7 @@ def text_tables(report: Report, *, ruled: bool = True) -> str:
     return "\n\n".join(parts)
 
 
-_COMPARED = ("", "base", "run", "difference [{:.0%}]", "p Holm", "W/T/L", "shows ≥")
+_COMPARED = ("", "base", "run", "difference [{:.3g}%, unadjusted]", "p Holm", "W/T/L", "shows ≥")
 
 
 def comparison_text(comparison: Comparison, *, ruled: bool = True) -> str:
@@ -63,39 +63,76 @@ def comparison_latex(comparison: Comparison) -> str:
 
 def _compared(comparison: Comparison) -> Iterable[tuple[str, list[str], list[list[str]], list[str]]]:
     """Heading, column names, rows and closing lines for each run."""
-    header = [name.format(comparison.settings["level"]) for name in _COMPARED]
+    header = [name.format(100 * comparison.settings["level"]) for name in _COMPARED]
     for name in dict.fromkeys(row.run for row in comparison.rows):
         of_run = [row for row in comparison.rows if row.run == name]
-        heading = f"{name} beside {comparison.baseline}: {of_run[0].n_total} queries"
-        rows = [
-            [
-                str(row.measure),
-                number(row.baseline_value),
-                number(row.value),
-                f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
-                f"{row.p_adjusted:.4f}" if not math.isnan(row.p_adjusted) else "–",
-                f"{row.wins}/{row.ties}/{row.losses}",
-                number(row.detectable),
-            ]
-            for row in of_run
-        ]
-        lines = [fill(line, _WIDTH) for line in _findings(of_run)]
+        heading = f"{name} beside {comparison.baseline}: {_counted(of_run, comparison)}"
+        rows = [_compared_cells(row) for row in of_run]
+        lines = [fill(line, _WIDTH) for line in _findings(of_run, comparison)]
         yield heading, header, rows, lines
 
 
-def _findings(rows: Sequence[PairedDifference]) -> Iterable[str]:
+def _counted(rows: Sequence[RunDifference], comparison: Comparison) -> str:
+    if comparison.settings["paired"]:
+        return f"{rows[0].n_total} queries"
+    return f"{max(row.n for row in rows)} and {max(row.n_baseline for row in rows)} queries of their own"
+
+
+def _compared_cells(row: RunDifference) -> list[str]:
+    figures = [str(row.measure), number(row.baseline_value), number(row.value)]
+    if not row.test:
+        return [*figures, "", "", "", ""]
+    return [
+        *figures,
+        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
+        f"{row.p_adjusted:.4f}" if not math.isnan(row.p_adjusted) else "–",
+        f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else "–",
+        number(row.detectable),
+    ]
+
+
+def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable[str]:
     """What the table says, in words, and which queries moved most under its first measure that moved at all."""
-    for verdict in ("better", "worse"):
-        named = [str(row.measure) for row in rows if row.verdict == verdict]
-        if named:
-            yield f"{verdict}: {', '.join(named)}"
-    unclear = [str(row.measure) for row in rows if row.verdict == "no difference shown"]
-    if unclear:
-        yield f"no difference shown: {', '.join(unclear)}"
-    row = next((row for row in rows if row.moved), None)
-    if row is not None:
-        moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in row.moved)
-        yield f"moved most in {row.measure}: {moved}"
+    tested = [row for row in rows if row.test]
+    for verdict in dict.fromkeys(sorted((row.verdict for row in tested), key=_VERDICTS.index)):
+        yield f"{verdict}: {', '.join(str(row.measure) for row in tested if row.verdict == verdict)}"
+    for row in tested:
+        if row.possible is not None:
+            yield f"{row.measure}: {between(row.possible)} apart, whatever the unjudged passages are"
+    yield from caveat_lines([(str(row.measure), row.caveats) for row in rows])
+    settings = comparison.settings
+    if any(not math.isnan(row.detectable) for row in tested):
+        count = settings["family"]
+        yield (
+            f"shows ≥: a true difference of this size is shown with a power of {settings['power']:.0%}, at the level "
+            f"that Holm's correction leaves in a family of {count} {'test' if count == 1 else 'tests'}"
+        )
+    yield from comparison.notes
+    first = next((row for row in rows if row.moved), None)
+    if first is not None:
+        moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
+        yield f"moved most in {first.measure}: {moved}"
+
+
+#: In the order in which a table lists them.
+_VERDICTS = ("better", "worse", "undecided: judged in part", "no difference shown", "not tested")
+
+
+def between(ends: tuple[float, float]) -> str:
+    """A range in words."""
+    return f"between {number(ends[0])} and {number(ends[1])}"
+
+
+def caveat_lines(of_figures: Iterable[tuple[str, Sequence[Caveat]]]) -> Iterable[str]:
+    """Each caveat once, behind the first figure that has it and the number of the others."""
+    named: dict[str, list[tuple[str, str]]] = {}
+    for name, caveats in of_figures:
+        for caveat in caveats:
+            named.setdefault(caveat.code, []).append((name, caveat.text))
+    for found in named.values():
+        names = ", ".join(dict.fromkeys(name.partition("@")[0] for name, _ in found))
+        first = f" ({found[0][0]})" if len(found) > 1 else ""
+        yield f"{names}: {found[0][1]}{first}"
 
 
 _SWEPT = {
@@ -371,7 +408,8 @@ def notes_of(run: RunReport) -> list[str]:
         (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
         (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
     )
-    return [*(f"{count} {what}" for count, what in counted if count), *run.notes]
+    caveats = caveat_lines((key, estimate.caveats) for key, estimate in run.estimates.items())
+    return [*(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats]
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
@@ -437,6 +475,8 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
         text = f"{regime(2**-cell.value)} {text}"
     if interval:
         text += f" [{number(cell.low)}, {number(cell.high)}]"
+    if cell.possible is not None:
+        text += f" … {number(cell.possible[1])}"
     return text
 
 

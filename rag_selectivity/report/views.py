@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class Views(ABC):
 
     def to_json(self, indent: int | None = 2) -> str:
         """As JSON text; what is undefined is null."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json_text(self.to_dict(), indent)
 
     def to_dataframe(self) -> Any:
         """The rows as a pandas DataFrame."""
@@ -53,6 +54,45 @@ class Views(ABC):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def json_text(data: Any, indent: int | None = 2) -> str:
+    """Plain data as JSON; a list of numbers or texts stands on one line, however long.
+
+    >>> print(json_text({"K": [1, 5, 10], "rows": [{"K": 1}]}))
+    {
+      "K": [1, 5, 10],
+      "rows": [
+        {
+          "K": 1
+        }
+      ]
+    }
+    """
+    if indent is None:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+    return "".join(_json_pieces(data, " " * indent, "\n"))
+
+
+def _json_pieces(data: Any, step: str, newline: str) -> Iterator[str]:
+    """The text of the data piece by piece; `newline` ends a line and indents the next."""
+    nested = isinstance(data, dict) or (
+        isinstance(data, (list, tuple)) and any(isinstance(item, (dict, list, tuple)) for item in data)
+    )
+    if not nested or not data:
+        yield json.dumps(data, ensure_ascii=False, allow_nan=False)
+        return
+    opening, closing = "{}" if isinstance(data, dict) else "[]"
+    if isinstance(data, dict):
+        items = [(json.dumps(str(key), ensure_ascii=False) + ": ", item) for key, item in data.items()]
+    else:
+        items = [("", item) for item in data]
+    before = opening
+    for label, item in items:
+        yield before + newline + step + label
+        yield from _json_pieces(item, step, newline + step)
+        before = ","
+    yield newline + closing
 
 
 def write_whole(path: str | Path, text: str) -> None:

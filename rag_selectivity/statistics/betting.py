@@ -53,26 +53,54 @@ def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float)
     >>> highest_mean(np.zeros((225, 1)), 0, 1, 0.025).round(4).tolist()
     [0.0191]
     """
-    share = np.where(np.isnan(values), np.nan, (values - lowest) / (highest - lowest))
-    with np.errstate(invalid="ignore"):
-        below = np.nan_to_num(np.nanmean(share, axis=0), nan=1.0)
+    share = (values - lowest) / (highest - lowest)
+    return lowest + _highest_share(share, np.ones_like(share), tail) * (highest - lowest)
+
+
+def highest_mean_of_clusters(
+    values: FloatArray, units: IntArray, lowest: float, highest: float, tail: float
+) -> FloatArray:
+    """As `highest_mean`, where queries of one cluster depend on each other: the stakes are on whole clusters.
+
+    A cluster stakes by its size, the largest the most; no cluster that was not drawn may be larger.
+
+    Parameters
+    ----------
+    values : float64[queries, columns]
+    units : int64[queries]
+        The number of each query's cluster.
+    """
+    known = ~np.isnan(values)
+    sizes = np.zeros((int(units.max(initial=-1)) + 1, values.shape[1]))
+    sums = np.zeros_like(sizes)
+    np.add.at(sizes, units, known.astype(np.float64))
+    np.add.at(sums, units, np.where(known, (values - lowest) / (highest - lowest), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = sums / sizes
+        weights = sizes / sizes.max(axis=0)
+    return lowest + _highest_share(share, weights, tail) * (highest - lowest)
+
+
+def _highest_share(share: FloatArray, weights: FloatArray, tail: float) -> FloatArray:
+    """The bound for values between 0 and 1, by bisection from their mean upwards."""
+    known = ~np.isnan(share)
+    weight = np.where(known, weights, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, share * weight, 0.0).sum(axis=0) / weight.sum(axis=0)
+    below = np.nan_to_num(mean, nan=1.0)
     above = np.ones_like(below)
     for _ in range(30):
         middle = (below + above) / 2
-        ruled_out = _log_money(share, middle) >= -np.log(tail)
+        ruled_out = _log_money(share, weight, middle) >= -np.log(tail)
         below, above = np.where(ruled_out, below, middle), np.where(ruled_out, middle, above)
-    result: FloatArray = lowest + above * (highest - lowest)
+    result: FloatArray = above
     return result
 
 
-def _log_money(share: FloatArray, mean: FloatArray) -> FloatArray:
+def _log_money(share: FloatArray, weight: FloatArray, mean: FloatArray) -> FloatArray:
     """Logarithm of what the stakes have grown to: float64[columns]."""
-    lost = np.log(_MONEY)[:, None] + np.array(
-        [
-            np.nansum(np.log1p(stake * (mean - share) / np.maximum(1 - mean, 1e-300)), axis=0)
-            for stake in _STAKES.tolist()
-        ]
-    )
-    largest = lost.max(axis=0)
-    result: FloatArray = largest + np.log(np.exp(lost - largest).sum(axis=0))
+    won = np.nan_to_num(weight * (mean - share) / np.maximum(1 - mean, 1e-300))
+    grown = np.log(_MONEY)[:, None] + np.array([np.log1p(stake * won).sum(axis=0) for stake in _STAKES.tolist()])
+    largest = grown.max(axis=0)
+    result: FloatArray = largest + np.log(np.exp(grown - largest).sum(axis=0))
     return result

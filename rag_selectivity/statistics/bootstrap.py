@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate
 
 METHODS = ("bca", "percentile", "poisson")
@@ -94,7 +95,7 @@ class Bootstrap:
         """
         if self.method == "poisson":
             raise InputError("the Poisson bootstrap is for `evaluate`; here bca or percentile")
-        units = self._units(queries)
+        units = self.units(queries)
         result = []
         estimands = [_of_outcome(outcome, units) for outcome in outcomes]
         for outcome, estimand, bounds in zip(outcomes, estimands, self._reduced(estimands, self._bounds), strict=True):
@@ -102,27 +103,37 @@ class Bootstrap:
             if self.method == "bca" and units is None:
                 binomial = _of_success_rate(outcome, self._tail)
                 bounds = np.where(np.isnan(binomial), bounds, binomial)
-            result.append(_widened(bounds, _if_all_agree(outcome, estimand.units, self._tail), estimand.units))
+            low, high = _widened(bounds, _if_all_agree(outcome, estimand.units, self._tail), estimand.units)
+            result.append(self._for_few(outcome, estimand, low, high))
         return result
 
-    def differences(self, pairs: Sequence[tuple[Outcome, Outcome]], queries: Sequence[str] = ()) -> list[Difference]:
-        """How the first outcome of each pair differs from the second, over the queries where both are defined."""
-        if self.method == "poisson":
-            raise InputError("the Poisson bootstrap is for `evaluate`; compare with bca or percentile")
-        units = self._units(queries)
-        pairs = [_where_both(*pair) for pair in pairs]
-        estimands = [_of_difference(*pair, units) for pair in pairs]
-
-        def reduce(estimand: _Estimand, resampled: FloatArray) -> FloatArray:
-            return np.concatenate([self._bounds(estimand, resampled), _spread(resampled)])
-
-        result = []
-        for pair, estimand, figures in zip(pairs, estimands, self._reduced(estimands, reduce), strict=True):
-            exact = _difference_if_all_agree(*pair, estimand.units, self._tail)
-            low, high = _widened(figures[:2], exact, estimand.units)
-            error, p = np.where(estimand.units < 2, np.nan, figures[2:])
-            result.append(Difference(estimand.value, low, high, error, p))
-        return result
+    def _for_few(
+        self, outcome: Outcome, estimand: _Estimand, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The bounds of means; where few units differ, no narrower than the interval of bounded values."""
+        if outcome.aggregate.form != "mean" or outcome.bounds is None:
+            return low, high
+        low, high = low.copy(), high.copy()
+        for column in np.flatnonzero(estimand.units > 1).tolist():
+            inside = estimand.mask[:, column] > 0
+            rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
+            alone = (rows[:, 1] == 1).all()
+            if (alone and np.isin(rows[:, 0], (0.0, 1.0)).all()) or not bounded.few_differ(rows):
+                continue
+            ends = outcome.ends_at(column)
+            if ends is None:
+                continue
+            size = rows[:, 1].mean()
+            below, above = bounded.ends(
+                rows,
+                np.array([ends[0] * size, size]),
+                np.array([ends[1] * size, size]),
+                lambda sums: sums[:, 0] / sums[:, 1],
+                self.level,
+                self.seed,
+            )
+            low[column], high[column] = min(low[column], below), max(high[column], above)
+        return low, high
 
     def of_statistics(
         self, columns: FloatArray, statistics: Sequence[Callable[[FloatArray], FloatArray]]
@@ -145,13 +156,7 @@ class Bootstrap:
             found.append((float(estimand.value[0]), float(low), float(high)))
         return found
 
-    @property
-    def _tail(self) -> float:
-        return (1 - self.level) / 2
-
-    # -- resampling ------------------------------------------------------------------------------
-
-    def _units(self, queries: Sequence[str]) -> IntArray | None:
+    def units(self, queries: Sequence[str]) -> IntArray | None:
         """The number of each query's cluster; None where every query is its own."""
         if self.clusters is None:
             return None
@@ -161,6 +166,12 @@ class Bootstrap:
             raise InputError(f"clusters: {len(absent)} of the {len(queries)} queries have none ({examples(absent)})")
         number: dict[object, int] = {}
         return np.array([number.setdefault(group_of[query], len(number)) for query in queries], np.int64)
+
+    @property
+    def _tail(self) -> float:
+        return (1 - self.level) / 2
+
+    # -- resampling ------------------------------------------------------------------------------
 
     def _reduced(
         self, estimands: Sequence[_Estimand], reduce: Callable[[_Estimand, FloatArray], FloatArray]
@@ -215,20 +226,6 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """How one outcome differs from another at each depth: float64[depths] each.
-
-    `error` is the standard error; `p` the two-sided p-value from the resamples on either side of zero.
-    """
-
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    error: FloatArray
-    p: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class _Estimand:
     """A statistic of column means: the columns' sums over each unit, and how many queries of the unit count."""
 
@@ -266,20 +263,6 @@ def _of_outcome(outcome: Outcome, units: IntArray | None) -> _Estimand:
     return _Estimand(parts, _by_unit(outcome.defined.astype(np.float64), units), outcome.aggregate.statistic)
 
 
-def _of_difference(first: Outcome, second: Outcome, units: IntArray | None) -> _Estimand:
-    count = len(first.parts)
-
-    def statistic(*means: FloatArray) -> FloatArray:
-        with np.errstate(invalid="ignore"):
-            return np.subtract(
-                first.aggregate.link(first.aggregate.statistic(*means[:count])),
-                second.aggregate.link(second.aggregate.statistic(*means[count:])),
-            )
-
-    parts = tuple(_by_unit(part, units) for part in (*first.parts, *second.parts))
-    return _Estimand(parts, _by_unit(first.defined.astype(np.float64), units), statistic)
-
-
 def _by_unit(block: FloatArray, units: IntArray | None) -> FloatArray:
     """Sums over the queries of each unit; NaN counts as 0, since the masks carry it."""
     filled = np.nan_to_num(block, nan=0.0)
@@ -288,15 +271,6 @@ def _by_unit(block: FloatArray, units: IntArray | None) -> FloatArray:
     sums = np.zeros((int(units.max(initial=-1)) + 1, filled.shape[1]))
     np.add.at(sums, units, filled)
     return sums
-
-
-def _where_both(first: Outcome, second: Outcome) -> tuple[Outcome, Outcome]:
-    """Both outcomes, undefined wherever either is."""
-    both = first.defined & second.defined
-    return tuple(  # type: ignore[return-value]
-        replace(outcome, parts=tuple(np.where(both, part, np.nan) for part in outcome.parts))
-        for outcome in (first, second)
-    )
 
 
 class _Columns:
@@ -399,20 +373,6 @@ def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> 
     return np.where(present > 0, np.where(inside, between, value), np.nan)
 
 
-def _spread(resampled: FloatArray) -> FloatArray:
-    """Standard error, and two-sided p-value of zero: float64[2, depths]. Resamples that do not exist are left out."""
-    figures = []
-    for values in resampled:
-        known = values[~np.isnan(values)]
-        finite = known[np.isfinite(known)]
-        error = float(finite.std(ddof=1)) if len(finite) > 1 else np.nan
-        room = _SAME * float(np.abs(finite).max(initial=0.0))
-        ties = np.count_nonzero(np.abs(known) <= room)
-        lesser = min(np.count_nonzero(known < -room), np.count_nonzero(known > room)) + ties / 2
-        figures.append((error, min(1.0, 2 * (lesser + 1) / (len(known) + 1)) if len(known) else np.nan))
-    return np.array(figures).reshape(-1, 2).T
-
-
 def _of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
     """Bounds from the binomial distribution where every query is a success or none and all else is the same for all.
 
@@ -450,21 +410,6 @@ def _if_all_agree(outcome: Outcome, units: IntArray, tail: float) -> FloatArray:
     lowest = np.where(outcome.defined, first, np.inf).min(axis=0)
     agree = lowest == np.where(outcome.defined, first, -np.inf).max(axis=0)
     return ends_if_all_agree(_means(outcome), agree, outcome.bounds, units, tail, outcome.aggregate)
-
-
-def _difference_if_all_agree(first: Outcome, second: Outcome, units: IntArray, tail: float) -> FloatArray:
-    """As `ends_if_all_agree`, for two outcomes with the same figures in every query."""
-    alike = (np.nan_to_num(first.parts[0] - second.parts[0]) == 0).all(axis=0)
-    means, others = _means(first), _means(second)
-    ends = first.bounds
-    if ends is None:
-        return np.full((2, len(units)), np.nan)
-    share = np.where(alike, 1 - tail ** (1 / np.maximum(units, 1)), np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        base = second.aggregate.value(*others)
-        lower = first.aggregate.value(np.maximum(means[0] - share * (ends[1] - ends[0]), ends[0]), *means[1:])
-        upper = first.aggregate.value(np.minimum(means[0] + share * (ends[1] - ends[0]), ends[1]), *means[1:])
-        return np.stack([lower - base, upper - base])
 
 
 def _means(outcome: Outcome) -> list[FloatArray]:

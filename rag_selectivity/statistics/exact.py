@@ -25,6 +25,29 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: float) -> FloatAr
     return np.where(inner, (low + high) / 2, np.where(successes > 0, 1.0, 0.0))
 
 
+def ends_of_few(
+    sums: FloatArray, squares: FloatArray, n: IntArray, bounds: tuple[Any, Any], tail: float, few: int
+) -> FloatArray:
+    """Where few values lie off an end of their range: bounds of the mean that hold for any values, float64[2, depths].
+
+    NaN where the sum is spread over as many values as `few`: (Σx)²/Σx², x the distance from the end. Of all values with
+    a mean, zeros and ones spread the most, so Clopper and Pearson's bounds of as many successes as the sum makes hold
+    for them all.
+    """
+    from scipy.special import betaincinv
+
+    lowest, highest = bounds
+    with np.errstate(invalid="ignore", divide="ignore"):
+        span = highest - lowest
+        up, up2 = (sums - n * lowest) / span, (squares - 2 * lowest * sums + n * lowest**2) / span**2
+        down, down2 = n - up, n - 2 * up + up2
+        spread = np.minimum(np.where(up2 > 0, up**2 / up2, 0), np.where(down2 > 0, down**2 / down2, 0))
+        below = np.where(up > 0, betaincinv(np.maximum(up, 1e-300), n - up + 1, tail), 0.0)
+        above = np.where(up < n, betaincinv(up + 1, np.maximum(n - up, 1e-300), 1 - tail), 1.0)
+        ends = np.stack([lowest + span * below, lowest + span * above])
+    return np.where((spread < few) & (n > 0), ends, np.nan)
+
+
 def ends_if_all_agree(
     means: list[FloatArray],
     agree: NDArray[np.bool_],

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.ids import IntArray
-from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
-from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate
+from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effective_number
+from rag_selectivity.statistics.bounded import FEW
+from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
 from rag_selectivity.statistics.exact_sums import ExactSums
 
 #: How far to step for a slope, as a share of the standard error: far above rounding, far below curvature.
@@ -42,6 +43,8 @@ class Moments:
         See `Outcome`.
     resampled : ExactSums[resamples, parts + 1, depths] or None
         The last one counts the defined queries.
+    baseline : int or None
+        See `Outcome`.
     """
 
     aggregate: Aggregate
@@ -56,6 +59,7 @@ class Moments:
     total: int = 0
     premise: bool = False
     resampled: ExactSums | None = None
+    baseline: int | None = None
 
     @classmethod
     def of(cls, outcome: Outcome, counts: NDArray[Any] | None = None) -> Moments:
@@ -84,6 +88,7 @@ class Moments:
             total=len(defined),
             premise=outcome.premise,
             resampled=resampled,
+            baseline=outcome.baseline,
         )
 
     def add(self, outcome: Outcome, counts: NDArray[Any] | None = None) -> None:
@@ -123,6 +128,14 @@ class Moments:
         """The measure's figure at each depth; NaN without a query that has one."""
         return self._of(self._means())
 
+    def effective_queries(self) -> FloatArray | None:
+        """As `Outcome.effective_queries`."""
+        if self.baseline is None:
+            return None
+        part = self.baseline
+        sums, squares = self.sums.rounded()[part], self.products.rounded()[part, part]
+        return effective_number(sums, squares, self.lowest[part], self.highest[part])
+
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Low and high at each depth, NaN where fewer than two queries count.
 
@@ -141,6 +154,10 @@ class Moments:
             bounds[row] = np.where(plain, self._of(np.stack([rate, *means[1:]])), bounds[row])
         ends = ends_if_all_agree(list(means), alike[0], self.bounds, units, tail, self.aggregate)
         bounds = np.stack([np.fmin(bounds[0], ends[0]), np.fmax(bounds[1], ends[1])])
+        if self.aggregate.form == "mean" and self.bounds is not None:
+            few = ends_of_few(self.sums.rounded()[0], self.products.rounded()[0, 0], units, self.bounds, tail, FEW)
+            few = np.where(plain, np.nan, few)
+            bounds = np.stack([np.fmin(bounds[0], few[0]), np.fmax(bounds[1], few[1])])
         known = self.defined > 1
         return np.where(known, bounds[0], np.nan), np.where(known, bounds[1], np.nan)
 

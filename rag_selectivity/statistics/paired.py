@@ -1,77 +1,387 @@
-"""Paired tests: sign-flip randomisation of differences, and Holm's correction over a family."""
+"""Two runs over the same queries: a p-value and an interval from one distribution, and Holm's correction over a family.
+
+If two runs were interchangeable, each query's figures could as well have been swapped between them. The p-value is the
+share of all swaps that move the runs at least as far apart as they are. The interval holds the differences that the
+same test would not reject: for success rates Tango's score interval, brought into line with McNemar's exact test; for
+means and ratios of means the figures of random subsets of the queries, which is what inverting the test comes to.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.statistics import bounded, mcnemar, score
 
 #: Up to so many differences that are not zero, all their signs are tried.
 _ENUMERATED = 16
+#: Up to so many units, all swaps are tried for the interval too.
+_ALL_SWAPS = 12
 #: Sums closer than this, relative to the largest possible, are equal.
 _SAME = 1e-11
 _CELLS_PER_CHUNK = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
-class SignFlip:
-    """Two-sided p-values of "the signs of the differences are coin tosses", and how each was found.
+class Difference:
+    """How one run differs from another at each depth: float64[depths] each, NaN where it cannot be said.
 
-    `test` is `exact` where every assignment of signs was counted, `randomised` where signs were drawn.
+    Attributes
+    ----------
+    value : difference of the figures (for BoR, in bits)
+    low, high : the interval; it holds 0 exactly where p is more than 1 − level
+    p : two-sided
+    test : `exact` where all swaps were counted, `randomised` where they were drawn
     """
 
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
     p: FloatArray
     test: tuple[str, ...]
 
 
-def sign_flip(differences: FloatArray, *, draws: int = 10_000, seed: int = 7) -> SignFlip:
-    """Sign-flip randomisation test of a mean difference of zero, for each column.
-
-    If two systems were interchangeable, every query's difference could as well have had the other
-    sign. p is the share of all assignments of signs whose mean is at least as far from zero. With
-    16 differences or fewer that are not zero, or when all of those have one size (successes won and
-    lost: McNemar's exact test), it is counted exactly; else from random assignments, the observed one
-    among them, so that p is never 0.
+def paired_difference(
+    first: Outcome,
+    second: Outcome,
+    *,
+    level: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 7,
+    units: IntArray | None = None,
+) -> Difference:
+    """How the first outcome differs from the second, over the queries where both are defined.
 
     Parameters
     ----------
-    differences : float64[queries, columns]
-        NaN where a query is undefined.
+    first, second : Outcome
+        Of one measure at the same depths, over the same queries.
+    level : float
     draws : int
-    seed : int
+        Random swaps, where they cannot all be counted.
+    units : int64[queries], optional
+        The number of each query's cluster; clusters are swapped whole.
 
-    >>> sign_flip(np.array([[1.0], [1.0], [1.0], [1.0], [1.0], [0.0]])).p.tolist()
-    [0.0625]
+    References
+    ----------
+    Fisher 1935; McNemar 1947; Hartigan 1969, Using subsample values as typical values (the inversion).
     """
-    matrix = np.nan_to_num(differences, nan=0.0)
-    p, test = np.ones(matrix.shape[1]), ["exact"] * matrix.shape[1]
-    drawn = []
-    for column in range(matrix.shape[1]):
-        values = matrix[matrix[:, column] != 0, column]
-        sizes = np.abs(values)
-        if not len(values):
-            continue
-        if sizes.max() - sizes.min() <= _SAME * sizes.max():
-            p[column] = _of_coin_tosses(int((values > 0).sum()), len(values))
-        elif len(values) <= _ENUMERATED:
-            sums = _all_signs(len(values)) @ values
-            p[column] = float((np.abs(sums) >= abs(values.sum()) - _SAME * sizes.sum()).mean())
-        else:
-            drawn.append(column)
-            test[column] = "randomised"
-    if drawn:
-        p[drawn] = _randomised(matrix[:, drawn], draws, seed)
-    return SignFlip(p, tuple(test))
+    columns = first.parts[0].shape[1]
+    pairs = [_Pair.of(first, second, column, units) for column in range(columns)]
+    plain = [pair for pair in pairs if pair.is_success_rate]
+    swapped = [pair for pair in pairs if not pair.is_success_rate and pair.n > 0]
+    _mcnemar(plain, level, seed)
+    _swap(swapped, level, draws, seed)
+    value, low, high, p = (
+        np.array([getattr(pair, name) for pair in pairs], np.float64) for name in ("value", "low", "high", "p")
+    )
+    return Difference(value, low, high, p, tuple(pair.test for pair in pairs))
 
 
-def _of_coin_tosses(heads: int, tosses: int) -> float:
-    from scipy.special import bdtr
+@dataclass(slots=True)
+class _Pair:
+    """Both runs at one depth: each unit's sums of the numerators and denominators, and what comes of them.
 
-    return float(min(1.0, 2 * bdtr(min(heads, tosses - heads), tosses, 0.5)))
+    `form` is the scale of the difference: `mean`, `ratio` or `bits`; a mean has the count of queries below. `sizes`
+    says how many queries a unit has, `ends` between what a query's numerator lies.
+    """
+
+    form: str
+    top: FloatArray
+    bottom: FloatArray
+    other_top: FloatArray
+    other_bottom: FloatArray
+    sizes: FloatArray
+    ends: tuple[float, float] | None
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    test: str = "exact"
+
+    @classmethod
+    def of(cls, first: Outcome, second: Outcome, column: int, units: IntArray | None) -> _Pair:
+        both = (first.defined & second.defined)[:, column]
+        form = first.aggregate.form
+        sizes = np.ones(int(both.sum()))
+        # The third part of a ratio, if any, holds 1 − the second for the digits next to 1.
+        sides = [
+            [outcome.parts[0][both, column], sizes if form == "mean" else outcome.parts[1][both, column]]
+            for outcome in (first, second)
+        ]
+        if units is not None:
+            group = np.unique(units[both], return_inverse=True)[1]
+            sides = [[np.bincount(group, part) for part in side] for side in sides]
+            sizes = np.bincount(group).astype(np.float64)
+        (top, bottom), (other_top, other_bottom) = sides
+        pair = cls(form, top, bottom, other_top, other_bottom, sizes, first.ends_at(column))
+        pair.value = _value(first, second, both, column)
+        return pair
+
+    @property
+    def n(self) -> int:
+        """How many units there are."""
+        return len(self.top)
+
+    @property
+    def gaps(self) -> FloatArray:
+        """Differences of the numerators; what differs in the last digits alone is a tie."""
+        gaps = self.top - self.other_top
+        return np.where(np.abs(gaps) <= _SAME * np.maximum(np.abs(self.top), np.abs(self.other_top)), 0.0, gaps)
+
+    @property
+    def same_bottom(self) -> bool:
+        return bool(np.array_equal(self.bottom, self.other_bottom))
+
+    @property
+    def is_success_rate(self) -> bool:
+        """Whether every query is a success or none in both runs, and all else is the same for both."""
+        values = np.concatenate([self.top, self.other_top])
+        alone = bool((self.sizes == 1).all())
+        return alone and self.n > 0 and self.same_bottom and bool(((values == 0) | (values == 1)).all())
+
+    def alike_columns(self) -> FloatArray:
+        """Where the denominators are the same: what signs are put to, float64[units, 2]; see `_swapped`."""
+        if self.form == "bits":
+            return np.stack([self.top, self.other_top], axis=1)
+        return np.stack([self.gaps, self.bottom], axis=1)
+
+    def settle(self, low: float, high: float, level: float) -> None:
+        """Take an interval of two units or more, brought into line with the test."""
+        if self.n > 1 and not math.isnan(self.value):
+            self.low, self.high = settled(self.value, self.p, low, high, level)
+
+
+def settled(value: float, p: float, low: float, high: float, level: float) -> tuple[float, float]:
+    """The interval, extended or cut so that it holds 0 where, and only where, the test does not reject 0."""
+    if math.isnan(low) or math.isnan(high):
+        return math.nan, math.nan
+    if p > 1 - level:
+        low, high = min(low, 0.0), max(high, 0.0)
+    elif value > 0:
+        low = max(low, math.ulp(0.0))
+    else:
+        high = min(high, -math.ulp(0.0))
+    return min(low, value), max(high, value)
+
+
+def _value(first: Outcome, second: Outcome, both: NDArray[np.bool_], column: int) -> float:
+    if not both.any():
+        return math.nan
+    values = []
+    for outcome in (first, second):
+        means = [np.asarray(part[both, column].mean()) for part in outcome.parts]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values.append(outcome.aggregate.value(*means))
+    with np.errstate(invalid="ignore"):
+        return float(np.subtract(*values))
+
+
+# -- success rates -------------------------------------------------------------------------------------
+
+
+def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
+    """McNemar's exact test, with a score interval of the difference or of the ratio.
+
+    Of few queries that differ, a ratio says less than its score interval claims (its coverage falls to .87 where there
+    are one or two successes): it is no narrower there than the interval of bounded values.
+    """
+    if not pairs:
+        return
+    n = np.array([pair.n for pair in pairs], np.float64)
+    gained = np.array([(pair.gaps > 0).sum() for pair in pairs], np.float64)
+    lost = np.array([(pair.gaps < 0).sum() for pair in pairs], np.float64)
+    both = np.array([((pair.top == 1) & (pair.other_top == 1)).sum() for pair in pairs], np.float64)
+    of_rates = score.paired_difference(gained, lost, n, level)
+    of_bits = score.paired_ratio(both, gained, lost, n, level)
+    p = mcnemar.two_sided_p(gained, lost)
+    for i, pair in enumerate(pairs):
+        pair.p = float(p[i])
+        low, high = (float(end[i]) for end in (of_bits if pair.form == "bits" else of_rates))
+        if pair.form == "bits" and gained[i] + lost[i] < bounded.FEW and pair.n > 1:
+            wide = _interval(pair, level, seed)
+            low, high = np.fmin(low, wide[0]), np.fmax(high, wide[1])
+        chance = float(pair.bottom.mean()) if pair.form == "ratio" else 1.0
+        pair.settle(low / chance, high / chance, level)
+
+
+# -- means, and ratios of means ------------------------------------------------------------------------
+
+
+def _swap(pairs: Sequence[_Pair], level: float, draws: int, seed: int) -> None:
+    """Swaps of the runs' figures unit by unit: a p-value of no difference, and the interval by inversion."""
+    by_size: dict[int, list[_Pair]] = {}
+    for pair in pairs:
+        by_size.setdefault(pair.n, []).append(pair)
+    for n, group in by_size.items():
+        every = n <= _ALL_SWAPS
+        sums: list[list[FloatArray]] = [[] for _ in group]
+        alike = [pair for pair in group if pair.same_bottom]
+        columns = np.concatenate([pair.alike_columns() for pair in alike], axis=1) if alike else np.empty((n, 0))
+        for signs in [_all_signs(n)] if every else _drawn_signs(n, draws, seed):
+            of_alike = iter(np.split((signs @ columns).T, max(1, len(alike))))
+            for pair, blocks in zip(group, sums, strict=True):
+                blocks.append(next(of_alike) if pair.same_bottom else _swapped(pair, signs))
+        for pair, blocks in zip(group, sums, strict=True):
+            _conclude(pair, np.concatenate(blocks, axis=1), every, level, seed)
+
+
+def _swapped(pair: _Pair, signs: FloatArray) -> FloatArray:
+    """For each swap (a, b): it moves the runs apart by a − θ·b if they truly differ by θ.
+
+    θ is a shift of ratios; of bits it is the ratio itself. Where the denominators are the same, a and b are plain sums
+    of `alike_columns` with signs.
+    """
+    # Denominators to a mean of one, so that a run does not weigh more for having more of them.
+    down, other_down = pair.bottom / pair.bottom.mean(), pair.other_bottom / pair.other_bottom.mean()
+    one, other = pair.top / pair.bottom.mean(), pair.other_top / pair.other_bottom.mean()
+    stays, goes = (signs > 0).astype(np.float64), (signs < 0).astype(np.float64)
+    first_down, second_down = stays @ down + goes @ other_down, stays @ other_down + goes @ down
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_first = (stays @ one) / first_down - (goes @ one) / second_down
+        of_second = (stays @ other) / second_down - (goes @ other) / first_down
+        if pair.form == "bits":
+            return np.stack([of_first, of_second])
+        return np.stack([of_first - of_second, (stays @ down) / first_down - (goes @ down) / second_down])
+
+
+def _conclude(pair: _Pair, sums: FloatArray, every: bool, level: float, seed: int) -> None:
+    unmoved = np.ones((1, pair.n))
+    a, b = ((unmoved @ pair.alike_columns())[0] if pair.same_bottom else _swapped(pair, unmoved)[:, 0]).tolist()
+    null = 1.0 if pair.form == "bits" else 0.0
+    distances = np.abs(sums[0] - null * sums[1])
+    room = _SAME * max(float(np.abs(sums).max(initial=0.0)), abs(a), abs(b))
+    reached = int((distances >= abs(a - null * b) - room).sum())
+    total = len(distances)
+    if every:
+        pair.p, pair.test = reached / total, "exact"
+    else:
+        pair.p, pair.test = (reached + 1) / (total + 1), "randomised"
+        few = _few_gaps(pair)
+        if few is not None:
+            pair.p, pair.test = few, "exact"
+    if _is_coarse(pair):
+        low, high = _interval(pair, level, seed)
+    else:
+        low, high = _inverted(pair, sums, (a, b), every, level)
+        wide = _skewed(pair, level)
+        low, high = float(np.fmin(low, wide[0])), float(np.fmax(high, wide[1]))
+    pair.settle(low, high, level)
+
+
+def _few_gaps(pair: _Pair) -> float | None:
+    """The exact p-value where few differences are not zero, or all of those have one size."""
+    if not pair.same_bottom:
+        return None
+    values = pair.gaps[pair.gaps != 0]
+    sizes = np.abs(values)
+    if not len(values):
+        return 1.0
+    if sizes.max() - sizes.min() <= _SAME * sizes.max():
+        return float(mcnemar.two_sided_p((values > 0).sum(), (values < 0).sum()))
+    if len(values) <= _ENUMERATED:
+        sums = _all_signs(len(values)) @ values
+        return float((np.abs(sums) >= abs(values.sum()) - _SAME * sizes.sum()).mean())
+    return None
+
+
+def _inverted(
+    pair: _Pair, sums: FloatArray, observed: tuple[float, float], every: bool, level: float
+) -> tuple[float, float]:
+    """The differences that the test does not reject: between quantiles of what single swaps accept."""
+    a, b = observed
+    with np.errstate(invalid="ignore", divide="ignore"):
+        roots = np.sort(np.stack([(a - sums[0]) / (b - sums[1]), (a + sums[0]) / (b + sums[1])]), axis=0)
+    # A swap of none or of all accepts everything; so, to be safe, does one that moves more than there is.
+    open_ended = np.isnan(roots).any(axis=0) | (np.abs(sums[1]) > abs(b) * (1 + _SAME))
+    lows = np.sort(np.where(open_ended, -np.inf, roots[0]))
+    highs = np.sort(np.where(open_ended, np.inf, roots[1]))
+    rejected = (1 - level) * (len(lows) + (0 if every else 1))
+    place = math.floor(rejected + 1e-9) - (0 if every else 1)
+    low, high = (-np.inf, np.inf) if place < 0 else (lows[place], highs[len(highs) - 1 - place])
+    if pair.form != "bits":
+        return _within_range(pair, float(low), float(high))
+    with np.errstate(divide="ignore"):
+        return float(np.log2(max(low, 0.0))), float(np.log2(max(high, 0.0)))
+
+
+def _skewed(pair: _Pair, level: float) -> tuple[float, float]:
+    """Hall's interval, which follows the skewness of the units' differences; flips of signs know of none.
+
+    Hall 1992, On the removal of skewness by transformation.
+    """
+    from scipy.special import stdtrit
+
+    one, other = influence(pair.top, pair.bottom, pair.form), influence(pair.other_top, pair.other_bottom, pair.form)
+    steps, n = one - other, pair.n
+    spread = float(steps.std())
+    if not (spread > 0 and math.isfinite(pair.value)):
+        return math.nan, math.nan
+    skewness = float(((steps / spread) ** 3).mean()) / math.sqrt(n)
+    reach = -float(stdtrit(n - 1.0, (1 - level) / 2))
+    error = spread / math.sqrt(n - 1)
+
+    def untransformed(x: float) -> float:
+        if abs(skewness) < 1e-6:
+            return x
+        return 3 / skewness * (float(np.cbrt(1 + skewness * (x - skewness / 6))) - 1)
+
+    return pair.value - error * untransformed(reach), pair.value - error * untransformed(-reach)
+
+
+def influence(top: FloatArray, bottom: FloatArray, form: str) -> FloatArray:
+    """What each unit adds to a mean, a ratio of means or its log2, to first order: float64[units], with mean 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = top.mean() / bottom.mean()
+        steps: FloatArray = (top - ratio * bottom) / bottom.mean()
+        return steps / (ratio * math.log(2)) if form == "bits" else steps
+
+
+def _within_range(pair: _Pair, low: float, high: float) -> tuple[float, float]:
+    if pair.form != "mean" or pair.ends is None:
+        return low, high
+    span = pair.ends[1] - pair.ends[0]
+    return max(low, -span), min(high, span)
+
+
+def _is_coarse(pair: _Pair) -> bool:
+    """Whether so few units differ from the commonest that subsets of them say nothing of the rest."""
+    if pair.same_bottom and pair.form != "bits":
+        return bounded.few_differ(pair.gaps[:, None])
+    return bounded.few_differ(np.stack([pair.top, pair.other_top], axis=1))
+
+
+def _interval(pair: _Pair, level: float, seed: int) -> tuple[float, float]:
+    """The interval of bounded values; without known bounds there is none."""
+    if pair.ends is None:
+        return math.nan, math.nan
+    lowest, highest = (end * float(pair.sizes.mean()) for end in pair.ends)
+    down, other_down = float(pair.bottom.mean()), float(pair.other_bottom.mean())
+    rows = pair.alike_columns()
+    ends: tuple[tuple[float, ...], tuple[float, ...]]
+    if not pair.same_bottom:
+        rows = np.stack([pair.top, pair.bottom, pair.other_top, pair.other_bottom], axis=1)
+        ends = (lowest, down, highest, other_down), (highest, down, lowest, other_down)
+    elif pair.form == "bits":
+        ends = (lowest, highest), (highest, lowest)
+    else:
+        ends = (lowest - highest, down), (highest - lowest, down)
+
+    def statistic(sums: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if sums.shape[1] == 2:
+                return np.log2(sums[:, 0] / sums[:, 1]) if pair.form == "bits" else sums[:, 0] / sums[:, 1]
+            one, other = sums[:, 0] / sums[:, 1], sums[:, 2] / sums[:, 3]
+            return np.log2(one) - np.log2(other) if pair.form == "bits" else one - other
+
+    return bounded.ends(rows, np.array(ends[0]), np.array(ends[1]), statistic, level, seed)
 
 
 @cache
@@ -80,22 +390,16 @@ def _all_signs(count: int) -> FloatArray:
     return np.where(bits == 1, 1.0, -1.0)
 
 
-def _randomised(matrix: FloatArray, draws: int, seed: int) -> FloatArray:
+def _drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
+    """Random signs, float64[some draws, count], block by block."""
     rng = np.random.default_rng(seed)
-    observed = np.abs(matrix.sum(axis=0))
-    limit = observed - _SAME * np.abs(matrix).sum(axis=0)
-    queries = len(matrix)
     # Whole 32-bit words for every draw, so that its signs do not depend on how many are drawn at a time.
-    row_bytes = -(-queries // 32) * 4
-    extreme = np.zeros(matrix.shape[1])
-    step = max(1, _CELLS_PER_CHUNK // max(1, queries))
+    row_bytes = -(-count // 32) * 4
+    step = max(1, _CELLS_PER_CHUNK // max(1, count))
     for start in range(0, draws, step):
-        count = min(step, draws - start)
-        words = np.frombuffer(rng.bytes(count * row_bytes), np.uint8).reshape(count, row_bytes)
-        signs = np.unpackbits(words, axis=1, count=queries).astype(np.float64) * 2 - 1
-        extreme += (np.abs(signs @ matrix) >= limit).sum(axis=0)
-    result: FloatArray = (extreme + 1) / (draws + 1)
-    return result
+        some = min(step, draws - start)
+        words = np.frombuffer(rng.bytes(some * row_bytes), np.uint8).reshape(some, row_bytes)
+        yield np.unpackbits(words, axis=1, count=count).astype(np.float64) * 2 - 1
 
 
 def holm(p: NDArray[np.float64]) -> FloatArray:

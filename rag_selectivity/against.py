@@ -1,0 +1,430 @@
+"""A report beside a stored one: whether the two can be compared, over which queries, and how each figure changed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.evaluation import estimates_of
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.report.report import SCHEMA, Estimate, Report
+from rag_selectivity.report.stored import Fingerprint, QueryRecords
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.paired import paired_difference
+
+#: Which queries a stored report is compared over.
+ON = ("all", "shared")
+_FEWEST_SHARED = 2
+#: Figures that differ by less than this share of themselves differ in their last digits alone.
+SAME = 1e-11
+_SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A run's figure in a stored report and now.
+
+    Attributes
+    ----------
+    before, now : Estimate
+    low, high : float
+        The paired interval of now − before; NaN where there is none.
+    n : int
+        Queries that the comparison rests on.
+    reason : str or None
+        Why the two cannot be compared.
+    """
+
+    before: Estimate
+    now: Estimate
+    n: int
+    low: float = math.nan
+    high: float = math.nan
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """One run of a stored report; `records` is None where figures of single queries were not kept."""
+
+    estimates: Mapping[str, Estimate]
+    fingerprint: Fingerprint | None
+    records: QueryRecords | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """A report that was saved as JSON: its figures, what they rest on, and the figures of each query."""
+
+    path: Path
+    runs: Mapping[str, StoredRun]
+
+    @classmethod
+    def read(cls, path: str | Path) -> StoredReport:
+        """From `Report.save`, `evaluate -o report.json` or the report beside a comparison."""
+        file = Path(path)
+        try:
+            data: Any = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+        except ValueError as error:
+            raise InputError(f"{file}: not JSON ({error})") from None
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema != SCHEMA and str(schema).startswith(_SCHEMAS):
+            raise InputError(
+                f"{file}: a report of schema {schema}, and this version reads {SCHEMA}, which tells its queries and "
+                f"labels too: write it anew with -o report.json"
+            )
+        if schema != SCHEMA:
+            raise InputError(
+                f"{file}: not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json"
+            )
+        try:
+            return cls(file, {run: _stored_run(part) for run, part in data["runs"].items()})
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{file}: damaged ({error!r}); write it anew with -o report.json") from None
+
+    def run(self, name: str, runs: int) -> StoredRun:
+        """A run by name; with one run on either side, its name does not matter."""
+        if name not in self.runs and len(self.runs) == 1 and runs == 1:
+            name = next(iter(self.runs))
+        if name not in self.runs:
+            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
+        return self.runs[name]
+
+
+def _stored_run(part: Mapping[str, Any]) -> StoredRun:
+    fingerprint, records = part["fingerprint"], part["per_query"]
+    return StoredRun(
+        {key: _estimate(cell) for key, cell in part["measures"].items()},
+        None if fingerprint is None else Fingerprint.from_dict(fingerprint),
+        None if records is None else QueryRecords.from_dict(records),
+    )
+
+
+def _estimate(cell: Mapping[str, Any]) -> Estimate:
+    """A stored estimate; a null value is −inf where the reason says so, else not a number."""
+    value, low, high = (math.nan if cell[name] is None else float(cell[name]) for name in ("value", "low", "high"))
+    reason = cell.get("reason")
+    if cell["value"] is None and "log2 of 0" in (reason or ""):
+        value = -math.inf
+    possible = (float(cell["possible"][0]), float(cell["possible"][1])) if "possible" in cell else None
+    return Estimate(value, low, high, int(cell["n"]), int(cell["n_total"]), reason, possible)
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A report beside a stored one, after a check that both are over the same queries, labels, N, scale and policy.
+
+    Attributes
+    ----------
+    notes : list of str
+        With `on="shared"`, for each run: how many queries are compared and how many are left out.
+    """
+
+    report: Report
+    stored: StoredReport
+    pairs: Mapping[str, Pair]
+    bootstrap: Bootstrap | None
+
+    @classmethod
+    def of(
+        cls, report: Report, stored: StoredReport, *, on: str = "all", bootstrap: Bootstrap | None = Bootstrap()
+    ) -> Against:
+        """Pair every run with its stored one.
+
+        Parameters
+        ----------
+        report : Report
+        stored : StoredReport
+        on : {"all", "shared"}
+            `all` refuses a report over other queries or labels; `shared` compares over the queries that both have with
+            the same labels, and recomputes the figures of both sides over these.
+        bootstrap : Bootstrap or None
+            Of the paired intervals; None leaves them out, and refuses `low(…)`.
+
+        Raises
+        ------
+        InputError
+            Naming what differs: queries, labels, corpus size, scale or policy; or if fewer than two queries are shared.
+        """
+        if on not in ON:
+            raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
+        pairs = {run: _pair(report, run, stored, on) for run in report}
+        return cls(report, stored, pairs, bootstrap)
+
+    @property
+    def notes(self) -> list[str]:
+        return [pair.note for pair in self.pairs.values() if pair.note is not None]
+
+    def change(self, run: str, measure: Measure) -> Change:
+        """A figure then and now, over the paired queries, with the paired interval of the difference."""
+        pair, now = self.pairs[run], self.report[run, measure]
+        before = pair.estimate(measure)
+        pair.check_pool(measure)
+        if pair.rows is None:
+            if before.n != now.n:
+                reason = f"it rests on {count_of_queries(now.n)} now and on {before.n:,} in {pair.path}"
+                return Change(before, now, now.n, reason=reason)
+            return Change(before, now, now.n)
+        outcomes = self.outcomes(run, measure, pair.rows)
+        here, there = (outcome.defined[:, 0] for outcome in outcomes)
+        n = int((here & there).sum())
+        if pair.shared and (now.possible or before.possible):
+            return Change(before, now, n, reason="lists are judged in part; --on all shows how far that reaches")
+        if pair.shared:
+            now, before = (_over(outcome, here & there) for outcome in outcomes)
+        elif (here != there).any():
+            return Change(before, now, n, reason=_undefined_in_one(pair.rows, here, there, pair.path))
+        return Change(before, now, n, *self._interval(outcomes, pair.rows.queries))
+
+    def outcomes(self, run: str, measure: Measure, rows: Rows) -> tuple[Outcome, Outcome]:
+        """The outcomes now and then of the paired queries; what differs in the last digits alone is equal."""
+        outcome = self.report.outcome(run, measure)
+        stored = rows.records.parts.get(str(measure), ())
+        if outcome is None or len(stored) != len(outcome.parts):
+            raise InputError(f"{self.stored.path}: its figures of single queries do not fit {measure}; write it anew")
+        now = tuple(part[rows.here] for part in outcome.parts)
+        then = (part[rows.there, None] for part in stored)
+        return (
+            replace(outcome, parts=now),
+            replace(outcome, parts=tuple(map(_without_last_digits, then, now))),
+        )
+
+    def _interval(self, outcomes: tuple[Outcome, Outcome], queries: Sequence[str]) -> tuple[float, float]:
+        """The paired interval of now − before."""
+        if self.bootstrap is None:
+            return math.nan, math.nan
+        difference = paired_difference(
+            *outcomes, level=self.bootstrap.level, seed=self.bootstrap.seed, units=self.bootstrap.units(queries)
+        )
+        return float(difference.low[0]), float(difference.high[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The queries of a run that are compared.
+
+    Attributes
+    ----------
+    queries : tuple of str
+    here, there : int64[queries]
+        Their rows in the report and in the stored one.
+    records : QueryRecords
+        The stored figures of each query.
+    """
+
+    queries: tuple[str, ...]
+    here: IntArray
+    there: IntArray
+    records: QueryRecords
+
+    def named(self, chosen: NDArray[np.bool_]) -> list[str]:
+        """The ids of some of the queries."""
+        return [self.queries[i] for i in np.flatnonzero(chosen).tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A run and its stored one; `rows` is None where either side was made of sums."""
+
+    path: Path
+    run: str
+    stored: StoredRun
+    same_pool: bool
+    shared: bool
+    rows: Rows | None = None
+    note: str | None = None
+
+    def estimate(self, measure: Measure) -> Estimate:
+        """The stored figure."""
+        try:
+            return self.stored.estimates[str(measure)]
+        except KeyError:
+            raise InputError(
+                f"{self.path} has no {measure} of {self.run!r} (it has: {', '.join(self.stored.estimates)})"
+            ) from None
+
+    def check_pool(self, measure: Measure) -> None:
+        """Refuse what rests on candidates where only one side was given some."""
+        if measure.uses_pool and not self.same_pool:
+            raise InputError(
+                f"{self.path} cannot be compared with run {self.run!r}: {measure} rests on the candidates before "
+                f"selection (--pool), which were given for only one of the two; give the same kind to both"
+            )
+
+
+def _without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
+    """The part, with the other's figure where the two differ by no more than rounding."""
+    same = np.abs(part - other) <= SAME * np.maximum(np.abs(part), np.abs(other))
+    return np.where(same, other, part)
+
+
+def _undefined_in_one(rows: Rows, here: NDArray[np.bool_], there: NDArray[np.bool_], path: Path) -> str:
+    """Which queries have a figure on one side only."""
+    told = [
+        f"{count_of_queries(int(only.sum()))} with a figure only {where} ({examples(rows.named(only))})"
+        for only, where in ((here & ~there, "now"), (there & ~here, f"in {path}"))
+        if only.any()
+    ]
+    return f"{' and '.join(told)}; --on shared compares the queries with a figure in both"
+
+
+def _over(outcome: Outcome, chosen: Any) -> Estimate:
+    """A measure's figure over some of the queries."""
+    some = replace(outcome, parts=tuple(np.where(chosen[:, None], part, np.nan) for part in outcome.parts))
+    none = np.full(1, np.nan)
+    return estimates_of(some.value(), none, none, some.defined.sum(axis=0), int(chosen.sum()), outcome.undefined)[0]
+
+
+# -- whether two reports can be compared ------------------------------------------------------------------
+
+
+def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
+    """The run and its stored one; an InputError that names every difference between what they rest on."""
+    then = stored.run(run, len(report.runs))
+    now, judged = report.runs[run].fingerprint, report.runs[run].judged
+    records = None if judged is None else QueryRecords.of(judged, {})
+    if now is None or then.fingerprint is None or now.labels is None or then.fingerprint.labels is None:
+        known = now is not None and now.labels is not None
+        raise InputError(
+            f"{stored.path} cannot be compared with run {run!r}: {stored.path if known else 'the report'} does not "
+            f"tell its queries and labels, as the reports of live retrievals and of counts do not; evaluate a run "
+            f"against judgments on both sides"
+        )
+    pair = Pair(stored.path, run, then, now.pool == then.fingerprint.pool, on == "shared")
+    settings = _settings_that_differ(now, then.fingerprint, stored.path)
+    if records is None or then.records is None:
+        if on == "shared":
+            raise InputError(
+                f"--on shared needs the figures of each query, and {stored.path if records else 'the report'} was "
+                f"made of sums, which keep none; compare the same queries and labels with --on all"
+            )
+        _refuse(
+            pair,
+            [*settings, *_size_that_differs(now, then.fingerprint, pair.path)],
+            _totals_that_differ(now, then.fingerprint, pair.path),
+        )
+        return pair
+    return _paired(pair, records, then.records, settings)
+
+
+def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: list[str]) -> Pair:
+    """The rows of both sides that belong together, after the checks."""
+    place = {query: row for row, query in enumerate(stored.queries)}
+    there = np.array([place.get(query, -1) for query in records.queries], np.int64)
+    here = np.flatnonzero(there >= 0)
+    there = there[here]
+    relabelled = np.zeros(len(here), bool)
+    if records.labels is not None and stored.labels is not None:
+        relabelled = records.labels[here] != stored.labels[there]
+    common = Rows(tuple(records.queries[row] for row in here.tolist()), here, there, stored)
+    known = set(common.queries)
+    left_out = _queries_that_differ(
+        pair.path,
+        [query for query in records.queries if query not in known],
+        [query for query in stored.queries if query not in known],
+        common.named(relabelled),
+    )
+    rows = common
+    if pair.shared:
+        rows = Rows(tuple(common.named(~relabelled)), here[~relabelled], there[~relabelled], stored)
+    sizes = _sizes_that_differ(records, rows, pair.path)
+    _refuse(pair, [*settings, *sizes], [] if pair.shared else left_out)
+    if not pair.shared:
+        return replace(pair, rows=rows)
+    if len(rows.queries) < _FEWEST_SHARED:
+        raise InputError(
+            f"{pair.path} cannot be compared with run {pair.run!r}: {count_of_queries(len(rows.queries))} in both with "
+            f"the same labels, at least {_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
+        )
+    note = (
+        f"{pair.run} and {pair.path} are compared over {len(rows.queries):,} queries with the same labels; left out: "
+        f"{'; '.join(left_out) or 'none'}"
+    )
+    return replace(pair, rows=rows, note=note)
+
+
+def _refuse(pair: Pair, settings: list[str], queries: list[str]) -> None:
+    """An error that names the differences, where there are any, and the mend."""
+    if not settings and not queries:
+        return
+    mend = f"evaluate as {pair.path} was evaluated, or write it anew"
+    if not settings:
+        mend = f"--on shared compares the queries that both have with the same labels; or write {pair.path} anew"
+    raise InputError(
+        f"{pair.path} cannot be compared with run {pair.run!r}: {'; '.join([*settings, *queries])}. The mend: {mend}"
+    )
+
+
+def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
+    """Scale and policies."""
+    found = []
+    if now.scale != then.scale:
+        found.append(f"the scale is {now.scale} here and {then.scale} in {path}")
+    for name in dict.fromkeys([*now.policy, *then.policy]):
+        here, there = now.policy.get(name), then.policy.get(name)
+        if here != there:
+            found.append(f"the policy {name} is {here} here and {there} in {path}")
+    return found
+
+
+def _size_that_differs(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
+    """N of reports made of sums."""
+    if now.size_text != then.size_text:
+        return [f"the corpus size N is {now.size_text} here and {then.size_text} in {path}"]
+    same_queries = now.queries == then.queries
+    if same_queries and now.lowest_size != now.highest_size and now.sizes != then.sizes:
+        return [f"the corpus sizes N of single queries are not those of {path}"]
+    return []
+
+
+def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
+    """N of the paired queries."""
+    stored = rows.records
+    if records.sizes is None and stored.sizes is None:
+        return []
+    if records.sizes is None or stored.sizes is None:
+        given, lacking = (f"in {path}", "here") if records.sizes is None else ("here", f"in {path}")
+        return [f"the corpus size N is given {given} and not {lacking}"]
+    mine, theirs = records.sizes[rows.here], stored.sizes[rows.there]
+    differing = np.flatnonzero(mine != theirs)
+    if not len(differing):
+        return []
+    if (mine == mine[0]).all() and (theirs == theirs[0]).all():
+        return [f"the corpus size N is {mine[0]:,} here and {theirs[0]:,} in {path}"]
+    told = ", ".join(f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} there" for i in differing[:3].tolist())
+    return [f"the corpus size N of {count_of_queries(len(differing))} is not that in {path} ({told})"]
+
+
+def _queries_that_differ(
+    path: Path, only_here: Sequence[str], only_there: Sequence[str], relabelled: Sequence[str]
+) -> list[str]:
+    told = ((only_here, "only here"), (only_there, f"only in {path}"), (relabelled, f"with other labels in {path}"))
+    return [f"{count_of_queries(len(names))} {what} ({examples(names)})" for names, what in told if names]
+
+
+def _totals_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
+    """Queries and labels of reports made of sums, which can be told apart but not one by one."""
+    if now.count != then.count:
+        return [f"{count_of_queries(now.count)} here and {then.count:,} in {path}"]
+    if now.queries != then.queries:
+        return [f"the {count_of_queries(now.count)} are not those of {path}"]
+    if now.labels != then.labels:
+        return [f"the labels are not those of {path}"]
+    return []
+
+
+def count_of_queries(count: int) -> str:
+    """`1 query`, `225 queries`."""
+    return "1 query" if count == 1 else f"{count:,} queries"

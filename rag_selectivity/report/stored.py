@@ -1,0 +1,223 @@
+"""What a stored report tells of its queries, so that a later one can be compared with it pair by pair or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import HashArray, IntArray, mix
+from rag_selectivity.judged import JudgedRun
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.statistics.poisson import query_hashes
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a run's figures rest on: sums of hashes, the same for the same queries in any order and any parts.
+
+    Attributes
+    ----------
+    count : int
+        Queries.
+    queries, sizes : int
+        Sums over the queries, modulo 2**64, of a hash of the id, and of a hash of id and corpus size.
+    labels : int or None
+        The same of a hash of id, passages and grades; None where only counts are known.
+    lowest_size, highest_size : int or None
+        Of the corpus sizes N; None where no N was given.
+    scale : str
+    policy : {name: choice}
+    pool : bool
+        Whether candidates were given beside the run's own lists.
+    """
+
+    count: int
+    queries: int
+    sizes: int
+    labels: int | None
+    lowest_size: int | None
+    highest_size: int | None
+    scale: str
+    policy: Mapping[str, str]
+    pool: bool
+
+    @classmethod
+    def of(cls, judged: JudgedRun, queries: Sequence[str] | None = None) -> Fingerprint:
+        """The fingerprint of a join; `queries` are its ids where they differ from the join's names."""
+        ids = query_hashes(judged.queries if queries is None else queries)
+        size, labels = judged.corpus_size, judged.label_hashes
+        known = size is not None and len(size) > 0
+        return cls(
+            count=len(ids),
+            queries=_sum(mix(ids, np.ones_like(ids))),
+            sizes=0 if size is None else _sum(mix(ids, size.astype(np.uint64))),
+            labels=None if labels is None else _sum(mix(ids, labels)),
+            lowest_size=int(size.min()) if size is not None and known else None,
+            highest_size=int(size.max()) if size is not None and known else None,
+            scale=judged.scale.name,
+            policy=asdict(judged.policy),
+            pool=judged.pool is not None,
+        )
+
+    def merged(self, other: Fingerprint) -> Fingerprint:
+        """The fingerprint of both runs' queries together, of which none may be in both.
+
+        Raises
+        ------
+        InputError
+            If the policies differ, so that no figure of both together exists.
+        """
+        for name in self.policy:
+            if self.policy[name] != other.policy[name]:
+                raise InputError(
+                    f"figures under different policies cannot be merged: `{name}` is {self.policy[name]!r} "
+                    f"and {other.policy[name]!r}"
+                )
+        lowest = [size for size in (self.lowest_size, other.lowest_size) if size is not None]
+        highest = [size for size in (self.highest_size, other.highest_size) if size is not None]
+        return replace(
+            self,
+            count=self.count + other.count,
+            queries=(self.queries + other.queries) % (1 << 64),
+            sizes=(self.sizes + other.sizes) % (1 << 64),
+            labels=None if self.labels is None or other.labels is None else (self.labels + other.labels) % (1 << 64),
+            lowest_size=min(lowest, default=None),
+            highest_size=max(highest, default=None),
+            pool=self.pool or other.pool,
+        )
+
+    @property
+    def size_text(self) -> str:
+        """N for a message: one number, or from where to where."""
+        if self.lowest_size is None or self.highest_size is None:
+            return "not given"
+        if self.lowest_size == self.highest_size:
+            return f"{self.lowest_size:,}"
+        return f"{self.lowest_size:,} to {self.highest_size:,} by query"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: hashes as 16 hexadecimal digits."""
+        data = asdict(self)
+        for name in ("queries", "sizes", "labels"):
+            data[name] = None if data[name] is None else f"{data[name]:016x}"
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Fingerprint:
+        """What `to_dict` gave."""
+        hashes = {name: None if data[name] is None else int(data[name], 16) for name in ("queries", "sizes", "labels")}
+        return cls(**{**data, **hashes})
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecords:
+    """Of each query of a run: its id, a hash of its labels, N, and the parts of every measure's outcome.
+
+    Attributes
+    ----------
+    queries : tuple of str
+    labels : uint64[queries] or None
+        Equal for equal passages with equal grades, in whatever order; None where only counts are known.
+    sizes : int64[queries] or None
+    parts : {measure: float64[queries] for each part}
+        See `rag_selectivity.measures.base.Outcome`; NaN where the measure is undefined for the query.
+    """
+
+    queries: tuple[str, ...]
+    labels: HashArray | None
+    sizes: IntArray | None
+    parts: Mapping[str, tuple[FloatArray, ...]]
+
+    @classmethod
+    def of(cls, judged: JudgedRun, parts: Mapping[str, tuple[FloatArray, ...]]) -> QueryRecords:
+        """Of a join and the parts of its outcomes."""
+        return cls(judged.queries, judged.label_hashes, judged.corpus_size, parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data.
+
+        A part is a list with a number for each query, null where it is undefined; one number, where all queries have
+        the same; or a text such as `Success@10[0]`, where it equals the part of that number, counted from 0, of
+        another measure.
+        """
+        written: dict[bytes, str] = {}
+        measures: dict[str, list[Any]] = {}
+        for key, columns in self.parts.items():
+            measures[key] = []
+            for number, column in enumerate(columns):
+                told = _plain(column)
+                name = f"{key}[{number}]"
+                if isinstance(told, list):
+                    first = written.setdefault(np.ascontiguousarray(column).tobytes(), name)
+                    told = told if first == name else first
+                measures[key].append(told)
+        return {
+            "queries": list(self.queries),
+            "labels": None if self.labels is None else _hex(self.labels),
+            "corpus_size": None if self.sizes is None else _plain(self.sizes.astype(np.float64)),
+            "parts": measures,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> QueryRecords:
+        """What `to_dict` gave; a ValueError, KeyError or TypeError where it is damaged."""
+        queries = tuple(data["queries"])
+        count = len(queries)
+        known: dict[str, FloatArray] = {}
+        parts: dict[str, tuple[FloatArray, ...]] = {}
+        for key, columns in data["parts"].items():
+            for number, told in enumerate(columns):
+                known[f"{key}[{number}]"] = known[told] if isinstance(told, str) else _column(told, count)
+            parts[key] = tuple(known[f"{key}[{number}]"] for number in range(len(columns)))
+        labels = None if data["labels"] is None else _from_hex(data["labels"], count)
+        sizes = None if data["corpus_size"] is None else _column(data["corpus_size"], count).astype(np.int64)
+        return cls(queries, labels, sizes, parts)
+
+
+def _sum(hashes: HashArray) -> int:
+    return int(hashes.sum(dtype=np.uint64))
+
+
+def _plain(column: FloatArray) -> Any:
+    """A column as JSON has it: whole numbers without a point, NaN as null, and a single one where all are equal."""
+    if not len(column):
+        return []
+    known = ~np.isnan(column)
+    filled = np.where(known, column, 0.0)
+    # Nothing above 2**53 is a whole number for certain, and an infinite one is none at all.
+    whole = bool((np.abs(filled) <= 1 << 53).all() and (filled == np.floor(filled)).all())
+    values = (filled.astype(np.int64) if whole else filled).astype(object)
+    values[~known] = None
+    infinite = np.isinf(filled)
+    if infinite.any():
+        values[infinite] = np.where(filled[infinite] > 0, "inf", "-inf")
+    elif not known.any() or (column == column[0]).all():
+        return values[0]
+    return values.tolist()
+
+
+def _column(told: Any, count: int) -> FloatArray:
+    """What `_plain` told, NaN for null."""
+    column = np.array(told, np.float64)
+    if column.ndim == 0:
+        return np.full(count, column)
+    if column.shape != (count,):
+        raise ValueError(f"{len(column)} figures of {count} queries")
+    return column
+
+
+def _hex(hashes: HashArray) -> list[str]:
+    digits = np.frombuffer(hashes.astype(">u8").tobytes().hex().encode(), "S16")
+    told: list[str] = digits.astype("U16").tolist()
+    return told
+
+
+def _from_hex(digits: Sequence[str], count: int) -> HashArray:
+    hashes = np.frombuffer(bytes.fromhex("".join(digits)), ">u8").astype(np.uint64)
+    if len(hashes) != count:
+        raise ValueError(f"{len(hashes)} hashes of {count} queries")
+    return hashes

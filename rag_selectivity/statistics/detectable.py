@@ -1,0 +1,114 @@
+"""The smallest true difference that a paired test would have shown, with a given power at a given level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.statistics import mcnemar
+from rag_selectivity.statistics.paired import influence
+
+_HALVINGS = 40
+
+
+def rate_difference(n: int, discordant: float, level: float, power: float) -> float:
+    """The gain in success rate that McNemar's exact test finds with the power, among n queries.
+
+    Parameters
+    ----------
+    n : int
+    discordant : float
+        Share of the queries in which one run alone succeeds; a gain beyond it has that much discordance of its own.
+    level : float
+        Of the test: what Holm leaves of the family's, its share for the smallest of its p-values.
+    power : float
+
+    Returns
+    -------
+    float
+        ∞ where not even a gain in every query would be shown.
+
+    >>> round(rate_difference(200, 0.1, 0.05, 0.8), 3)
+    0.069
+    """
+
+    def reached(gain: float) -> bool:
+        spread = max(discordant, gain)
+        return mcnemar.power(n, (spread + gain) / 2, (spread - gain) / 2, level) >= power
+
+    if not reached(1.0):
+        return math.inf
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) -> float:
+    """The mean difference that a sign-flip test finds with the power, from the spread of the units' differences.
+
+    The power is that of Student's t test, which the sign-flip test shares. NaN without any spread, ∞ where so few units
+    (or so few draws) never give a p-value below the level.
+
+    Parameters
+    ----------
+    gaps : float64[units]
+    """
+    from scipy.special import nctdtr, stdtrit
+
+    n = len(gaps)
+    spread = float(gaps.std(ddof=1)) if n > 1 else 0.0
+    if not spread > 0:
+        return math.nan
+    if 2.0 ** (1 - min(n, 1000)) > level or (n > 16 and 1 / (draws + 1) > level):
+        return math.inf
+    limit = -float(stdtrit(n - 1.0, level / 2))
+    low, high = 0.0, 4 * limit + 20
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        found = 1 - float(nctdtr(n - 1.0, middle, limit))
+        low, high = (low, middle) if found >= power else (middle, high)
+    return high * spread / math.sqrt(n)
+
+
+def bits_of_gain(gain: float, rate: float) -> float:
+    """A gain in success rate as bits over a rate; beyond certainty, a loss of as much; ∞ where neither is possible.
+
+    >>> bits_of_gain(0.25, 0.25), round(bits_of_gain(0.25, 0.9), 3), bits_of_gain(0.6, 0.5)
+    (1.0, 0.47, inf)
+    """
+    if rate > 0 and rate + gain <= 1:
+        return math.log2((rate + gain) / rate)
+    return -math.log2((rate - gain) / rate) if rate > gain else math.inf
+
+
+def sensitivity(
+    first: Outcome, second: Outcome, column: int, *, units: IntArray | None = None, draws: int = 10_000
+) -> Callable[[float, float], float]:
+    """(level, power) → the smallest difference of two outcomes at a depth that `paired_difference` would have shown."""
+    both = first.defined[:, column] & second.defined[:, column]
+    form = first.aggregate.form
+    tops = [outcome.parts[0][both, column] for outcome in (first, second)]
+    bottoms = [np.ones(int(both.sum())) if form == "mean" else o.parts[1][both, column] for o in (first, second)]
+    plain = all(((top == 0) | (top == 1)).all() for top in tops)
+    if units is None and plain and np.array_equal(bottoms[0], bottoms[1]):
+        discordant, rate = float((tops[0] != tops[1]).mean()), float(tops[1].mean())
+        chance = float(bottoms[1].mean())
+
+        def of_rates(level: float, power: float) -> float:
+            gain = rate_difference(len(tops[0]), discordant, level, power)
+            return bits_of_gain(gain, rate) if form == "bits" else gain / chance
+
+        return of_rates
+    steps = [influence(top, bottom, form) for top, bottom in zip(tops, bottoms, strict=True)]
+    gaps = steps[0] - steps[1]
+    if units is not None:
+        group = np.unique(units[both], return_inverse=True)[1]
+        clusters = int(group.max(initial=-1)) + 1
+        gaps = np.bincount(group, gaps, minlength=clusters) * clusters / max(1, len(group))
+    return lambda level, power: mean_difference(gaps, level, power, draws)

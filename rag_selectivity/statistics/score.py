@@ -1,0 +1,185 @@
+"""Score intervals of two rates: their difference and their ratio, on the same queries and on different ones.
+
+A score interval holds every difference (or ratio) that a score test at that level would not reject, its variance taken
+under the very difference in question. It keeps its coverage where Wald's and the bootstrap's break down: with
+few queries, and next to 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rag_selectivity.measures.base import FloatArray
+
+Numbers = FloatArray | float
+
+_HALVINGS = 80
+#: No ratio beyond 2**±_WIDEST is looked for: the end of the interval is then 0 or infinity.
+_WIDEST = 60.0
+
+
+def paired_difference(gained: Numbers, lost: Numbers, n: Numbers, level: float) -> tuple[FloatArray, FloatArray]:
+    """Tango's interval of p1 − p2, two success rates over the same n queries.
+
+    Parameters
+    ----------
+    gained, lost : float64[…]
+        Queries in which the first alone, and the second alone, succeeded.
+    n : float64[…]
+    level : float
+
+    Returns
+    -------
+    low, high : float64[…], from −1 to 1
+
+    References
+    ----------
+    Tango 1998, Equivalence test and confidence interval for the difference in proportions for the paired-sample design.
+
+    >>> [end.round(4).tolist() for end in paired_difference(np.array([9.0]), np.array([1.0]), np.array([75.0]), 0.95)]
+    [[0.0158], [0.2085]]
+    """
+    gained, lost, n = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (gained, lost, n)))
+    difference = (gained - lost) / n
+
+    def score(delta: FloatArray) -> FloatArray:
+        b = -gained - lost + (2 * n - gained + lost) * delta
+        c = -lost * delta * (1 - delta)
+        rate = (np.sqrt(np.maximum(b * b - 8 * n * c, 0)) - b) / (4 * n)
+        variance = n * np.maximum(2 * rate + delta * (1 - delta), 0)
+        return _studentized(gained - lost - n * delta, variance)
+
+    return _ends(score, difference, level, -1.0, 1.0)
+
+
+def paired_ratio(
+    both: Numbers, gained: Numbers, lost: Numbers, n: Numbers, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """The score interval of log2(p1 / p2), two success rates over the same n queries.
+
+    −∞ and ∞ where that is as far as the counts can tell; both where neither run has a success.
+
+    Parameters
+    ----------
+    both, gained, lost : float64[…]
+        Queries in which both, the first alone, and the second alone, succeeded.
+    n : float64[…]
+    level : float
+
+    References
+    ----------
+    Nam and Blackwelder 2002; Tang, Tang and Chan 2003 (the constrained estimate in closed form).
+    """
+    both, gained, lost, n = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (both, gained, lost, n)))
+    first, second, some = both + gained, both + lost, both + gained + lost
+
+    def score(bits: FloatArray) -> FloatArray:
+        ratio = np.exp2(bits)
+        b = second * ratio**2 - (first + 2 * lost)
+        c = lost * (1 - ratio) * some / n
+        rate = (np.sqrt(np.maximum(b * b - 4 * n * (1 + ratio) * c, 0)) - b) / (2 * n * (1 + ratio))
+        variance = n * np.maximum((1 + ratio) * rate + (ratio - 1) * some / n, 0)
+        return _studentized(first - ratio * second, variance)
+
+    return _ends_of_bits(score, first, second, level)
+
+
+def unpaired_difference(
+    hits: Numbers, n: Numbers, other_hits: Numbers, other_n: Numbers, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Miettinen and Nurminen's interval of p1 − p2, two success rates over different queries.
+
+    References
+    ----------
+    Miettinen and Nurminen 1985, Comparative analysis of two rates (without their factor n/(n−1)'s effect at n = 1).
+    """
+    x1, n1, x2, n2 = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (hits, n, other_hits, other_n)))
+    total = n1 + n2
+
+    def score(delta: FloatArray) -> FloatArray:
+        # The common rate under p1 − p2 = delta solves a cubic; trigonometric form of its root.
+        a = total
+        b = (n1 + 2 * n2) * delta - total - (x1 + x2)
+        c = (n2 * delta - total - 2 * x2) * delta + x1 + x2
+        d = x2 * delta * (1 - delta)
+        v = (b / (3 * a)) ** 3 - b * c / (6 * a * a) + d / (2 * a)
+        u = np.copysign(np.sqrt(np.maximum((b / (3 * a)) ** 2 - c / (3 * a), 0)), v)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            angle = (np.pi + np.arccos(np.clip(np.where(u != 0, v / u**3, 0), -1, 1))) / 3
+        p2 = np.clip(2 * u * np.cos(angle) - b / (3 * a), 0, 1)
+        p1 = np.clip(p2 + delta, 0, 1)
+        variance = (p1 * (1 - p1) / n1 + p2 * (1 - p2) / n2) * total / np.maximum(total - 1, 1)
+        return _studentized(x1 / n1 - x2 / n2 - delta, variance)
+
+    return _ends(score, x1 / n1 - x2 / n2, level, -1.0, 1.0)
+
+
+def unpaired_ratio(
+    hits: Numbers, n: Numbers, other_hits: Numbers, other_n: Numbers, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Koopman's interval of log2(p1 / p2), two success rates over different queries; ±∞ as in `paired_ratio`.
+
+    References
+    ----------
+    Koopman 1984, Confidence intervals for the ratio of two binomial proportions.
+    """
+    x1, n1, x2, n2 = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (hits, n, other_hits, other_n)))
+
+    def score(bits: FloatArray) -> FloatArray:
+        ratio = np.exp2(bits)
+        a = (n1 + n2) * ratio
+        b = n1 * ratio + x1 + n2 + x2 * ratio
+        p2 = (b - np.sqrt(np.maximum(b * b - 4 * a * (x1 + x2), 0))) / (2 * a)
+        p1 = np.clip(ratio * p2, 0, 1)
+        variance = p1 * (1 - p1) / n1 + ratio**2 * p2 * (1 - p2) / n2
+        return _studentized(x1 / n1 - ratio * x2 / n2, variance)
+
+    return _ends_of_bits(score, x1 / n1, x2 / n2, level)
+
+
+def _studentized(distance: FloatArray, variance: FloatArray) -> FloatArray:
+    """distance / √variance; ±∞ where there is a distance and no variance, 0 where there is neither."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(distance == 0, 0.0, distance / np.sqrt(variance))
+
+
+def _ends(
+    score: Callable[[FloatArray], FloatArray], centre: FloatArray, level: float, lowest: float, highest: float
+) -> tuple[FloatArray, FloatArray]:
+    from scipy.special import ndtri
+
+    reach = float(ndtri((1 + level) / 2))
+    low = _crossing(score, np.full_like(centre, lowest), centre, reach)
+    high = _crossing(score, np.full_like(centre, highest), centre, -reach)
+    return low, high
+
+
+def _ends_of_bits(
+    score: Callable[[FloatArray], FloatArray], first: FloatArray, second: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """As `_ends` of a logarithm that may be infinite."""
+    known = (first > 0) & (second > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middle = np.where(known, np.log2(first / second), np.where(first > 0, _WIDEST, -_WIDEST))
+    low, high = _ends(score, middle, level, -_WIDEST, _WIDEST)
+    none = (first == 0) & (second == 0)
+    low = np.where((first == 0) | none, -np.inf, low)
+    high = np.where((second == 0) | none, np.inf, high)
+    return np.where(low <= -_WIDEST + 1, -np.inf, low), np.where(high >= _WIDEST - 1, np.inf, high)
+
+
+def _crossing(
+    score: Callable[[FloatArray], FloatArray], outside: FloatArray, inside: FloatArray, limit: float
+) -> FloatArray:
+    """Where the falling score crosses the limit between a point outside of the interval and one inside, by halving."""
+    outside, inside = outside.copy(), inside.copy()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # An end of the range that the test does not reject is the end of the interval.
+        open_end = np.abs(score(outside)) <= abs(limit)
+        for _ in range(_HALVINGS):
+            middle = (outside + inside) / 2
+            rejected = score(middle) > limit if limit > 0 else score(middle) < limit
+            outside, inside = np.where(rejected, middle, outside), np.where(rejected, inside, middle)
+    return np.where(open_end, outside, inside)

@@ -1,0 +1,294 @@
+"""Paired tests and intervals against brute force, scipy, and likelihoods maximised by a general optimiser."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import inf, isinf, isnan, log2
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from rag_selectivity.measures import BoR
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.chance import EF
+from rag_selectivity.statistics import bounded, score
+from rag_selectivity.statistics.paired import Difference, paired_difference
+
+RNG = np.random.default_rng(4)
+
+
+def means(values, others, **options) -> Difference:
+    return paired_difference(
+        Outcome((np.asarray(values, float).reshape(len(values), -1),), ""),
+        Outcome((np.asarray(others, float).reshape(len(others), -1),), ""),
+        **options,
+    )
+
+
+def bits(values, others, chance=None, other_chance=None, **options) -> Difference:
+    """The difference of BoR; every query has the same chance if not given."""
+    sides = []
+    for top, bottom in ((values, chance), (others, other_chance if other_chance is not None else chance)):
+        top = np.asarray(top, float).reshape(len(top), -1)
+        bottom = np.full(top.shape, 0.01) if bottom is None else np.asarray(bottom, float).reshape(top.shape)
+        sides.append(Outcome((top, bottom, 1 - bottom), "", BoR.aggregate))
+    return paired_difference(*sides, **options)
+
+
+# -- p-values -----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=10))
+@settings(max_examples=60, deadline=None)
+def test_swaps_are_counted_exactly_by_brute_force(gaps) -> None:
+    observed = abs(sum(gaps))
+    every = [abs(sum(s * g for s, g in zip(signs, gaps, strict=True))) for signs in product((1, -1), repeat=len(gaps))]
+    found = means(np.array(gaps) / 8, np.zeros(len(gaps)))
+    assert found.p[0] == pytest.approx(sum(value >= observed for value in every) / len(every))
+    assert found.test == ("exact",)
+
+
+def test_successes_won_and_lost_are_mcnemars_exact_test_at_any_size() -> None:
+    won, lost = np.array([1.0] * 40 + [0.0] * 20 + [1.0] * 300), np.array([0.0] * 40 + [1.0] * 20 + [1.0] * 300)
+    for found in (means(won, lost), bits(won, lost)):
+        assert found.p[0] == pytest.approx(stats.binomtest(40, 60).pvalue)
+        assert found.test == ("exact",)
+
+
+def test_drawn_swaps_come_close_to_scipys_permutation_test() -> None:
+    gaps = RNG.normal(0.25, 1, (40, 3)) / 10
+    found = means(gaps, np.zeros((40, 3)), draws=40_000)
+    assert found.test == ("randomised",) * 3
+    for column in range(3):
+        peer = stats.permutation_test(
+            (gaps[:, column],), np.mean, permutation_type="samples", n_resamples=40_000, rng=np.random.default_rng(1)
+        )
+        assert found.p[column] == pytest.approx(peer.pvalue, abs=0.012)
+
+
+def test_ratios_with_denominators_of_their_own_swap_both_by_brute_force() -> None:
+    rng = np.random.default_rng(3)
+    top, other = rng.integers(0, 2, 9).astype(float), np.ones(9)
+    down, other_down = rng.random(9) / 10, rng.random(9) / 10
+    # Each run's pairs of numerator and denominator, the denominators scaled to a mean of one.
+    pairs = [(top / down.mean(), down / down.mean()), (other / other_down.mean(), other_down / other_down.mean())]
+
+    def apart(signs) -> float:
+        stays = np.array(signs) > 0
+        tops = [np.where(stays, pairs[i][0], pairs[1 - i][0]).sum() for i in (0, 1)]
+        downs = [np.where(stays, pairs[i][1], pairs[1 - i][1]).sum() for i in (0, 1)]
+        return abs(tops[0] / downs[0] - tops[1] / downs[1])
+
+    every = np.array([apart(signs) for signs in product((1, -1), repeat=9)])
+    found = bits(top, other, down, other_down)
+    assert found.p[0] == pytest.approx((every >= apart([1] * 9) - 1e-12).mean())
+    assert found.value[0] == pytest.approx(log2(top.sum() / down.sum()) - log2(other.sum() / other_down.sum()))
+
+
+def test_equal_denominators_make_the_swap_a_flip_of_signs() -> None:
+    recall, others, chance = RNG.random(40), RNG.random(40), RNG.random(40) / 50
+    assert bits(recall, others, chance).p[0] == means(recall, others).p[0]
+
+
+def test_clusters_are_swapped_whole() -> None:
+    values, units = np.repeat([1.0, 1, 1, 1, 1, 0], 10), np.repeat(np.arange(6), 10)
+    found = means(values, np.zeros(60), units=units)
+    assert found.p[0] == 2 / 2**5
+    assert found.low[0] <= 0
+
+
+# -- intervals ----------------------------------------------------------------------------------------
+
+
+def log_likelihood(cells, shares) -> float:
+    return sum(count * np.log(max(share, 1e-300)) for count, share in zip(cells, shares, strict=True) if count)
+
+
+def score_by_optimiser(both, gained, lost, neither, *, difference=None, ratio=None) -> float:
+    """The score statistic, with the constrained likelihood maximised numerically over a grid that is refined."""
+    n = both + gained + lost + neither
+    counts = (both, gained, lost, neither)
+
+    def shares(lost_share: float, both_share: float) -> tuple[float, ...]:
+        if difference is not None:
+            gained_share = lost_share + difference
+        else:
+            gained_share = (ratio - 1) * both_share + ratio * lost_share
+        return both_share, gained_share, lost_share, 1 - both_share - gained_share - lost_share
+
+    def negative(x) -> float:
+        found = shares(*x)
+        return 1e6 + sum(min(0, s) for s in found) * -1e6 if min(found) < 0 else -log_likelihood(counts, found)
+
+    starts = [(a, b) for a in (0.01, 0.1, 0.3) for b in (0.05, 0.3, 0.6)]
+    best = min(
+        (
+            optimize.minimize(
+                negative, start, method="Nelder-Mead", options={"xatol": 1e-11, "fatol": 1e-13, "maxiter": 8000}
+            )
+            for start in starts
+        ),
+        key=lambda found: found.fun,
+    )
+    _, gained_share, lost_share, _ = shares(*best.x)
+    if difference is not None:
+        variance = n * (gained_share + lost_share - difference**2)
+        return (gained - lost - n * difference) / np.sqrt(variance)
+    first, second = both + gained, both + lost
+    return (first - ratio * second) / np.sqrt(n * ratio * (gained_share + lost_share))
+
+
+@pytest.mark.parametrize("cells", [(20, 9, 4, 17), (50, 12, 3, 10), (5, 6, 6, 60)])
+def test_score_intervals_end_where_the_constrained_likelihood_says(cells) -> None:
+    both, gained, lost, _ = cells
+    n = np.array([float(sum(cells))])
+    arguments = np.array([float(gained)]), np.array([float(lost)]), n
+    for end, sign in zip(score.paired_difference(*arguments, 0.95), (1, -1), strict=True):
+        assert score_by_optimiser(*cells, difference=end[0]) == pytest.approx(sign * 1.959964, abs=2e-4)
+    for end, sign in zip(score.paired_ratio(np.array([float(both)]), *arguments, 0.95), (1, -1), strict=True):
+        assert score_by_optimiser(*cells, ratio=2 ** end[0]) == pytest.approx(sign * 1.959964, abs=2e-4)
+
+
+def test_independent_rates_agree_with_newcombes_published_table() -> None:
+    # Newcombe 1998 (II), table II: 56/70 and 48/80, Miettinen–Nurminen's method 5: .0528 to .3382.
+    low, high = score.unpaired_difference(56.0, 70.0, 48.0, 80.0, 0.95)
+    assert (round(float(low), 4), round(float(high), 4)) == (0.0528, 0.3382)
+    # Koopman 1984: 36/40 and 16/80 give 2.939 to 7.152.
+    low, high = score.unpaired_ratio(36.0, 40.0, 16.0, 80.0, 0.95)
+    assert (round(float(2**low), 2), round(float(2**high), 2)) == (2.94, 7.15)
+
+
+counts = st.integers(0, 12)
+
+
+@given(counts, counts, counts, counts, st.sampled_from([0.8, 0.95, 0.999, 0.9999]))
+@settings(max_examples=150, deadline=None)
+def test_intervals_of_rates_hold_zero_exactly_where_the_test_does_not_reject(
+    both, gained, lost, neither, level
+) -> None:
+    first = np.repeat([1.0, 1, 0, 0], [both, gained, lost, neither])
+    second = np.repeat([1.0, 0, 1, 0], [both, gained, lost, neither])
+    if len(first) < 2:
+        return
+    for found in (means(first, second, level=level), bits(first, second, level=level)):
+        if isnan(found.value[0]):
+            assert isnan(found.low[0])
+            continue
+        assert (found.low[0] <= 0 <= found.high[0]) == (found.p[0] > 1 - level)
+        assert found.low[0] <= found.value[0] <= found.high[0]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)), min_size=2, max_size=30),
+    st.sampled_from(["mean", "bits", "other chance", "ratio"]),
+    st.sampled_from([0.9, 0.99]),
+)
+@settings(max_examples=120, deadline=None)
+def test_intervals_of_means_hold_zero_exactly_where_the_test_does_not_reject(pairs, form, level) -> None:
+    first, second = (np.array(side) / 10 for side in zip(*pairs, strict=True))
+    chance = np.linspace(0.01, 0.2, len(first))
+    with np.errstate(all="ignore"):
+        if form == "mean":
+            found = means(first, second, level=level, draws=500)
+        elif form == "ratio":
+            sides = [
+                Outcome((v[:, None], np.ones((len(v), 1)), v[:, None] * 0), "", EF.aggregate) for v in (first, second)
+            ]
+            found = paired_difference(*sides, level=level, draws=500)
+        else:
+            other = chance[::-1] if form == "other chance" else chance
+            found = bits(first, second, chance, other, level=level, draws=500)
+    if isnan(found.value[0]) or isnan(found.low[0]):
+        return
+    assert (found.low[0] <= 0 <= found.high[0]) == (found.p[0] > 1 - level)
+    assert found.low[0] <= found.value[0] <= found.high[0]
+
+
+def test_whatever_lies_outside_of_the_interval_is_rejected_by_the_test() -> None:
+    """The interval is the test turned around: shift the differences by a value beyond its ends, and p is too small."""
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        first, second = rng.beta(2, 3, (2, 40))
+        found = means(first, second)
+        for outside in (found.low[0] - 0.01, found.high[0] + 0.01):
+            assert means(first - outside, second).p[0] <= 0.05
+        assert means(first - found.value[0], second).p[0] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_samples_without_any_spread_have_an_interval_that_knows_their_size() -> None:
+    alike = means(np.full(60, 0.2), np.full(60, 0.8))
+    # 1 − .025^(1/60) of the way to either end of the range, from −.6.
+    missed = 1 - 0.025 ** (1 / 60)
+    assert alike.low[0] == pytest.approx(-0.6 - missed * 0.4, abs=0.004)
+    assert alike.high[0] == pytest.approx(-0.6 + missed * 1.6, abs=0.006)
+    five = means(np.ones(5), np.zeros(5))
+    assert (five.p[0], five.low[0] <= 0, five.high[0]) == (0.0625, True, 1.0)
+    nothing = means(np.full(30, 0.5), np.full(30, 0.5))
+    assert nothing.low[0] < 0 < nothing.high[0]
+
+
+def test_values_without_known_ends_and_without_spread_have_no_interval() -> None:
+    sides = [Outcome((np.full((30, 1), value),), "", bounds=None) for value in (3.0, 2.0)]
+    found = paired_difference(*sides)
+    assert isnan(found.low[0])
+    assert found.p[0] < 0.001
+
+
+def test_infinite_bits_have_an_end_on_the_other_side() -> None:
+    none, some = np.zeros(200), np.repeat([1.0, 0], [1, 199])
+    lost = bits(none, some)
+    assert (lost.value[0], lost.low[0], lost.p[0]) == (-inf, -inf, 1.0)
+    assert 0 < lost.high[0] < inf
+    won = bits(np.repeat([1.0, 0], [20, 180]), none)
+    assert won.value[0] == won.high[0] == inf
+    assert won.low[0] > 0
+    assert isnan(bits(none, none).low[0])
+
+
+def test_one_query_and_no_query_have_a_p_value_of_one_and_no_interval() -> None:
+    one = means([1.0], [0.0])
+    assert (one.p[0], isnan(one.low[0])) == (1.0, True)
+    undefined = means([np.nan, np.nan], [1.0, 0.0])
+    assert np.isnan([undefined.value[0], undefined.p[0], undefined.low[0]]).all()
+
+
+def test_many_columns_are_as_each_column_alone() -> None:
+    first, second = RNG.random((2, 40, 5))
+    first[3, 2] = np.nan
+    together = means(first, second)
+    for column in range(5):
+        alone = means(first[:, [column]], second[:, [column]])
+        for name in ("value", "low", "high", "p"):
+            assert getattr(together, name)[column] == pytest.approx(getattr(alone, name)[0], rel=1e-12), name
+
+
+# -- the bound of bounded values ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 20), (1, 20), (3, 50), (20, 20)])
+def test_gaffkes_bound_of_zeros_and_ones_is_clopper_and_pearsons(hits, n) -> None:
+    rows = np.repeat([1.0, 0.0], [hits, n - hits])[:, None]
+    low, high = bounded.ends(rows, np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.95)
+    exact = stats.binomtest(hits, n).proportion_ci(0.95, method="exact")
+    assert low == pytest.approx(exact.low, abs=0.006)
+    assert high == pytest.approx(exact.high, abs=0.008)
+
+
+def test_gaffkes_bound_holds_the_mean_in_worlds_that_hide_most_of_it() -> None:
+    rng = np.random.default_rng(2)
+    for rate in (0.02, 0.1, 0.3):
+        samples = rng.binomial(1, rate, (400, 30)) * rng.choice([0.2, 1.0], (400, 30))
+        held = 0
+        for sample in samples:
+            low, high = bounded.ends(sample[:, None], np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.95)
+            held += low <= rate * 0.6 <= high
+        assert held / len(samples) >= 0.94
+
+
+def test_few_differ_counts_queries_beside_the_commonest_value() -> None:
+    assert bounded.few_differ(np.array([0.1 + 0.2] * 40 + [0.3] * 40 + [1.0] * 9)[:, None])  # .1 + .2 is .3
+    assert not bounded.few_differ(np.array([0.3] * 80 + [1.0] * 10)[:, None])
+    assert isinf(bits(np.zeros(5), np.ones(5)).value[0])
