@@ -21,13 +21,13 @@ from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.against import Against, StoredReport
 from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
-from rag_selectivity.evaluation import DEFAULT_DEPTHS, DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
 from rag_selectivity.evaluation import evaluate as evaluate_runs
 from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.judged import whole_count
 from rag_selectivity.measures import REGISTRY, Measure, parse_measure
 from rag_selectivity.measures.base import explain, summary
 from rag_selectivity.measures.chance import DEGRADED_FROM
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, default_measures
 from rag_selectivity.planning import audit as audit_log
 from rag_selectivity.planning import plan as plan_depths
 from rag_selectivity.planning import queries_needed, rows_of_comparison
@@ -132,16 +132,53 @@ def _paths(run: list[str] | None) -> list[Path]:
 
 
 def _is_parquet_folder(path: Path) -> bool:
+    return path.is_dir() and _is_parquet(path)
+
+
+#: Options of `evaluate` that cannot be combined with reading part by part, and why. All others are honoured.
+NOT_OUT_OF_CORE = {
+    "trace": "a trace is read into memory as a whole",
+    "pool": "a run's own list is its pool there",
+    "corpus": "the ids of a corpus are held in memory; give N with --corpus-size",
+    "sample": "a sample and the qrels it was drawn beside are joined in memory",
+    "sample_size": "it belongs to --sample, which is joined in memory",
+    "clusters": "the Poisson bootstrap draws queries one by one",
+    "per_query": "queries are summed and let go, so that nothing of a single one is left",
+}
+#: Options that choose among judgments which are held in memory: of a Parquet dataset there is nothing to choose.
+_OF_HELD_QRELS = ("qrels_format", "judge", "judge_rule")
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option; its default is no wish."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _check_out_of_core(context: typer.Context, qrels: Path, method: str) -> None:
+    """Refuse what cannot be had part by part, rather than leave it out."""
+    for name, why in NOT_OUT_OF_CORE.items():
+        if _given(context, name):
+            raise InputError(f"{_option(name)} cannot be combined with reading out of core: {why}")
+    if _given(context, "method") and method != "poisson":
+        raise InputError(
+            f"--method {method} cannot be combined with reading out of core, whose intervals are those of the Poisson "
+            f"bootstrap: leave --method out, or give --method poisson"
+        )
+    if _is_parquet(qrels):
+        for name in _OF_HELD_QRELS:
+            if _given(context, name):
+                raise InputError(f"{_option(name)} cannot be combined with the Parquet dataset {qrels}: leave it out")
+
+
+def _is_parquet(path: Path) -> bool:
     from rag_selectivity.files.datasets import is_dataset
 
-    return path.is_dir() and is_dataset(path)
-
-
-def _refuse_out_of_core(**given: Any) -> None:
-    """What takes all queries at once cannot be had part by part."""
-    for name, value in given.items():
-        if value:
-            raise InputError(f"--{name.replace('_', '-')} is not there out of core: it takes all queries in memory")
+    return is_dataset(path)
 
 
 @dataclass(frozen=True)
@@ -173,6 +210,7 @@ class _Given:
 
 @app.command()
 def evaluate(
+    context: typer.Context,
     qrels: QrelsOption,
     run: Annotated[list[str] | None, typer.Option(help="A run file, or NAME=FILE; may be repeated.")] = None,
     trace: Annotated[
@@ -202,7 +240,9 @@ def evaluate(
     sample_size: Annotated[
         int | None, typer.Option(help="Drawn for each query, where --sample lists only the relevant ones.")
     ] = None,
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap; 0 leaves the intervals out.")] = 5000,
+    resamples: Annotated[
+        int, typer.Option(help="Of the bootstrap; 0 leaves the intervals out. Out of core 1000 if not given.")
+    ] = 5000,
     seed: int = 7,
     level: float = 0.95,
     method: MethodOption = "bca",
@@ -225,28 +265,31 @@ def evaluate(
         from rag_selectivity.out_of_core import evaluate_out_of_core
 
         gates.refuse_paired("out of core")
-        _refuse_out_of_core(
-            pool=pool, trace=trace, corpus=corpus, sample=sample, per_query=per_query, clusters=clusters, judge=judge
-        )
+        _check_out_of_core(context, qrels, method)
+        dataset = _is_parquet(qrels)
         report = _unless_interrupted(
             evaluate_out_of_core,
-            qrels,
+            qrels if dataset else Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
             _named_files(run or []),
             corpus_size=_corpus_size(corpus_size),
-            measures=gates.measures(measure, sized=corpus_size is not None),
+            measures=gates.measures(measure, scale, sized=corpus_size is not None),
             depths=_numbers(depths, "--depths") if depths is not None else None,
             scale=scale,
             grade_map=grade_map,
             policy=policy,
             memory=memory,
-            resamples=min(resamples, 1000),
+            resamples=resamples if _given(context, "resamples") else 1000,
             seed=seed,
-            level=level,
+            level=level if resamples else None,
             **_choices(order, ties, missing_query, no_relevant, duplicates, unjudged, depth),
         )
         _put(_view(report, _chosen(format, output)), output)
         gates.check(report, None)
         return
+    if _given(context, "memory"):
+        raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
+    if sample is None and sample_size is not None:
+        raise InputError("--sample-size says how many passages --sample is about: give --sample too")
     given = _Given.of(run, pool, trace, Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule))
     if trace is not None and depth is None:
         # A list ends where the prompt did: there is nothing further down that could have been read.
@@ -260,7 +303,7 @@ def evaluate(
         pool=given.pool,
         corpus_size=size,
         corpus=_corpus_ids(corpus),
-        measures=gates.measures(measure, sized=size is not None or corpus is not None),
+        measures=gates.measures(measure, scale, sized=size is not None or corpus is not None),
         depths=_numbers(depths, "--depths") if depths is not None else given.depths,
         scale=scale,
         grade_map=grade_map,
@@ -824,9 +867,9 @@ class _Gates:
         stored = StoredReport.read(against) if against is not None else None
         return cls([parse_fail_if(text) for text in fail_if or []], drops, stored, on or "all")
 
-    def measures(self, wanted: list[str] | None, *, sized: bool) -> list[str | Measure]:
+    def measures(self, wanted: list[str] | None, scale: str, *, sized: bool) -> list[str | Measure]:
         """What to measure: what is wanted or usual, and what the gates rest on."""
-        usual = DEFAULT_MEASURES if sized else DEFAULT_MEASURES_WITHOUT_N
+        usual = default_measures(scale, sized=sized)
         return [*(wanted or usual), *(gate.measure for gate in self.conditions), *(drop.measure for drop in self.drops)]
 
     def refuse_paired(self, where: str) -> None:

@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.evaluation import DEFAULT_DEPTHS, DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N
 from rag_selectivity.files.datasets import block_of_arrow
 from rag_selectivity.files.trec import Block
 from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
+from rag_selectivity.judged import corpus_size_of
 from rag_selectivity.measures import Measure
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Report
 from rag_selectivity.run import Run
 from rag_selectivity.scales import Scale, parse_grade_map, scale_named
-from rag_selectivity.tally import Tally
+from rag_selectivity.tally import Tally, report_of_tallies
 
 
 def tally_rows(
     rows: Any,
     *,
     corpus_size: Any = None,
-    measures: Sequence[str | Measure] | None = None,
+    measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
     grade_map: str | Mapping[int, int] | None = None,
@@ -57,22 +57,39 @@ def tally_rows(
         For `report_of_states`.
     """
     table = _table(rows)
-    if measures is None:
-        measures = DEFAULT_MEASURES if corpus_size is not None else DEFAULT_MEASURES_WITHOUT_N
-    grid = DEFAULT_DEPTHS if depths is None else depths
-    if depths is None and isinstance(corpus_size, int):
-        grid = tuple(k for k in DEFAULT_DEPTHS if k <= corpus_size)
-    sized = corpus_size is not None
-    tally = Tally(measures, grid, scale=scale_named(scale).name, sized=sized, resamples=resamples, seed=seed)
+    sizes = corpus_size_of(corpus_size)
+    tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
     qrels, run = _halves(table)
     tally.add_part(
         None if qrels is None else qrels.regraded(mapped),
         run,
-        corpus_size=corpus_size,
+        corpus_size=sizes,
         policy=resolve_policy(policy, **choices),
     )
     return tally.to_bytes()
+
+
+def tally_for(
+    corpus_size: int | Mapping[str, Any] | None,
+    measures: Sequence[str | Measure] | str | None,
+    depths: Sequence[int] | None,
+    scale: str | Scale,
+    resamples: int,
+    seed: int,
+) -> Tally:
+    """An empty tally for the arguments of `evaluate`, which refuses at once what no query could mend."""
+    tally = Tally(
+        measures,
+        depths,
+        scale=scale_named(scale).name,
+        sized=corpus_size is not None,
+        resamples=resamples,
+        seed=seed,
+    )
+    if isinstance(corpus_size, int):
+        tally.check_corpus_size(corpus_size)
+    return tally
 
 
 def map_in_arrow(**settings: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -92,9 +109,7 @@ def map_in_arrow(**settings: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
     return of_partition
 
 
-def report_of_states(
-    states: Iterable[bytes], *, name: str = "run", level: float = 0.95, depths_given: bool = False
-) -> Report:
+def report_of_states(states: Iterable[bytes], *, name: str = "run", level: float | None = 0.95) -> Report:
     """The report of all parts together.
 
     Parameters
@@ -102,8 +117,13 @@ def report_of_states(
     states : bytes of `tally_rows`, in any order
     name : str
         Of the run.
-    depths_given : bool
-        Keep depths that no list reached; else they are left out, as `evaluate` does with its default depths.
+    level : float or None
+        Of the intervals; None leaves them out.
+
+    Raises
+    ------
+    InputError
+        What `evaluate` would raise of all queries together, such as K > N.
     """
     merged: Tally | None = None
     for state in states:
@@ -114,9 +134,7 @@ def report_of_states(
             merged.merge(part)
     if merged is None:
         raise InputError("there are no states to make a report of")
-    if not merged.longest:
-        raise InputError(f"no query of {name} has judgments: were the two joined by the same ids?")
-    return merged.report(name, level=level, as_deep_as_lists=not depths_given)
+    return report_of_tallies({name: merged}, level=level)
 
 
 def _table(rows: Any) -> Any:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.frames import is_frame
 from rag_selectivity.ids import IntArray
 from rag_selectivity.judged import JudgedRun, judge
-from rag_selectivity.measures import Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Whole, with_companions, with_upper_ends
+from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.plan import Plan, default_depths, given_depths, plan_of, ranks_in, wanted_measures
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
@@ -25,10 +25,6 @@ from rag_selectivity.report.caveats import concentration, with_caveats
 from rag_selectivity.run import Run
 from rag_selectivity.scales import Scale, scale_named
 from rag_selectivity.statistics.bootstrap import Bootstrap
-
-DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-DEFAULT_MEASURES = ("Success", "BoR", "BoR_max", "lambda")
-DEFAULT_MEASURES_WITHOUT_N = ("Success",)
 
 
 def evaluate(
@@ -62,7 +58,8 @@ def evaluate(
         Gives N, and finds judgments that belong to another corpus.
     measures : sequence of str or Measure, optional
         `"BoR"` is taken at every depth, `"BoR@10"` at 10 alone. Default: Success and, with a
-        corpus size, BoR, BoR_max and lambda. Beside the utility measures Judged is always shown.
+        corpus size, BoR, BoR_max and lambda; on the utility scale RA-nWG and Harm too. Beside the
+        utility measures Judged is always shown.
     depths : sequence of int, optional
         Default: 1, 2, 5, 10, … 1000, as far as the longest list and the corpus reach.
     scale : {"trec", "utility"}
@@ -170,10 +167,14 @@ def join(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The outcomes of every run: `outcomes[run][i]` is that of the measure and depths in `plan[i]`."""
+    """The outcomes of every run: `outcomes[run][i]` is that of the measure and depths in `plan[i]`.
+
+    `grid` holds the depths of measures that name none, `depths` every K that was measured.
+    """
 
     wanted: list[Measure]
-    plan: list[tuple[Measure, NDArray[Any]]]
+    grid: IntArray
+    plan: Plan
     depths: IntArray
     outcomes: dict[str, list[Outcome]]
 
@@ -184,15 +185,16 @@ def measure_all(
     """Every wanted measure of every run at all its depths."""
     if not judged:
         raise InputError("there are no runs to evaluate")
-    wanted = _measures(measures, next(iter(judged.values())))
-    plan = _plan(with_upper_ends(wanted), _depths(depths, judged.values(), wanted))
-    measured = {int(k) for measure, at in plan if measure.cutoff == Whole(1) for k in at if k != WHOLE_LIST}
-    table_depths = np.array(sorted(measured), np.int64)
+    first = next(iter(judged.values()))
+    wanted = wanted_measures(measures, first.scale, sized=first.corpus_size is not None)
+    grid = given_depths(depths, wanted) if depths is not None else _usual_depths(judged.values())
+    plan = plan_of(wanted, grid)
+    table_depths = ranks_in(plan)
     outcomes: dict[str, list[Outcome]] = {}
     for name, run in judged.items():
         run.check_depths(table_depths)
         outcomes[name] = [measure.outcome(run, at).settled() for measure, at in plan]
-    return Measured(wanted, plan, table_depths, outcomes)
+    return Measured(wanted, grid, plan, table_depths, outcomes)
 
 
 def report_of(
@@ -241,26 +243,8 @@ def report_of_measured(
             estimates = with_caveats(estimates, measured.wanted, exhaustive=run.policy.unjudged == "worst")
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
-        found = [f"{clipped} queries have a corpus smaller than K: their draw is all of it"] if clipped else []
-        found += [f"{run.coverage.duplicates} passages stand twice in their list"] if run.coverage.duplicates else []
-        found += (
-            [f"{run.coverage.negative_judgments} judgments below 0 were taken as not judged"]
-            if run.coverage.negative_judgments
-            else []
-        )
-        found += (
-            [f"{run.coverage.outside_pool} judged passages of the run are not in its pool and were added to it"]
-            if run.coverage.outside_pool
-            else []
-        )
-        found += (
-            [f"{run.coverage.missing_from_pool} queries are not in the pool: their own lists stand for it"]
-            if run.coverage.missing_from_pool
-            else []
-        )
-        reports[name] = RunReport(
-            run.queries, estimates, per_query, run.coverage, (*(notes or {}).get(name, ()), *found), run
-        )
+        said = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped)]
+        reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(said), run)
 
     first = next(iter(judged.values()))
     size = first.corpus_size
@@ -285,14 +269,14 @@ def _tallied(
         raise InputError("the Poisson bootstrap draws queries one by one; clusters need bca or percentile")
     tally = Tally(
         measured.wanted,
-        measured.depths.tolist(),
+        measured.grid.tolist(),
         scale=run.scale.name,
         sized=run.corpus_size is not None,
         resamples=bootstrap.resamples,
         seed=bootstrap.seed,
     )
     tally.add_outcomes(outcomes, run.queries)
-    return tally.report(level=bootstrap.level).runs["run"].estimates
+    return tally.estimates(bootstrap.level, measured.plan)
 
 
 def named_runs(runs: Any) -> dict[str, Any]:
@@ -331,41 +315,10 @@ def _opened(run: Any) -> Run | Iterable[Run]:
     return Run.of(run)
 
 
-def _measures(measures: Sequence[str | Measure] | str | None, judged: JudgedRun) -> list[Measure]:
-    if measures is None:
-        measures = DEFAULT_MEASURES if judged.corpus_size is not None else DEFAULT_MEASURES_WITHOUT_N
-    if isinstance(measures, (str, Measure)):
-        measures = [measures]
-    wanted = [parse_measure(measure) for measure in measures]
-    if not wanted:
-        raise InputError("no measure was asked for")
-    return with_companions(wanted)
-
-
-def _depths(depths: Sequence[int] | None, judged: Iterable[JudgedRun], wanted: list[Measure]) -> IntArray:
-    """The depths for measures that name none."""
-    if depths is not None:
-        for depth in depths:
-            if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-                raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
-        if not len(depths) and any(measure.at is None for measure in wanted):
-            raise InputError("the list of depths is empty")
-        return np.array(sorted(set(depths)), np.int64)
+def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
     runs = list(judged)
-    reach = max((int(run.returned.max(initial=1)) for run in runs), default=1)
-    for run in runs:
-        if run.corpus_size is not None and len(run.corpus_size):
-            reach = min(reach, int(run.corpus_size.max()))
-    return np.array([depth for depth in DEFAULT_DEPTHS if depth <= max(1, reach)], np.int64)
-
-
-def _plan(wanted: list[Measure], grid: IntArray) -> list[tuple[Measure, NDArray[Any]]]:
-    """Each measure without its depth, once, with all the depths it is wanted at."""
-    depths: dict[Measure, set[Any]] = {}
-    for measure in wanted:
-        at = depths.setdefault(replace(measure, at=None), set())
-        at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
-    return [(measure, np.array(sorted(at))) for measure, at in depths.items()]
+    largest = [int(run.corpus_size.max()) for run in runs if run.corpus_size is not None and len(run.corpus_size)]
+    return default_depths(max(int(run.returned.max(initial=1)) for run in runs), min(largest, default=None))
 
 
 def _intervals(
@@ -410,7 +363,7 @@ def estimates_of(
     undefined: str,
     effective: FloatArray | None = None,
 ) -> list[Estimate]:
-    """Figures with their intervals and counts; what is not a finite number has its reason.
+    """Figures with their intervals and counts; a figure or an interval that does not exist has its reason.
 
     `effective` is the number of queries that the random baseline is spread over, where there is one.
     """
@@ -426,6 +379,8 @@ def estimates_of(
             reason = "no query succeeded: log2 of 0"
         elif not math.isfinite(value):
             reason = "a random draw of this depth can never succeed"
+        elif n == 1:
+            reason = "one query has no interval"
         caveats = concentration(carried, n) if math.isfinite(value) else ()
         found.append(Estimate(value, below, above, n, total, reason, caveats=caveats))
     return found

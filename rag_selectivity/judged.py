@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame
 from rag_selectivity.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.join_facts import JoinFacts, first_ids
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels, pair_keys
 from rag_selectivity.run import Run, ScatteredQueries
@@ -56,6 +57,20 @@ class Coverage:
     negative_judgments: int = 0
     outside_pool: int = 0
     missing_from_pool: int = 0
+
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Coverage)))
+
+    def notes(self, clipped: int) -> list[str]:
+        """In words, what the join and the draws left out or took another way; `clipped` as by `clipped_at`."""
+        counted = (
+            (clipped, "queries have a corpus smaller than K: their draw is all of it"),
+            (self.duplicates, "passages stand twice in their list"),
+            (self.negative_judgments, "judgments below 0 were taken as not judged"),
+            (self.outside_pool, "judged passages of the run are not in its pool and were added to it"),
+            (self.missing_from_pool, "queries are not in the pool: their own lists stand for it"),
+        )
+        return [f"{count} {what}" for count, what in counted if count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +122,8 @@ class JudgedRun:
         The queries that the run lacks; None where it lacks none, or that is not known.
     label_hashes : uint64[queries] or None
         A hash of each query's passages and grades, those of the sample included; None where only counts are known.
+    facts : JoinFacts
+        What a whole dataset must be checked for; empty where there was no join.
     """
 
     queries: tuple[str, ...]
@@ -124,6 +141,7 @@ class JudgedRun:
     sample: Sample | None = None
     missing: NDArray[np.bool_] | None = None
     label_hashes: HashArray | None = None
+    facts: JoinFacts = field(default_factory=JoinFacts)
 
     @classmethod
     def from_counts(
@@ -255,8 +273,10 @@ class JudgedRun:
         return slots if self.corpus_size is None else np.minimum(slots, self.corpus_size[:, None])
 
     def clipped_at(self, depth: int) -> int:
-        """Queries whose own corpus is smaller than K, so that their draw is of all of it."""
-        return 0 if self.corpus_size is None else int((self.corpus_size < depth).sum())
+        """Queries whose own corpus is smaller than the slots at K, so that their draw is of all of it."""
+        if self.corpus_size is None:
+            return 0
+        return int((self.slots_at(np.array([depth]))[:, 0] > self.corpus_size).sum())
 
     def grades_by_rank(self, depth: int) -> NDArray[np.float64]:
         """What the ranks up to K hold: float64[depth, levels + 2], shares of the queries.
@@ -291,25 +311,42 @@ class JudgedRun:
         return self.sample
 
     def check_depths(self, depths: IntArray) -> None:
-        """Refuse depths that the corpus or the policies rule out."""
+        """Refuse depths that the corpus or the policies rule out. The queries must be all that there are."""
         if not len(depths):
             return
-        size = self.corpus_size
-        if size is not None and len(size) and (size == size[0]).all() and depths.max() > size[0]:
-            raise InputError(
-                f"depth K = {depths.max()} is more than the corpus size N = {size[0]}: "
-                f"lower the depths, or correct the corpus size"
-            )
-        if self.policy.unjudged == "error":
-            within = self.hits.rank <= depths.max()
-            judged = np.bincount(self.hits.query[within], minlength=len(self.queries))
-            short = np.flatnonzero(judged < np.minimum(self.returned, depths.max()))
-            if len(short):
-                i = int(short[0])
-                raise InputError(
-                    f"query {self.queries[i]!r}: only {judged[i]} of the first {min(self.returned[i], depths.max())} "
-                    f'passages are judged, and the policy is unjudged="error"'
-                )
+        deepest = int(depths.max())
+        if self.corpus_size is not None and len(self.corpus_size):
+            check_depth_fits(deepest, (int(self.corpus_size.min()), int(self.corpus_size.max())))
+        unjudged = self.unjudged_within(deepest)
+        if unjudged is not None:
+            raise InputError(unjudged)
+
+    def unjudged_within(self, depth: int) -> str | None:
+        """Under `unjudged="error"` the complaint about a query with an unjudged passage in the top K; None if none."""
+        if self.policy.unjudged != "error":
+            return None
+        judged = np.bincount(self.hits.query[self.hits.rank <= depth], minlength=len(self.queries))
+        short = np.flatnonzero(judged < np.minimum(self.returned, depth))
+        if not len(short):
+            return None
+        i = min(short.tolist(), key=self.queries.__getitem__)
+        return (
+            f"query {self.queries[i]!r}: only {judged[i]} of the first {min(self.returned[i], depth)} "
+            f'passages are judged, and the policy is unjudged="error"'
+        )
+
+
+def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
+    """Refuse a K beyond the corpus where all queries share one N: smallest and largest are the same.
+
+    With an N for each query the draw is min(K, N), and such queries are counted.
+    """
+    smallest, largest = corpus_sizes
+    if smallest == largest < depth:
+        raise InputError(
+            f"depth K = {depth} is more than the corpus size N = {largest}: "
+            f"lower the depths, or correct the corpus size"
+        )
 
 
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
@@ -365,7 +402,8 @@ def judge(
     name : str
         What to call the run in messages.
     part_of_whole : bool
-        Whether these are some of the queries only, of which no run has to know any.
+        Whether these are some of the queries only. What takes all of them to tell is then left to whoever puts the
+        parts together: see `JudgedRun.facts`.
     """
     scale, policy = scale_named(scale), resolve_policy(policy)
     qrels.check_scale(scale)
@@ -377,23 +415,18 @@ def judge(
 
     joined = _join(qrels, run, policy, name)
     candidates = _join(qrels, pool, policy, f"the pool of {name}") if pool is not None else None
-    returned, hits, unknown = joined.returned, joined.hits, joined.unknown
+    returned, hits = joined.returned, joined.hits
 
     present = returned >= 0
-    if not present.any() and not part_of_whole:
-        raise InputError(
-            f"no query id of {name} is in the qrels: {name} has {examples(unknown) or 'no queries'}, "
-            f"the qrels have {examples(qrels.queries)}; are both about the same queries, with the same ids?"
-        )
-    missing = int((~present).sum())
-    if missing and policy.missing_query == "error":
-        absent = [query for query, there in zip(qrels.queries, present, strict=True) if not there]
-        raise InputError(
-            f"{name} lacks {missing} of the {len(qrels)} queries in the qrels ({examples(absent)}), "
-            f'and the policy is missing_query="error"'
-        )
+    facts = _facts(qrels, joined, policy)
     if not part_of_whole:
-        _warn_of_mismatch(name, qrels, present, joined.not_in_qrels, unknown, hits)
+        facts.check(name)
+    sizes = _corpus_sizes(corpus_size, qrels, np.bincount(qrels.query, minlength=len(qrels)), part_of_whole)
+    facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
+    if not part_of_whole:
+        for said in facts.warnings(name, scale.name):
+            warnings.warn(said, SelectivityWarning, stacklevel=2)
+    missing = int((~present).sum())
 
     grades = np.unique(qrels.grade)
     labels = np.zeros((len(qrels), len(grades)), np.int64)
@@ -404,7 +437,7 @@ def judge(
         returned=np.maximum(returned, 0),
         grades=grades,
         labels=labels,
-        corpus_size=_corpus_sizes(corpus_size, qrels, labels.sum(axis=1)),
+        corpus_size=sizes,
         scale=scale,
         policy=policy,
         **_pool(candidates, joined),
@@ -412,9 +445,8 @@ def judge(
         missing=~present if missing else None,
         label_hashes=_label_hashes(qrels, sample, sample_size),
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
+        facts=facts,
     )
-    if not part_of_whole:
-        _warn_of_sizes(judged, name)
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
     outside = len(judged.hits_outside_pool().query)
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
@@ -469,29 +501,38 @@ class _Joined:
     returned: IntArray
     hits: Hits
     not_in_qrels: int
-    unknown: list[str]
+    unknown: tuple[str, ...]
     duplicates: int
+    retrieved: int
 
 
-def _warn_of_sizes(judged: JudgedRun, name: str) -> None:
-    """Say what can be, but is rarely meant."""
-    size = judged.corpus_size
-    if size is not None and (judged.returned > size).any():
-        i = int(np.argmax(judged.returned > size))
-        warnings.warn(
-            f"{name}: query {judged.queries[i]!r} has {judged.returned[i]} passages, more than its corpus, "
-            f"N = {size[i]}; is N right?",
-            SelectivityWarning,
-            stacklevel=3,
-        )
-    there = judged.grades[judged.labels.any(axis=0)]
-    if judged.scale.name == "trec" and len(there) > 1 and there[0] in (1, 2) and there[-1] == 5:
-        warnings.warn(
-            "the grades go up to 5 and none is 0, as on the utility scale; on the trec scale every one of them "
-            "counts as relevant: did you mean scale='utility' (--scale utility)?",
-            SelectivityWarning,
-            stacklevel=3,
-        )
+def _facts(qrels: Qrels, joined: _Joined, policy: Policy) -> JoinFacts:
+    present = joined.returned >= 0
+    passages = None
+    if not len(joined.hits.query) and len(qrels.query):
+        first = min(qrels.queries[i] for i in np.unique(qrels.query).tolist())
+        passages = first, first_ids(qrels[first])
+    return JoinFacts(
+        queries=len(qrels),
+        listed=int(present.sum()),
+        unknown=joined.not_in_qrels,
+        retrieved=joined.retrieved,
+        hits=len(joined.hits.query),
+        query_ids=first_ids(qrels.queries),
+        missing_ids=first_ids(qrels.queries[i] for i in np.flatnonzero(~present).tolist()),
+        unknown_ids=joined.unknown,
+        judged_passages=passages,
+        grades=(int(qrels.grade.min()), int(qrels.grade.max())) if len(qrels.grade) else None,
+        missing_is_error=policy.missing_query == "error",
+    )
+
+
+def _overlong(qrels: Qrels, returned: IntArray, sizes: IntArray | None) -> tuple[str, int, int] | None:
+    """The first query by its id whose list is longer than its corpus."""
+    if sizes is None or not (returned > sizes).any():
+        return None
+    i = min(np.flatnonzero(returned > sizes).tolist(), key=qrels.queries.__getitem__)
+    return qrels.queries[i], int(returned[i]), int(sizes[i])
 
 
 def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:
@@ -518,13 +559,14 @@ def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
-    unknown: list[str] = []
-    not_in_qrels = duplicates = 0
+    unknown: tuple[str, ...] = ()
+    not_in_qrels = duplicates = retrieved = 0
     for part in parts:
         position = np.array([qrels.position(query) for query in part.queries], np.int64)
         inside = position >= 0
         not_in_qrels += int((~inside).sum())
-        unknown.extend(part.queries[i] for i in np.flatnonzero(~inside)[: max(0, 3 - len(unknown))].tolist())
+        unknown = first_ids([*unknown, *(part.queries[i] for i in np.flatnonzero(~inside).tolist())])
+        retrieved += int(part.lengths[inside].sum())
         if (returned[position[inside]] >= 0).any():
             raise InputError(f"{name}: a query appears in two parts of the run")
         lengths, hits, repeats = _judge_part(qrels, part, position, policy, name)
@@ -533,7 +575,7 @@ def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -
         duplicates += repeats
     columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
     order = np.lexsort((columns[1], columns[0]))
-    return _Joined(returned, Hits(*(column[order] for column in columns)), not_in_qrels, unknown, duplicates)
+    return _Joined(returned, Hits(*(column[order] for column in columns)), not_in_qrels, unknown, duplicates, retrieved)
 
 
 def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str) -> tuple[IntArray, Hits, int]:
@@ -584,27 +626,6 @@ def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> In
     return np.array(copies, np.int64)
 
 
-def _warn_of_mismatch(
-    name: str, qrels: Qrels, present: NDArray[np.bool_], not_in_qrels: int, unknown: list[str], hits: Hits
-) -> None:
-    found = int(present.sum())
-    if found < 0.1 * min(len(qrels), found + not_in_qrels):
-        absent = [query for query, there in zip(qrels.queries, present, strict=True) if not there]
-        warnings.warn(
-            f"only {found} query ids are both in {name} and in the qrels: {name} also has {examples(unknown)}, "
-            f"the qrels {examples(absent)}; are both about the same queries, with the same ids?",
-            SelectivityWarning,
-            stacklevel=3,
-        )
-    if not len(hits.query) and len(qrels.query):
-        warnings.warn(
-            f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
-            f"{examples(qrels.passages)}: do the run's passage ids come from the same corpus?",
-            SelectivityWarning,
-            stacklevel=3,
-        )
-
-
 def _check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
     """The number of passages; an error when none of the judged ones is among them."""
     ids = {str(passage) for passage in corpus}
@@ -626,24 +647,34 @@ def _check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
     return len(ids)
 
 
-def _corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray) -> IntArray | None:
-    if corpus_size is None:
+def corpus_size_of(given: Any) -> int | dict[str, Any] | None:
+    """N as a whole number, or what was given for each query by its id; from a number, a mapping or a frame."""
+    if given is None:
         return None
-    if is_frame(corpus_size):
-        names = list(corpus_size.columns)
-        queries = column_values(corpus_size, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
-        sizes_of = column_values(corpus_size, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
-        corpus_size = dict(zip(queries, sizes_of, strict=True))
-    if isinstance(corpus_size, Mapping):
-        by_text = {str(query): size for query, size in corpus_size.items()}
-        absent = [query for query in qrels.queries if query not in by_text]
+    if is_frame(given):
+        names = list(given.columns)
+        queries = column_values(given, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
+        sizes = column_values(given, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
+        given = dict(zip(queries, sizes, strict=True))
+    if isinstance(given, Mapping):
+        return {str(query): size for query, size in given.items()}
+    return whole_count(given, "corpus_size")
+
+
+def _corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole: bool) -> IntArray | None:
+    given = corpus_size_of(corpus_size)
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        absent = first_ids(query for query in qrels.queries if query not in given)
         if absent:
-            raise InputError(
-                f"corpus_size has no entry for {len(absent)} of the {len(qrels)} queries ({examples(absent)})"
-            )
-        sizes = [whole_count(by_text[query], f"corpus_size of query {query!r}") for query in qrels.queries]
+            count = sum(query not in given for query in qrels.queries)
+            # How many there are of a part is nothing that its reader knows of.
+            how_many = "queries of the qrels" if part_of_whole else f"{count} of the {len(qrels)} queries"
+            raise InputError(f"corpus_size has no entry for {how_many} ({examples(absent)})")
+        sizes = [whole_count(given[query], f"corpus_size of query {query!r}") for query in qrels.queries]
     else:
-        sizes = [whole_count(corpus_size, "corpus_size")] * len(qrels)
+        sizes = [given] * len(qrels)
     result = np.array(sizes, np.int64)
     over = np.flatnonzero(judged > result)
     if len(over):

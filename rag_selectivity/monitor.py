@@ -26,6 +26,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_companions, with_upper_ends
+from rag_selectivity.measures.plan import default_measures
 from rag_selectivity.policy import resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
@@ -494,9 +495,7 @@ class _Counts:
 
 def _measures(wanted: Sequence[str | Measure] | None, scale: str, *, sized: bool) -> tuple[Measure, ...]:
     if wanted is None:
-        wanted = ["Success", *(["BoR", "BoR_max", "lambda"] if sized else [])]
-        if scale == "utility":
-            wanted += ["RA-nWG", "PROC", "%PROC", "Harm"]
+        wanted = default_measures(scale, sized=sized, pooled=True)
     chosen = [replace(parse_measure(measure), at=None) for measure in wanted]
     if not chosen:
         raise InputError("no measure was asked for")

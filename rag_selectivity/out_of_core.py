@@ -6,26 +6,28 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluation import DEFAULT_DEPTHS, DEFAULT_MEASURES, DEFAULT_MEASURES_WITHOUT_N, named_runs
+from rag_selectivity.engines import tally_for
+from rag_selectivity.errors import InputError
+from rag_selectivity.evaluation import named_runs
 from rag_selectivity.files import datasets, read_qrels, trec
 from rag_selectivity.files.opening import first_bytes
 from rag_selectivity.files.trec import Block
 from rag_selectivity.ids import IdColumn
+from rag_selectivity.judged import Coverage, corpus_size_of
 from rag_selectivity.measures import Measure
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Report
 from rag_selectivity.run import Run
-from rag_selectivity.scales import Scale, parse_grade_map, scale_named
+from rag_selectivity.scales import Scale, parse_grade_map
+from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
-from rag_selectivity.tally import Tally
+from rag_selectivity.tally import report_of_tallies
 
 #: What a row takes while its part is joined: ids, offsets, scores, and the copies that sorting makes.
 _BYTES_A_ROW = 160
@@ -35,11 +37,11 @@ _MOST_PARTS = 512
 
 
 def evaluate_out_of_core(
-    qrels: str | Path,
+    qrels: str | Path | Qrels,
     runs: Any,
     *,
     corpus_size: Any = None,
-    measures: Sequence[str | Measure] | None = None,
+    measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
     grade_map: str | Mapping[int, int] | None = None,
@@ -47,7 +49,7 @@ def evaluate_out_of_core(
     memory: int = 1000,
     resamples: int = 1000,
     seed: int = 7,
-    level: float = 0.95,
+    level: float | None = 0.95,
     folder: str | Path | None = None,
     progress: bool = True,
     **choices: Any,
@@ -56,9 +58,9 @@ def evaluate_out_of_core(
 
     Parameters
     ----------
-    qrels : path
+    qrels : path or Qrels
         A Parquet file or a folder of them (partitioned or not) with a query, a passage and a grade column; or any other
-        file of judgments, which is held in memory.
+        file of judgments, or Qrels, which are held in memory.
     runs : {name: path} or path
         Parquet likewise, with a score or rank column if the rows are not in order; or a TREC run file. Rows may stand
         in any order of queries.
@@ -68,7 +70,7 @@ def evaluate_out_of_core(
     memory : int
         Megabytes to stay within.
     resamples, seed, level
-        Of the Poisson bootstrap; 0 resamples take the intervals from the moments.
+        Of the Poisson bootstrap; 0 resamples take the intervals from the moments, a level of None leaves them out.
     folder : path, optional
         For the parts while it runs, about as large as the data; default: the system's folder for temporary files.
     progress : bool
@@ -82,42 +84,43 @@ def evaluate_out_of_core(
     Raises
     ------
     InputError
-        Naming file and row group (Parquet) or line (TREC) of what is wrong.
+        Naming file and row group (Parquet) or line (TREC) of what is wrong. What only all queries together can tell,
+        such as K > N where every query brings its N, is said at the end.
     """
     if isinstance(memory, bool) or not isinstance(memory, int) or memory < 64:
         raise InputError(f"memory must be a whole number of megabytes ≥ 64, got {memory!r}")
-    chosen_scale, chosen_policy = scale_named(scale), resolve_policy(policy, **choices)
-    if measures is None:
-        measures = DEFAULT_MEASURES if corpus_size is not None else DEFAULT_MEASURES_WITHOUT_N
-    grid = DEFAULT_DEPTHS if depths is None else depths
-    if depths is None and isinstance(corpus_size, int):
-        grid = tuple(k for k in DEFAULT_DEPTHS if k <= corpus_size)
-    reports = []
-    for name, path in named_runs(runs).items():
-        tally = Tally(
-            measures, grid, scale=chosen_scale.name, sized=corpus_size is not None, resamples=resamples, seed=seed
-        )
+    if level is not None:
+        # Refuses what is no level before anything is read.
+        Bootstrap(level=level)
+    chosen_policy, sizes = resolve_policy(policy, **choices), corpus_size_of(corpus_size)
+    mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
+    named = named_runs(runs)
+    tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
+    source = qrels if isinstance(qrels, Qrels) or datasets.is_dataset(Path(qrels)) else read_qrels(qrels)
+    for name, path in named.items():
         with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
-            parts = _part(Path(path), Path(qrels), Path(place), memory, progress)
-            labels = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
-            for judgments, lists in parts.pairs(labels, progress):
-                tally.add_part(judgments, lists, corpus_size=corpus_size, policy=chosen_policy, name=name)
-        if not tally.longest:
-            raise InputError(
-                f"no query id of {name} is in the qrels: {name} has {examples(parts.names['run'])}, the qrels have "
-                f"{examples(parts.names['qrels'])}; are both about the same queries, with the same ids?"
-            )
-        reports.append(tally.report(name, level=level, as_deep_as_lists=depths is None))
-    first = reports[0]
-    return replace(first, runs={name: run for report in reports for name, run in report.runs.items()})
+            parts = _part(Path(path), source, Path(place), memory, progress)
+            tallies[name].coverage += parts.left_out
+            for judgments, lists in parts.pairs(mapped, progress):
+                tallies[name].add_part(judgments, lists, corpus_size=sizes, policy=chosen_policy, name=name)
+    return report_of_tallies(tallies, level=level)
 
 
 class _Parts:
-    """Rows of a run and its judgments on disk, parted by a hash of the query."""
+    """Rows of a run and its judgments on disk, parted by a hash of the query.
 
-    def __init__(self, folder: Path, count: int) -> None:
-        self.folder, self.count = folder, count
-        self.names: dict[str, list[str]] = {"run": [], "qrels": []}
+    `bare` are queries of the qrels that have no judgment and so no row; `left_out` counts judgments that had been left
+    out before they were written.
+    """
+
+    def __init__(self, folder: Path, count: int, bare: Sequence[str] = (), left_out: Coverage = Coverage()) -> None:
+        self.folder, self.count, self.left_out = folder, count, left_out
+        self._bare: dict[int, list[str]] = {}
+        for query, part in zip(bare, self._part_of(bare).tolist(), strict=True):
+            self._bare.setdefault(part, []).append(query)
+
+    def _part_of(self, queries: Sequence[str]) -> Any:
+        return ((query_hashes(queries) >> np.uint64(20)) % np.uint64(self.count)).astype(np.uint16)
 
     def write(self, kind: str, blocks: Iterable[Block], bar: Any) -> None:
         """Put every row into the part of its query."""
@@ -136,10 +139,7 @@ class _Parts:
                 for part in range(self.count)
             ]
             for block in blocks:
-                if len(self.names[kind]) < 3:
-                    self.names[kind].extend(block.names[:3])
-                part_of = (query_hashes(block.names) >> np.uint64(20)) % np.uint64(self.count)
-                parts = part_of.astype(np.uint16)[block.codes]
+                parts = self._part_of(block.names)[block.codes]
                 order = np.argsort(parts, kind="stable")
                 cuts = np.searchsorted(parts[order], np.arange(self.count + 1))
                 for part in range(self.count):
@@ -152,15 +152,19 @@ class _Parts:
         """The judgments and the lists of each part; None where there are none."""
         with _bar(self.count, "measuring", "part", progress) as bar:
             for part in range(self.count):
-                judgments, lists = (self._read(kind, part) for kind in ("qrels", "run"))
-                labels = None
-                if judgments is not None:
-                    names, codes, passages, grades = judgments
-                    labels = Qrels(names, codes, passages, grades.astype(np.int64)).regraded(grade_map)
-                yield labels, None if lists is None else Run.of_rows(*lists)
+                lists = self._read("run", part)
+                yield self._labels(part, grade_map), None if lists is None else Run.of_rows(*lists)
                 for kind in ("qrels", "run"):
                     (self.folder / f"{kind}-{part}.arrow").unlink()
                 bar.update(1)
+
+    def _labels(self, part: int, grade_map: Mapping[int, int] | None) -> Qrels | None:
+        judgments, bare = self._read("qrels", part), self._bare.get(part, [])
+        if judgments is None and not bare:
+            return None
+        none = np.empty(0, np.int64)
+        names, codes, passages, grades = judgments or ([], none, IdColumn.from_strings([]), none)
+        return Qrels([*names, *bare], codes, passages, grades.astype(np.int64)).regraded(grade_map)
 
     def _read(self, kind: str, part: int) -> tuple[list[str], Any, IdColumn, Any] | None:
         import pyarrow
@@ -194,17 +198,19 @@ def _batch(block: Block, rows: Any, schema: Any) -> Any:
     return pyarrow.record_batch([query, passage, pyarrow.array(block.scores[rows])], schema=schema)
 
 
-def _part(run: Path, qrels: Path, folder: Path, memory: int, progress: bool) -> _Parts:
+def _part(run: Path, qrels: str | Path | Qrels, folder: Path, memory: int, progress: bool) -> _Parts:
     run_rows, run_blocks = _run_source(run)
-    if datasets.is_dataset(qrels):
-        files = datasets.parquet_files(qrels)
-        qrels_rows, qrels_blocks = datasets.count_rows(files), datasets.qrels_blocks(files)
+    bare, left_out = [], Coverage()
+    if isinstance(qrels, Qrels):
+        qrels_rows, qrels_blocks = len(qrels.query), iter([_block_of(qrels)])
+        bare = [qrels.queries[i] for i in np.setdiff1d(np.arange(len(qrels)), qrels.query).tolist()]
+        left_out = Coverage(repeated_judgments=qrels.repeated, negative_judgments=qrels.negative)
     else:
-        labels = read_qrels(qrels)
-        qrels_rows, qrels_blocks = len(labels.query), iter([_block_of(labels)])
+        files = datasets.parquet_files(Path(qrels))
+        qrels_rows, qrels_blocks = datasets.count_rows(files), datasets.qrels_blocks(files)
     bytes_a_part = memory * 1_000_000 * _SHARE
     count = min(_MOST_PARTS, max(1, -int(-(run_rows + qrels_rows) * _BYTES_A_ROW // bytes_a_part)))
-    parts = _Parts(folder, count)
+    parts = _Parts(folder, count, bare, left_out)
     with _bar(run_rows + qrels_rows, "reading", "row", progress) as bar:
         parts.write("qrels", qrels_blocks, bar)
         parts.write("run", run_blocks, bar)

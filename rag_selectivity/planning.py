@@ -12,10 +12,11 @@ import numpy as np
 
 from rag_selectivity.comparison import DEFAULT_DEPTHS as COMPARED_DEPTHS
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation import DEFAULT_DEPTHS, report_of
+from rag_selectivity.evaluation import report_of
 from rag_selectivity.frames import find_column
 from rag_selectivity.judged import JudgedRun, whole_count
 from rag_selectivity.measures.chance import DEGRADED_FROM, regime
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS
 from rag_selectivity.policy import Policy
 from rag_selectivity.report.report import Report, finite
 from rag_selectivity.statistics import mcnemar

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.engines import report_of_states, tally_rows
+from rag_selectivity.engines import report_of_states, tally_for, tally_rows
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.files.datasets import block_of_arrow
 from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
+from rag_selectivity.judged import corpus_size_of
 from rag_selectivity.measures import Measure
-from rag_selectivity.policy import Policy
+from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.report import Report
 from rag_selectivity.scales import Scale
 from rag_selectivity.statistics.poisson import query_hashes
@@ -30,7 +31,7 @@ def evaluate(
     qrels: Any,
     *,
     corpus_size: Any = None,
-    measures: Sequence[str | Measure] | None = None,
+    measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
     grade_map: str | Mapping[int, int] | None = None,
@@ -38,7 +39,7 @@ def evaluate(
     parts: int | None = None,
     resamples: int = 1000,
     seed: int = 7,
-    level: float = 0.95,
+    level: float | None = 0.95,
     name: str = "run",
     **choices: Any,
 ) -> Report:
@@ -51,7 +52,7 @@ def evaluate(
     parts : int, optional
         Into how many parts the queries go; default: four for each core of the cluster.
     corpus_size, measures, depths, scale, grade_map, policy, resamples, seed, level, choices
-        As in `evaluate` with `bootstrap="poisson"`.
+        As in `evaluate` with `bootstrap="poisson"`; a `level` of None leaves the intervals out.
 
     Returns
     -------
@@ -59,29 +60,29 @@ def evaluate(
         With the digits of `rag_selectivity.evaluate(…, bootstrap="poisson")`, whatever the cluster. No figures of
         single queries.
     """
+    sizes = corpus_size_of(corpus_size)
+    chosen_policy = resolve_policy(policy, **choices)
+    tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     ray = _ray("rag_selectivity.ray.evaluate")
     count = parts if parts is not None else max(1, 4 * int(ray.cluster_resources().get("CPU", 1)))
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(f"parts must be a whole number ≥ 1, got {parts!r}")
     settings = {
-        "corpus_size": corpus_size,
-        "measures": None if measures is None else [str(measure) for measure in measures],
+        "corpus_size": sizes,
+        "measures": [str(measure) for measure in tally.measures],
         "depths": depths,
         "scale": scale,
         "grade_map": grade_map,
-        "policy": policy,
+        "policy": chosen_policy,
         "resamples": resamples,
         "seed": seed,
-        **choices,
     }
     rows = [
         dataset.map_batches(_tagging(kind, count), batch_format="pyarrow", zero_copy_batch=True)
         for dataset, kind in ((run, "run"), (qrels, "qrels"))
     ]
     states = rows[0].union(rows[1]).groupby("part").map_groups(_tallying(settings), batch_format="pyarrow")
-    return report_of_states(
-        (row["state"] for row in states.iter_rows()), name=name, level=level, depths_given=depths is not None
-    )
+    return report_of_states((row["state"] for row in states.iter_rows()), name=name, level=level)
 
 
 def _tagging(kind: str, count: int) -> Callable[[Any], Any]:

@@ -8,20 +8,29 @@ from __future__ import annotations
 
 import json
 import struct
+import warnings
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation import estimates_of
-from rag_selectivity.ids import IdColumn
-from rag_selectivity.judged import Coverage, JudgedRun, judge
-from rag_selectivity.measures import Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, Real, with_companions, with_upper_ends
+from rag_selectivity.ids import IdColumn, IntArray
+from rag_selectivity.join_facts import JoinFacts, first_ids, joint_range
+from rag_selectivity.judged import Coverage, JudgedRun, check_depth_fits, judge
+from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.plan import (
+    DEFAULT_DEPTHS,
+    Plan,
+    default_depths,
+    given_depths,
+    plan_of,
+    ranks_in,
+    wanted_measures,
+)
 from rag_selectivity.policy import Policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report import Estimate, Report, RunReport
@@ -29,6 +38,7 @@ from rag_selectivity.report.caveats import with_caveats
 from rag_selectivity.report.stored import Fingerprint
 from rag_selectivity.run import Run
 from rag_selectivity.scales import scale_named
+from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.poisson import counts, query_hashes
@@ -43,9 +53,10 @@ class Tally:
 
     Parameters
     ----------
-    measures : sequence of str or Measure
-    depths : sequence of int
-        For the measures that name none.
+    measures : sequence of str or Measure, optional
+    depths : sequence of int, optional
+        For the measures that name none. Default: 1, 2, 5, 10, … 1000; a report keeps those that the longest list and
+        the largest corpus reach.
     scale : {"trec", "utility"}
     sized : bool
         Whether the queries come with a corpus size.
@@ -66,36 +77,67 @@ class Tally:
 
     def __init__(
         self,
-        measures: Sequence[str | Measure],
-        depths: Sequence[int],
+        measures: Sequence[str | Measure] | str | None = None,
+        depths: Sequence[int] | None = None,
         *,
         scale: str = "trec",
         sized: bool = False,
         resamples: int = 1000,
         seed: int = 7,
     ) -> None:
-        self.measures = tuple(with_companions(parse_measure(measure) for measure in measures))
-        self.depths = tuple(sorted({int(depth) for depth in depths}))
+        if resamples != 0:
+            # Refuses what is no number of resamples, and no seed.
+            Bootstrap(resamples, seed, method="poisson")
         self.scale = scale_named(scale).name
+        self.measures = tuple(wanted_measures(measures, self.scale, sized=sized))
+        self.depths_given = depths is not None
+        self.depths = DEFAULT_DEPTHS if depths is None else tuple(given_depths(depths, self.measures).tolist())
         self.sized = sized
         self.resamples, self.seed = resamples, seed
         self.coverage = Coverage()
         self.fingerprint: Fingerprint | None = None
+        self.facts = JoinFacts()
         self.queries = 0
         self.size: tuple[int, int] | None = None
         self.longest = 0
-        self._plan = _plan(with_upper_ends(self.measures), self.depths)
+        self._plan = plan_of(self.measures, np.array(self.depths, np.int64))
+        self._ranks = ranks_in(self._plan)
+        #: How many queries have a corpus smaller than each of these ranks.
+        self._clipped = np.zeros(len(self._ranks), np.int64)
+        #: The complaint of `unjudged="error"` at each rank where there is one.
+        self._unjudged: dict[int, str] = {}
         self._moments: list[Moments] | None = None
 
     def add(self, judged: JudgedRun, queries: Sequence[str] | None = None) -> None:
-        """Take in queries that have been joined with their labels; no query may come twice."""
-        whole = [k for measure, at in self._plan if not isinstance(measure.cutoff, Real) for k in at if k != WHOLE_LIST]
-        judged.check_depths(np.array(whole, np.int64))
+        """Take in queries that have been joined with their labels; no query may come twice.
+
+        Whether K may exceed N, and all else that takes all queries to tell, is settled by `report`.
+        """
+        unjudged = {}
+        if judged.policy.unjudged == "error":
+            unjudged = {k: said for k in self._ranks.tolist() if (said := judged.unjudged_within(k)) is not None}
+            if unjudged and self.depths_given:
+                raise InputError(unjudged[max(unjudged)])
         outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
         fingerprint = _together(self.fingerprint, Fingerprint.of(judged, queries))
         self.add_outcomes(outcomes, judged.queries if queries is None else queries)
         self.fingerprint = fingerprint
-        self._cover(judged)
+        self.coverage += judged.coverage
+        self.facts += judged.facts
+        self.longest = max(self.longest, int(judged.returned.max(initial=0)))
+        if judged.corpus_size is not None and len(judged.corpus_size):
+            self.size = joint_range(self.size, (int(judged.corpus_size.min()), int(judged.corpus_size.max())))
+        self._clipped += [judged.clipped_at(k) for k in self._ranks.tolist()]
+        self._complain(unjudged)
+
+    def _complain(self, unjudged: Mapping[int, str]) -> None:
+        for rank, said in unjudged.items():
+            self._unjudged[rank] = min(said, self._unjudged.get(rank, said))
+
+    def check_corpus_size(self, corpus_size: int) -> None:
+        """Refuse a depth beyond the N of all queries, before any of them was read."""
+        named = self._plan if self.depths_given else plan_of(self.measures, np.array([1]))
+        check_depth_fits(int(ranks_in(named).max(initial=0)), (corpus_size, corpus_size))
 
     def add_part(
         self,
@@ -106,10 +148,14 @@ class Tally:
         policy: str | Policy | None = None,
         name: str = "run",
     ) -> None:
-        """Take in all judgments and all rows of some queries; either may be missing."""
+        """Take in all judgments and all rows of some queries; either may be missing.
+
+        `corpus_size` is a whole number, or {query: N}.
+        """
         if qrels is None or not len(qrels):
-            unknown = 0 if run is None else len(run)
-            self.coverage = replace(self.coverage, not_in_qrels=self.coverage.not_in_qrels + unknown)
+            if run is not None:
+                self.coverage += Coverage(not_in_qrels=len(run))
+                self.facts += JoinFacts(unknown=len(run), unknown_ids=first_ids(run.queries))
             return
         if isinstance(corpus_size, Mapping):
             corpus_size = {query: corpus_size[query] for query in qrels.queries if query in corpus_size}
@@ -163,42 +209,63 @@ class Tally:
         self.fingerprint = fingerprint
         self.queries += other.queries
         self.longest = max(self.longest, other.longest)
-        self.coverage = _sum(self.coverage, other.coverage)
-        self.size = _range(self.size, other.size)
+        self.coverage += other.coverage
+        self.facts += other.facts
+        self.size = joint_range(self.size, other.size)
+        self._clipped += other._clipped
+        self._complain(other._unjudged)
 
-    def report(
-        self, name: str = "run", *, level: float = 0.95, notes: Sequence[str] = (), as_deep_as_lists: bool = False
-    ) -> Report:
+    def report(self, name: str = "run", *, level: float | None = 0.95) -> Report:
         """The figures over everything that was taken in. There are no figures of single queries.
 
-        `as_deep_as_lists` leaves out the depths that no list reached.
+        A `level` of None leaves the intervals out.
+
+        Raises
+        ------
+        InputError
+            If all queries together are not what `evaluate` takes: no query id in common, K > N for all of them.
         """
+        return report_of_tallies({name: self}, level=level)
+
+    def estimates(self, level: float | None, plan: Plan) -> dict[str, Estimate]:
+        """The figures at some of the depths."""
         if self._moments is None:
-            raise InputError(f"{name}: there are no queries to report on")
+            raise InputError("there are no queries to report on")
+        chosen = {measure: set(at.tolist()) for measure, at in plan}
         estimates: dict[str, Estimate] = {}
         for (measure, at), moments in zip(self._plan, self._moments, strict=True):
-            low, high = moments.interval(level)
+            none = np.full(len(at), np.nan)
+            low, high = moments.interval(level) if level is not None else (none, none)
             figures = estimates_of(
-                moments.value,
-                low,
-                high,
-                moments.defined,
-                moments.total,
-                moments.undefined,
-                moments.effective_queries(),
+                moments.value, low, high, moments.defined, moments.total, moments.undefined, moments.effective_queries()
             )
             for depth, cell in zip(at.tolist(), figures, strict=True):
-                if not as_deep_as_lists or depth == WHOLE_LIST or depth <= max(1, self.longest):
+                if depth in chosen[measure]:
                     estimates[str(measure @ depth)] = cell
         policy = {} if self.fingerprint is None else self.fingerprint.policy
-        estimates = with_caveats(estimates, self.measures, exhaustive=policy.get("unjudged") == "worst")
-        size = self.size[0] if self.size is not None and self.size[0] == self.size[1] else None
-        run = RunReport((), estimates, {}, self.coverage, tuple(notes), None, self.queries, self.fingerprint)
-        depths = tuple(k for k in self.depths if not as_deep_as_lists or k <= max(1, self.longest))
-        return Report({name: run}, self.measures, depths, size, self.scale, self.settings(level))
+        return with_caveats(estimates, self.measures, exhaustive=policy.get("unjudged") == "worst")
 
-    def settings(self, level: float = 0.95) -> dict[str, Any]:
+    def check(self, name: str, ranks: IntArray) -> None:
+        """Refuse what all queries together cannot have at these depths."""
+        self.facts.check(name)
+        if self._moments is None:
+            raise InputError(f"{name}: there are no queries to report on")
+        deepest = int(ranks.max(initial=0))
+        if self.size is not None:
+            check_depth_fits(deepest, self.size)
+        if deepest in self._unjudged:
+            raise InputError(self._unjudged[deepest])
+
+    def notes(self, name: str, ranks: IntArray) -> list[str]:
+        """What is worth knowing beside figures at these depths."""
+        deepest = int(ranks.max(initial=0))
+        clipped = int(self._clipped[self._ranks == deepest].sum())
+        return [*self.facts.notes(name), *self.coverage.notes(clipped)]
+
+    def settings(self, level: float | None = 0.95) -> dict[str, Any]:
         """How the intervals are made, for a report."""
+        if level is None:
+            return {}
         if not self.resamples:
             return {"method": "delta", "level": level}
         return {"method": "poisson", "resamples": self.resamples, "seed": self.seed, "level": level}
@@ -214,7 +281,10 @@ class Tally:
             "longest": self.longest,
             "coverage": asdict(self.coverage),
             "fingerprint": None if self.fingerprint is None else self.fingerprint.to_dict(),
+            "facts": asdict(self.facts),
             "size": self.size,
+            "clipped": self._clipped.tolist(),
+            "unjudged": list(self._unjudged.items()),
             "moments": None,
         }
         arrays: list[bytes] = []
@@ -254,7 +324,7 @@ class Tally:
             raise InputError(f"this tally has format {header['format']}, this version reads {_FORMAT}; update it")
         tally = cls(
             header["measures"],
-            header["depths"],
+            header["depths"] if header["depths_given"] else None,
             scale=header["scale"],
             sized=header["sized"],
             resamples=header["resamples"],
@@ -264,7 +334,10 @@ class Tally:
         tally.coverage = Coverage(**header["coverage"])
         if header["fingerprint"] is not None:
             tally.fingerprint = Fingerprint.from_dict(header["fingerprint"])
-        tally.size = None if header["size"] is None else (header["size"][0], header["size"][1])
+        tally.facts = JoinFacts(**{key: _as_tuples(value) for key, value in header["facts"].items()})
+        tally.size = _as_tuples(header["size"])
+        tally._clipped = np.array(header["clipped"], np.int64)
+        tally._unjudged = dict(header["unjudged"])
         if header["moments"] is not None:
             place = 8 + length
             tally._moments = []
@@ -286,6 +359,7 @@ class Tally:
         return {
             "measures": [str(measure) for measure in self.measures],
             "depths": list(self.depths),
+            "depths_given": self.depths_given,
             "scale": self.scale,
             "sized": self.sized,
             "resamples": self.resamples,
@@ -303,35 +377,44 @@ class Tally:
         )
         return [measure.outcome(judged, at) for measure, at in self._plan]
 
-    def _cover(self, judged: JudgedRun) -> None:
-        self.coverage = _sum(self.coverage, judged.coverage)
-        self.longest = max(self.longest, int(judged.returned.max(initial=0)))
-        if judged.corpus_size is not None and len(judged.corpus_size):
-            self.size = _range(self.size, (int(judged.corpus_size.min()), int(judged.corpus_size.max())))
 
+def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.95) -> Report:
+    """The report of one run or several, each summed in a tally of the same measures and depths.
 
-def _plan(measures: Sequence[Measure], depths: Sequence[int]) -> list[tuple[Measure, NDArray[Any]]]:
-    """Each measure without its depth, once, with all the depths it is wanted at."""
-    grid = np.array(sorted(depths), np.int64)
-    found: dict[Measure, set[Any]] = {}
-    for measure in measures:
-        at = found.setdefault(replace(measure, at=None), set())
-        at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
-    return [(measure, np.array(sorted(at))) for measure, at in found.items()]
+    Says and refuses what `evaluate` would of the same queries. A `level` of None leaves the intervals out.
+    """
+    if level is not None:
+        # Refuses what is no level.
+        Bootstrap(level=level)
+    for name, tally in tallies.items():
+        tally.facts.check(name)
+    first = next(iter(tallies.values()))
+    grid = np.array(first.depths, np.int64)
+    if not first.depths_given:
+        largest = min((tally.size[1] for tally in tallies.values() if tally.size is not None), default=None)
+        grid = default_depths(max(tally.longest for tally in tallies.values()), largest)
+    plan = plan_of(first.measures, grid)
+    ranks = ranks_in(plan)
+    runs = {}
+    for name, tally in tallies.items():
+        tally.check(name, ranks)
+        doubts = tally.facts.warnings(name, tally.scale)
+        for doubt in doubts:
+            warnings.warn(doubt, SelectivityWarning, stacklevel=3)
+        notes = (*doubts, *tally.notes(name, ranks))
+        estimates = tally.estimates(level, plan)
+        runs[name] = RunReport((), estimates, {}, tally.coverage, notes, None, tally.queries, tally.fingerprint)
+    size = first.size[0] if first.size is not None and first.size[0] == first.size[1] else None
+    return Report(runs, first.measures, tuple(ranks.tolist()), size, first.scale, first.settings(level))
 
 
 def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint | None:
     return one.merged(other) if one is not None and other is not None else one or other
 
 
-def _sum(one: Coverage, other: Coverage) -> Coverage:
-    return Coverage(*(getattr(one, each.name) + getattr(other, each.name) for each in fields(Coverage)))
-
-
-def _range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    if one is None or other is None:
-        return one or other
-    return min(one[0], other[0]), max(one[1], other[1])
+def _as_tuples(value: Any) -> Any:
+    """What JSON made lists of."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _copy(moments: Moments) -> Moments:

@@ -180,7 +180,7 @@ def test_the_command_takes_folders_and_files(tmp_path) -> None:
     assert json.loads(single.stdout)["runs"]["0"]["measures"] == said["runs"]["run"]["measures"]
     refused = cli(*words, "--per-query", "x.csv")
     assert refused.returncode == 2
-    assert "--per-query is not there out of core" in refused.stderr
+    assert "--per-query cannot be combined with reading out of core" in refused.stderr
 
 
 def damaged(path: Path, at: float = 0.4) -> None:

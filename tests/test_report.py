@@ -19,7 +19,8 @@ RUNS = {"good": {"q1": ["a", "b"], "q2": ["c", "x"]}, "bad": {"q1": ["b", "x"], 
 
 @pytest.fixture
 def report() -> rs.Report:
-    return rs.evaluate(QRELS, RUNS, corpus_size=1000, scale="utility", depths=[1, 2])
+    measures = ["Success", "BoR", "BoR_max", "lambda"]
+    return rs.evaluate(QRELS, RUNS, corpus_size=1000, scale="utility", measures=measures, depths=[1, 2])
 
 
 def test_indexing_by_run_and_measure_in_any_spelling(report) -> None:

@@ -29,6 +29,7 @@ from rag_selectivity import (
 )
 from rag_selectivity.errors import examples
 from rag_selectivity.labels import Labels
+from rag_selectivity.measures import default_measures
 from rag_selectivity_llama_index.identity import identity_of
 from rag_selectivity_llama_index.metrics import SelectivityMetric
 
@@ -297,10 +298,8 @@ def report_from_results(
 
 
 def _usual(scale: str, *, sized: bool, pooled: bool) -> list[str]:
-    chance = ["Success", "BoR", "BoR_max", "lambda"] if sized else ["Success"]
-    if scale != "utility":
-        return [*chance, "P", "R"]
-    return [*chance, "RA-nWG", *(["PROC", "%PROC"] if pooled else []), "Harm"]
+    chosen = default_measures(scale, sized=sized, pooled=pooled)
+    return [*chosen] if scale == "utility" else [*chosen, "P", "R"]
 
 
 def _has_labels(dataset: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, judge, report_of
 from rag_selectivity.labels import Labels
+from rag_selectivity.measures import default_measures
 from rag_selectivity.policy import resolve_policy
 from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, passage_key, rows_of, scale_of
 
@@ -89,10 +90,8 @@ def selectivity(
 
 
 def _usual(scale: str, *, sized: bool, pooled: bool) -> list[str]:
-    chance = ["Success", "BoR", "BoR_max", "lambda"] if sized else ["Success"]
-    if scale != "utility":
-        return [*chance, "P", "R"]
-    return [*chance, "RA-nWG", *(["PROC", "%PROC"] if pooled else []), "Harm"]
+    chosen = default_measures(scale, sized=sized, pooled=pooled)
+    return [*chosen] if scale == "utility" else [*chosen, "P", "R"]
 
 
 def _sizes(rows: Sequence[Row], corpus_size: Any) -> Any:

@@ -14,6 +14,7 @@ from rag_selectivity.measures.chance import (
 )
 from rag_selectivity.measures.classic import AP, RR, ContextPrecision, F, IPrec, P, R, Rprec, nDCG
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, default_measures
 from rag_selectivity.measures.recall_free import Fe, T
 from rag_selectivity.measures.udcg import UDCGGrades, udcg
 from rag_selectivity.measures.utility import (
@@ -30,6 +31,7 @@ from rag_selectivity.measures.utility import (
 
 __all__ = [
     "AP",
+    "DEFAULT_DEPTHS",
     "EF",
     "PROC",
     "RANWG",
@@ -60,6 +62,7 @@ __all__ = [
     "Success",
     "T",
     "UDCGGrades",
+    "default_measures",
     "diagnosis",
     "nDCG",
     "parse_measure",

@@ -217,7 +217,7 @@ class nDCG(Measure):
     """
 
     name: ClassVar[str] = "nDCG"
-    example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.916 = 0.960"
+    example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
     gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
 
     def _gain(self, grades: IntArray) -> FloatArray:

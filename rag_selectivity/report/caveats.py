@@ -27,8 +27,8 @@ def concentration(effective: float, n: int) -> tuple[Caveat, ...]:
     return (
         Caveat(
             CONCENTRATED,
-            f"rough: the random baseline rests on {effective:.1f} effective queries of {n}; "
-            f"the interval is likely too narrow",
+            f"Rough: few queries carry the random baseline (their effective number is {effective:.1f} of {n}), so that "
+            f"the interval is likely too narrow.",
         ),
     )
 
@@ -59,7 +59,11 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
     most = estimates.get(str(measure.upper_end)) if measure.upper_end is not None else None
     if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
         return estimate
-    rest = "counts as not relevant" if most is None else "is harmless in the figure, harmful at the far end"
-    caveat = Caveat(PARTLY_JUDGED, f"only {judged.value:.1%} of the passages have a label; the rest {rest}")
+    rest = (
+        "The figure counts the rest as not relevant."
+        if most is None
+        else "The figure counts the rest as harmless, the upper end of its range counts them as harmful."
+    )
+    caveat = Caveat(PARTLY_JUDGED, f"Only {judged.value:.1%} of the passages have a label. {rest}")
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -286,7 +287,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
                 lambda axes: plots.selectivity(report, name, axes, measure=bor),
             )
         )
-    if {str(bor), str(most)} <= has:
+    if {str(bor), str(most)} <= has and not math.isnan(report[name, most @ last].value):
         ceiling = report[name, most @ last].value
         found.append(
             _picture(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,10 @@ import numpy as np
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of
 from rag_selectivity.comparison import compare
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation import DEFAULT_DEPTHS, join, measure_all, report_of_measured
+from rag_selectivity.evaluation import join, measure_all, report_of_measured
 from rag_selectivity.files import read_corpus_ids, read_records
-from rag_selectivity.measures import (
-    PROC,
-    RANWG,
-    BoR,
-    BoR_max,
-    Harm,
-    IPrec,
-    Lambda,
-    Measure,
-    P,
-    PercentPROC,
-    R,
-    Success,
-    nDCG,
-    parse_measure,
-)
+from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report.html import to_html
@@ -86,7 +73,7 @@ def html_report(
     if measures is not None:
         wanted = [parse_measure(measure) for measure in measures]
     else:
-        wanted = usual_measures(scale_named(scale), sized=sized, rel=rel, m=m)
+        wanted = _with_parameters(page_measures(scale, sized=sized), rel, m)
     if rel is None and m is None:
         rel, m = parameters_of(wanted)
     of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
@@ -108,7 +95,7 @@ def html_report(
                 runs,
                 baseline=baseline,
                 pool=pool,
-                measures=None if rel is None and m is None else _compared(scale_named(scale), rel, m, sized=sized),
+                measures=_compared(scale, rel, m, sized=sized),
                 depths=at,
                 policy=chosen_policy,
                 bootstrap=bootstrap,
@@ -132,22 +119,22 @@ def html_report(
     )
 
 
-def usual_measures(scale: Scale, *, sized: bool, rel: int | None = None, m: int | None = None) -> list[Measure]:
-    """What labels of a scale can carry, with the `rel` and `m` that were asked for."""
-    hits = 1 if m is None else m
-    chance: list[Measure] = [Success(rel=rel, m=hits)]
-    if sized:
-        chance += [BoR(rel=rel, m=hits), BoR_max(rel=rel, m=hits), Lambda(rel=rel)]
-    if scale.name == "utility":
-        return [*chance, RANWG(), PROC(), PercentPROC(), Harm(), nDCG(), IPrec(rel=rel)]
-    return [*chance, P(rel=rel), R(rel=rel), nDCG(), IPrec(rel=rel)]
+def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:
+    """The measures with the `rel` and `m` that were asked for, where they have these."""
+    found = []
+    for measure in map(parse_measure, measures):
+        own = {item.name for item in measure.parameters()}
+        asked = {name: value for name, value in (("rel", rel), ("m", m)) if value is not None and name in own}
+        found.append(replace(measure, **asked))
+    return found
 
 
-def _compared(scale: Scale, rel: int | None, m: int | None, *, sized: bool) -> list[Measure]:
-    """What `compare` compares, with the `rel` and `m` that were asked for."""
-    hits = 1 if m is None else m
-    chance: list[Measure] = [Success(rel=rel, m=hits), *([BoR(rel=rel, m=hits)] if sized else [])]
-    return [*chance, *([RANWG(), Harm()] if scale.name == "utility" else [])]
+def _compared(scale: str | Scale, rel: int | None, m: int | None, *, sized: bool) -> list[Measure] | None:
+    """What is compared with the `rel` and `m` that were asked for; without any, the default."""
+    if rel is None and m is None:
+        return None
+    graded = ["RA-nWG", "Harm"] if scale_named(scale).name == "utility" else []
+    return _with_parameters(["Success", *(["BoR"] if sized else []), *graded], rel, m)
 
 
 def _quality(path: str | Path) -> dict[int, list[float]]:

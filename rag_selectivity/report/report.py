@@ -46,7 +46,7 @@ class Estimate:
     n, n_total : int
         Queries that the figure rests on, and queries in all.
     reason : str or None
-        Why the value is not a finite number.
+        Why the value is not a finite number, or has no interval.
     possible : (low, high) or None
         Where lists are judged in part: between which the figure lies, whatever the unjudged passages are.
     caveats : tuple of Caveat
@@ -72,10 +72,10 @@ class Estimate:
         }
         if self.reason is not None:
             result["reason"] = self.reason
-        elif result["low"] is None or result["high"] is None:
-            result["reason"] = (
-                "one query has no interval" if math.isnan(self.low) else "some resamples hold no success: −inf bits"
-            )
+        elif math.isinf(self.low) or math.isinf(self.high):
+            result["reason"] = "some resamples hold no success: −inf bits"
+        elif math.isnan(self.low):
+            result["reason"] = "no interval was computed"
         if self.possible is not None:
             result["possible"] = list(self.possible)
         if self.caveats:

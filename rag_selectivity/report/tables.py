@@ -98,7 +98,7 @@ def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable
         yield f"{verdict}: {', '.join(str(row.measure) for row in tested if row.verdict == verdict)}"
     for row in tested:
         if row.possible is not None:
-            yield f"{row.measure}: {between(row.possible)} apart, whatever the unjudged passages are"
+            yield f"{row.measure}: the difference lies {between(row.possible)}, whatever the unjudged passages are"
     yield from caveat_lines([(str(row.measure), row.caveats) for row in rows])
     settings = comparison.settings
     if any(not math.isnan(row.detectable) for row in tested):

@@ -14,6 +14,7 @@ from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate
+from rag_selectivity.statistics.quantiles import quantiles
 
 METHODS = ("bca", "percentile", "poisson")
 _CELLS_PER_CHUNK = 1 << 19
@@ -305,12 +306,12 @@ class _Columns:
 def _quantiles(resampled: FloatArray, levels: list[float]) -> FloatArray:
     """Quantiles along each row, leaving out resamples where the statistic does not exist."""
     if not np.isnan(resampled).any():
-        return np.quantile(resampled, levels, axis=1)
+        return quantiles(resampled, levels)
     result = np.full((len(levels), len(resampled)), np.nan)
     for row, values in enumerate(resampled):
         present = values[~np.isnan(values)]
         if len(present):
-            result[:, row] = np.quantile(present, levels)
+            result[:, row] = quantiles(present, levels)
     return result
 
 

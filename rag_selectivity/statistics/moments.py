@@ -14,6 +14,7 @@ from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effect
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
 from rag_selectivity.statistics.exact_sums import ExactSums
+from rag_selectivity.statistics.quantiles import quantiles
 
 #: How far to step for a slope, as a share of the standard error: far above rounding, far below curvature.
 _STEP = 1e-3
@@ -69,7 +70,7 @@ class Moments:
         width, depths = parts.shape[1:]
         resampled = None
         if counts is not None:
-            columns = np.concatenate([parts, defined[:, None, :]], axis=1).reshape(len(defined), -1)
+            columns = np.concatenate([parts, defined[:, None, :]], axis=1).reshape(len(defined), (width + 1) * depths)
             sums = ExactSums.zeros((len(counts), columns.shape[1]))
             for start in range(0, len(columns), _CHUNK):
                 some = slice(start, start + _CHUNK)
@@ -186,7 +187,7 @@ class Moments:
         for depth, share in enumerate(outer.tolist()):
             known = figures[:, depth][~np.isnan(figures[:, depth])]
             if len(known):
-                bounds[:, depth] = np.quantile(known, [share, 1 - share])
+                bounds[:, depth] = quantiles(known, [share, 1 - share])
         return np.sort(self.aggregate.link(bounds), axis=0)
 
     def _means(self) -> FloatArray:

@@ -202,12 +202,15 @@ def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
     of_rates = score.paired_difference(gained, lost, n, level)
     of_bits = score.paired_ratio(both, gained, lost, n, level)
     p = mcnemar.two_sided_p(gained, lost)
+    # The same counts at many depths have the same interval.
+    wide: dict[tuple[float, ...], tuple[float, float]] = {}
     for i, pair in enumerate(pairs):
         pair.p = float(p[i])
         low, high = (float(end[i]) for end in (of_bits if pair.form == "bits" else of_rates))
         if pair.form == "bits" and gained[i] + lost[i] < bounded.FEW and pair.n > 1:
-            wide = _interval(pair, level, seed)
-            low, high = np.fmin(low, wide[0]), np.fmax(high, wide[1])
+            counts = (n[i], both[i], gained[i], lost[i])
+            ends = wide[counts] = wide.get(counts) or _interval(pair, level, seed)
+            low, high = float(np.fmin(low, ends[0])), float(np.fmax(high, ends[1]))
         chance = float(pair.bottom.mean()) if pair.form == "ratio" else 1.0
         pair.settle(low / chance, high / chance, level)
 
@@ -239,9 +242,7 @@ def _swapped(pair: _Pair, signs: FloatArray) -> FloatArray:
     θ is a shift of ratios; of bits it is the ratio itself. Where the denominators are the same, a and b are plain sums
     of `alike_columns` with signs.
     """
-    # Denominators to a mean of one, so that a run does not weigh more for having more of them.
-    down, other_down = pair.bottom / pair.bottom.mean(), pair.other_bottom / pair.other_bottom.mean()
-    one, other = pair.top / pair.bottom.mean(), pair.other_top / pair.other_bottom.mean()
+    one, down, other, other_down = pair.top, pair.bottom, pair.other_top, pair.other_bottom
     stays, goes = (signs > 0).astype(np.float64), (signs < 0).astype(np.float64)
     first_down, second_down = stays @ down + goes @ other_down, stays @ other_down + goes @ down
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -79,7 +79,8 @@ class _Arm:
 
     @property
     def ratio(self) -> float:
-        return float(self.top.mean() / self.bottom.mean())
+        mean = float(self.bottom.mean())
+        return float(self.top.mean()) / mean if mean > 0 else math.nan
 
 
 def _of_rates(one: _Arm, other: _Arm, form: str, level: float) -> tuple[float, float, float]:
@@ -137,8 +138,10 @@ class _Permuted:
         table[:n, :5], table[n:, 5:] = columns
         sums = np.concatenate([inside @ table for inside in (_first(n, m), *_drawn(n, m, draws, seed))]).T
         total = table.sum(axis=0)[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            centre = one.ratio / other.ratio if form == "bits" else one.ratio - other.ratio
+        if form == "bits":
+            centre = one.ratio / other.ratio if other.ratio > 0 else math.inf
+        else:
+            centre = one.ratio - other.ratio
         reach = 1 + 2 * max(float(np.abs(arm.top).max() / max(arm.bottom.mean(), 1e-300)) for arm in (one, other))
         ends = (0.0, math.inf) if form == "bits" else (centre - reach, centre + reach)
         return cls(((sums[:5], sums[5:]), (total[:5] - sums[:5], total[5:] - sums[5:])), (n, m), form, centre, ends)

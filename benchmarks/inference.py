@@ -1,0 +1,317 @@
+"""How often tests err and intervals hold the truth, in made worlds whose truth is known.
+
+    python benchmarks/inference.py            # the full table of docs/numbers.md, about 25 minutes on two cores
+    python benchmarks/inference.py --worlds 200
+
+Every world is drawn anew: n queries with the successes (or graded figures) of two systems, correlated by a common
+difficulty, and the random baseline of their relevant passages. Each world is one column of an outcome, so that the
+library's own functions make every interval and p-value.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from rag_selectivity.measures import BoR
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.hypergeometric import random_success
+from rag_selectivity.report.caveats import concentration
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.detectable import sensitivity
+from rag_selectivity.statistics.paired import Difference, paired_difference
+from rag_selectivity.statistics.unpaired import unpaired_difference
+
+Floats = NDArray[np.float64]
+CORPUS, DEPTH = 100_000, 10
+QUERIES = (10, 20, 50, 200)
+RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
+CORRELATIONS = (0.0, 0.5, 0.8)
+RELEVANT = ("constant", "geometric", "Pareto(1)", "lognormal", "2 % of 5,000")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table: shares of the worlds."""
+
+    cell: str
+    figures: dict[str, float]
+
+    def __str__(self) -> str:
+        return f"| {self.cell} | " + " | ".join(f"{value:.3f}" for value in self.figures.values()) + " |"
+
+
+# -- worlds ----------------------------------------------------------------------------------------------
+
+
+def successes(rng: np.random.Generator, n: int, worlds: int, rates: tuple[float, float], rho: float) -> list[Floats]:
+    """Successes of two systems, 0 or 1, float64[n, worlds] each: a query's difficulty is in both."""
+    shared = rng.normal(size=(n, worlds))
+    return [
+        (np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.normal(size=(n, worlds)) < ndtri(rate)).astype(np.float64)
+        for rate in rates
+    ]
+
+
+def relevant(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> NDArray[np.int64]:
+    """How many relevant passages each query has."""
+    match kind:
+        case "constant":
+            found = np.full(shape, 3.0)
+        case "geometric":
+            found = 1.0 + rng.geometric(0.45, shape)
+        case "Pareto(1)":
+            found = np.ceil(1 / rng.random(shape))
+        case "lognormal":
+            found = np.ceil(np.exp(rng.normal(0, 2, shape)))
+        case _:
+            found = np.where(rng.random(shape) < 0.02, 5000.0, 2.0)
+    return np.clip(found, 1, CORPUS // 2).astype(np.int64)
+
+
+def chances(counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """RandomSuccess and its complement, each distinct count once."""
+    distinct, place = np.unique(counts, return_inverse=True)
+    chance, miss = random_success(CORPUS, distinct, DEPTH)
+    return chance[place].reshape(counts.shape), miss[place].reshape(counts.shape)
+
+
+def true_chance(kind: str) -> float:
+    """The mean of RandomSuccess over all queries that there could be."""
+    if kind == "2 % of 5,000":
+        (two, many), _ = random_success(CORPUS, np.array([2, 5000]), DEPTH)
+        return float(0.98 * two + 0.02 * many)
+    if kind == "Pareto(1)":
+        counts = np.arange(2, CORPUS // 2 + 1)
+        share = 1 / (counts - 1) - 1 / counts
+        share[-1] += 1 - share.sum()
+        return float(random_success(CORPUS, counts, DEPTH)[0] @ share)
+    return float(chances(relevant(np.random.default_rng(9), kind, (4_000_000, 1)))[0].mean())
+
+
+def bits(success: Floats, chance: Floats, miss: Floats) -> Outcome:
+    return Outcome((success, chance, miss), "", BoR.aggregate, baseline=1)
+
+
+def graded(rng: np.random.Generator, kind: str, n: int, worlds: int) -> tuple[Floats, Floats]:
+    """Figures of two systems between 0 and 1; the first is the changed one."""
+    shape = (n, worlds)
+    match kind:
+        case "Harm, equal":
+            junk = rng.beta(0.5, 4, shape)
+            return rng.binomial(10, junk) / 10, rng.binomial(10, junk) / 10
+        case "Harm, halved":
+            junk = rng.beta(0.5, 4, shape)
+            return rng.binomial(10, junk / 2) / 10, rng.binomial(10, junk) / 10
+        case "RA-nWG, equal":
+            base = rng.beta(1, 1, shape)
+            return tuple(np.clip(base + rng.normal(0, 0.15, shape), 0, 1) for _ in range(2))  # type: ignore[return-value]
+        case "RA-nWG, most queries tied":
+            base = rng.beta(1, 1, shape)
+            moved = np.clip(base + rng.normal(0.05, 0.2, shape), 0, 1)
+            return np.where(rng.random(shape) < 0.7, base, moved), base
+        case "rare losses":
+            size = rng.choice([0.2, 0.4, 1.0], p=[0.6, 0.3, 0.1], size=shape)
+            return np.where(rng.random(shape) < 0.1, 0.0, size), size
+        case _:
+            return rng.beta(0.3, 0.6, shape), rng.beta(0.35, 0.6, shape)
+
+
+GRADED = ("Harm, equal", "Harm, halved", "RA-nWG, equal", "RA-nWG, most queries tied", "rare losses", "two U shapes")
+
+
+# -- what is counted -------------------------------------------------------------------------------------
+
+
+def held(difference: Difference, truth: float) -> tuple[float, float]:
+    """Shares of the worlds with a defined difference whose interval holds the truth, and whose p is at most .05."""
+    known = ~np.isnan(difference.value)
+    inside = (difference.low <= truth) & (truth <= difference.high)
+    return float(inside[known].mean()), float((difference.p <= 0.05).mean())
+
+
+def of_rates(
+    worlds: int, seed: int = 1, queries: tuple[int, ...] = QUERIES, rates: tuple[float, ...] = RATES
+) -> Iterator[Line]:
+    """Success and BoR of two systems over the same queries with the same baseline."""
+    rng = np.random.default_rng(seed)
+    for n in queries:
+        for rate in rates:
+            for other in rates:
+                for rho in CORRELATIONS:
+                    one, two = successes(rng, n, worlds, (rate, other), rho)
+                    constant = np.full(one.shape, 3e-4)
+                    of_success = paired_difference(Outcome((one,), ""), Outcome((two,), ""))
+                    of_bits = paired_difference(bits(one, constant, 1 - constant), bits(two, constant, 1 - constant))
+                    covered, rejected = held(of_success, rate - other)
+                    covered_bits, _ = held(of_bits, float(np.log2(rate / other)))
+                    figures = {"Success": covered, "BoR": covered_bits, "p ≤ .05": rejected}
+                    yield Line(f"n = {n}, {rate} and {other}, correlation {rho}", figures)
+
+
+def of_baselines(worlds: int, seed: int = 2, queries: tuple[int, ...] = QUERIES) -> Iterator[Line]:
+    """BoR of two systems that return lists of their own lengths, so that their baselines differ."""
+    rng = np.random.default_rng(seed)
+    for kind in RELEVANT:
+        for n in queries:
+            for rate in (0.1, 0.5, 0.9):
+                one, two = successes(rng, n, worlds, (rate, rate), 0.5)
+                counts = relevant(rng, kind, (n, worlds))
+                lengths = [rng.integers(5, 16, (n, worlds)) for _ in range(2)]
+                # Next to 0 the chance of K draws is K times that of one, near enough for a made world.
+                sides = [np.minimum(counts * length / CORPUS, 0.99) for length in lengths]
+                difference = paired_difference(
+                    *(bits(s, chance, 1 - chance) for s, chance in zip((one, two), sides, strict=True)), draws=2000
+                )
+                covered, rejected = held(difference, 0.0)
+                yield Line(f"R {kind}, n = {n}, {rate}", {"BoR": covered, "p ≤ .05": rejected})
+
+
+def of_means(worlds: int, seed: int = 3, queries: tuple[int, ...] = QUERIES) -> Iterator[Line]:
+    """Means of many values."""
+    for kind in GRADED:
+        far = graded(np.random.default_rng(99), kind, 2000, 2000)
+        truth = 0.0 if kind.endswith("equal") else float((far[0] - far[1]).mean())
+        rng = np.random.default_rng(seed)
+        for n in queries:
+            one, two = graded(rng, kind, n, worlds)
+            covered, rejected = held(paired_difference(Outcome((one,), ""), Outcome((two,), ""), draws=2000), truth)
+            yield Line(f"{kind}, n = {n}", {"mean": covered, "p ≤ .05": rejected})
+
+
+def of_arms(worlds: int, seed: int = 4) -> Iterator[Line]:
+    """Two systems over different queries, of arms as large and as unequal as they come."""
+    rng = np.random.default_rng(seed)
+    for n, m in ((20, 20), (20, 200), (200, 50)):
+        for rate in RATES:
+            one, _ = successes(rng, n, worlds, (rate, rate), 0.0)
+            two, _ = successes(rng, m, worlds, (rate, rate), 0.0)
+            figures = {}
+            covered, rejected = held(unpaired_difference(Outcome((one,), ""), Outcome((two,), "")), 0.0)
+            figures |= {"Success": covered, "p ≤ .05": rejected}
+            sides = [bits(s, *chances(relevant(rng, "geometric", s.shape))) for s in (one, two)]
+            few = [
+                Outcome(tuple(part[:, : max(1, worlds // 10)] for part in side.parts), "", BoR.aggregate)
+                for side in sides
+            ]
+            covered, rejected = held(unpaired_difference(*few, draws=500), 0.0)
+            figures |= {"BoR": covered, "its p ≤ .05": rejected}
+            yield Line(f"{n} and {m} queries, {rate}", figures)
+        one, two = rng.beta(1, 3, (n, worlds // 10)), np.clip(rng.normal(0.25, 0.02, (m, worlds // 10)), 0, 1)
+        covered, rejected = held(unpaired_difference(Outcome((one,), ""), Outcome((two,), ""), draws=500), 0.0)
+        yield Line(
+            f"{n} and {m} queries, means, spreads 1 : 10",
+            {"Success": np.nan, "p ≤ .05": np.nan, "BoR": covered, "its p ≤ .05": rejected},
+        )
+
+
+def of_single_figures(
+    worlds: int, seed: int = 5, queries: tuple[int, ...] = (*QUERIES, 500), rates: tuple[float, ...] = RATES
+) -> Iterator[Line]:
+    """BoR of one run: the share of the worlds whose interval holds the truth, and of those that are called rough."""
+    bootstrap = Bootstrap(resamples=1000)
+    for kind in RELEVANT:
+        truth = true_chance(kind)
+        rng = np.random.default_rng(seed)
+        for n in queries:
+            for rate in rates:
+                success, _ = successes(rng, n, worlds, (rate, rate), 0.0)
+                outcome = bits(success, *chances(relevant(rng, kind, (n, worlds))))
+                ((low, high),) = bootstrap.intervals([outcome])
+                target = np.log2(rate / truth)
+                inside = (low <= target) & (target <= high)
+                effective = outcome.effective_queries()
+                assert effective is not None
+                rough = np.array([bool(concentration(e, n)) for e in effective.tolist()])
+                yield Line(
+                    f"R {kind}, n = {n}, {rate}",
+                    {
+                        "covered": float(inside.mean()),
+                        "rough": float(rough.mean()),
+                        "plain and wrong": float((~inside & ~rough).mean()),
+                    },
+                )
+
+
+def of_single_means(worlds: int, seed: int = 6, queries: tuple[int, ...] = QUERIES) -> Iterator[Line]:
+    """A success rate, and means of values of which few are not 0."""
+    bootstrap = Bootstrap(resamples=1000)
+    rng = np.random.default_rng(seed)
+    sizes = np.array([0.1, 0.2, 0.5])
+    for n in queries:
+        for rate in RATES:
+            success, _ = successes(rng, n, worlds, (rate, rate), 0.0)
+            values = success * rng.choice(sizes, size=success.shape)
+            figures = {}
+            for name, part, truth in (("Success", success, rate), ("mean", values, rate * sizes.mean())):
+                ((low, high),) = bootstrap.intervals([Outcome((part,), "")])
+                figures[name] = float(((low <= truth) & (truth <= high)).mean())
+            yield Line(f"n = {n}, share of values off 0: {rate}", figures)
+
+
+def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
+    """How often a true difference is found that equal runs were said to show, in two sizes of family."""
+    rng = np.random.default_rng(seed)
+    for n in (50, 200, 500):
+        for family in (1, 12):
+            level = 0.05 / family
+            for rate, rho in ((0.5, 0.5), (0.8, 0.8), (0.9, 0.5)):
+                found = []
+                for _ in range(10):
+                    pilot = [Outcome((side,), "") for side in successes(rng, n, 1, (rate, rate), rho)]
+                    gain = sensitivity(*pilot, 0)(level, 0.8)
+                    # The first system wins so many of the queries that the second alone would have lost.
+                    discordant = float((pilot[0].parts[0] != pilot[1].parts[0]).mean())
+                    spread = max(discordant, gain)
+                    draw = rng.random((n, worlds))
+                    won, lost = draw < (spread + gain) / 2, draw >= 1 - (spread - gain) / 2
+                    difference = paired_difference(
+                        Outcome((won.astype(np.float64),), ""), Outcome((lost.astype(np.float64),), "")
+                    )
+                    found.append(float((difference.p <= level).mean()))
+                yield Line(f"Success {rate}, correlation {rho}, n = {n}, family of {family}", {"found": np.mean(found)})
+            found = []
+            for _ in range(10):
+                one, two = graded(rng, "RA-nWG, equal", n, 1)
+                shift = sensitivity(Outcome((one,), ""), Outcome((two,), ""), 0)(level, 0.8)
+                one, two = graded(rng, "RA-nWG, equal", n, worlds // 4)
+                difference = paired_difference(Outcome((one + shift,), ""), Outcome((two,), ""), draws=10_000)
+                found.append(float((difference.p <= level).mean()))
+            yield Line(f"RA-nWG, n = {n}, family of {family}", {"found": np.mean(found)})
+
+
+SECTIONS = (
+    ("Success and BoR of two runs", of_rates),
+    ("BoR of two runs with baselines of their own", of_baselines),
+    ("Means of two runs", of_means),
+    ("Runs over different queries", of_arms),
+    ("BoR of one run", of_single_figures),
+    ("Rates and means of one run", of_single_means),
+    ("What was called detectable", of_power),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worlds", type=int, default=2000, help="Worlds in each cell.")
+    parser.add_argument("--section", help="Only the sections whose title has this text.")
+    options = parser.parse_args()
+    for title, section in SECTIONS:
+        if options.section and options.section not in title:
+            continue
+        print(f"\n### {title}\n")
+        header = None
+        for line in section(options.worlds):
+            if header is None:
+                header = ["cell", *line.figures]
+                print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

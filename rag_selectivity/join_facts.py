@@ -1,0 +1,125 @@
+"""What only all queries together can say of a join of qrels and run, gathered from any parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import nsmallest
+
+from rag_selectivity.errors import InputError, examples
+
+_EXAMPLES = 3
+
+
+def first_ids(ids: Iterable[str]) -> tuple[str, ...]:
+    """The first few of distinct ids in alphabetical order: the same ones whatever parts they came in."""
+    return tuple(nsmallest(_EXAMPLES, ids))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFacts:
+    """Counts, ranges and examples of a join; those of two parts are added with `+`, in any order.
+
+    Attributes
+    ----------
+    queries, listed : int
+        Queries of the qrels; how many of them the run has.
+    unknown : int
+        Queries of the run that the qrels lack.
+    retrieved, hits : int
+        Passages in the lists of the queries that both have; how many of these are judged.
+    query_ids, missing_ids, unknown_ids : tuple of str
+        Examples of the queries of the qrels, of those that the run lacks, and of those that the qrels lack.
+    judged_passages : (query, passages) or None
+        Examples of judged passages.
+    overlong : (query, passages, N) or None
+        A query whose list is longer than its corpus.
+    grades : (lowest, highest) or None
+        Among all judgments.
+    missing_is_error : bool
+        Whether the policy is `missing_query="error"`.
+    """
+
+    queries: int = 0
+    listed: int = 0
+    unknown: int = 0
+    retrieved: int = 0
+    hits: int = 0
+    query_ids: tuple[str, ...] = ()
+    missing_ids: tuple[str, ...] = ()
+    unknown_ids: tuple[str, ...] = ()
+    judged_passages: tuple[str, tuple[str, ...]] | None = None
+    overlong: tuple[str, int, int] | None = None
+    grades: tuple[int, int] | None = None
+    missing_is_error: bool = False
+
+    def __add__(self, other: JoinFacts) -> JoinFacts:
+        return JoinFacts(
+            queries=self.queries + other.queries,
+            listed=self.listed + other.listed,
+            unknown=self.unknown + other.unknown,
+            retrieved=self.retrieved + other.retrieved,
+            hits=self.hits + other.hits,
+            query_ids=first_ids(self.query_ids + other.query_ids),
+            missing_ids=first_ids(self.missing_ids + other.missing_ids),
+            unknown_ids=first_ids(self.unknown_ids + other.unknown_ids),
+            judged_passages=min(filter(None, (self.judged_passages, other.judged_passages)), default=None),
+            overlong=min(filter(None, (self.overlong, other.overlong)), default=None),
+            grades=joint_range(self.grades, other.grades),
+            missing_is_error=self.missing_is_error or other.missing_is_error,
+        )
+
+    def check(self, name: str) -> None:
+        """Refuse a run that has no query of the qrels, or lacks some where the policy forbids it."""
+        if not self.queries and not self.unknown:
+            return
+        if not self.queries:
+            raise InputError(f"there are no judgments, and {name} has {examples(self.unknown_ids)}: check the qrels")
+        if not self.listed:
+            raise InputError(
+                f"no query id of {name} is in the qrels: {name} has {examples(self.unknown_ids) or 'no queries'}, "
+                f"the qrels have {examples(self.query_ids)}; are both about the same queries, with the same ids?"
+            )
+        missing = self.queries - self.listed
+        if missing and self.missing_is_error:
+            raise InputError(
+                f"{name} lacks {missing} of the {self.queries} queries in the qrels ({examples(self.missing_ids)}), "
+                f'and the policy is missing_query="error"'
+            )
+
+    def warnings(self, name: str, scale: str) -> list[str]:
+        """What can be, but is rarely meant."""
+        said = []
+        if self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
+            said.append(
+                f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
+                f"{examples(self.unknown_ids)}, the qrels {examples(self.missing_ids)}; are both about the same "
+                f"queries, with the same ids?"
+            )
+        if self.retrieved and not self.hits and self.judged_passages is not None:
+            said.append(
+                f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
+                f"{examples(self.judged_passages[1])}: do the run's passage ids come from the same corpus?"
+            )
+        if self.overlong is not None:
+            query, passages, size = self.overlong
+            said.append(
+                f"{name}: query {query!r} has {passages} passages, more than its corpus, N = {size}; is N right?"
+            )
+        if scale == "trec" and self.grades in ((1, 5), (2, 5)):
+            said.append(
+                "the grades go up to 5 and none is 0, as on the utility scale; on the trec scale every one of them "
+                "counts as relevant: did you mean scale='utility' (--scale utility)?"
+            )
+        return said
+
+    def notes(self, name: str) -> list[str]:
+        """What is worth knowing and no reason to doubt the input."""
+        return [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
+
+
+def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The range that holds both."""
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0]), max(one[1], other[1])

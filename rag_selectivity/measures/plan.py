@@ -1,0 +1,92 @@
+"""What is measured where nothing else was asked for, and which depths each measure is taken at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, with_companions, with_upper_ends
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.scales import Scale, scale_named
+
+DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+#: Measures, each without its depth, with all the depths it is taken at.
+Plan = list[tuple[Measure, NDArray[Any]]]
+
+
+def default_measures(scale: str | Scale, *, sized: bool, pooled: bool = False) -> tuple[str, ...]:
+    """The measures that labels of a scale carry, with a corpus size (`sized`) or without.
+
+    `pooled` adds PROC and %PROC, for views that show who lost the evidence. Judged comes along by itself with
+    whatever rests on it.
+
+    >>> default_measures("utility", sized=True)
+    ('Success', 'BoR', 'BoR_max', 'lambda', 'RA-nWG', 'Harm')
+    """
+    chance = ("Success", "BoR", "BoR_max", "lambda") if sized else ("Success",)
+    if scale_named(scale).name != "utility":
+        return chance
+    return (*chance, "RA-nWG", *(("PROC", "%PROC") if pooled else ()), "Harm")
+
+
+def page_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
+    """The default measures and the classic ones that the HTML page shows beside them."""
+    classic = ("nDCG", "IPrec") if scale_named(scale).name == "utility" else ("P", "R", "nDCG", "IPrec")
+    return (*default_measures(scale, sized=sized, pooled=True), *classic)
+
+
+def wanted_measures(
+    measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool
+) -> list[Measure]:
+    """The measures that were asked for, or the default ones, each once, and what is always shown beside them."""
+    if measures is None:
+        measures = default_measures(scale, sized=sized)
+    if isinstance(measures, (str, Measure)):
+        measures = [measures]
+    wanted = [parse_measure(measure) for measure in measures]
+    if not wanted:
+        raise InputError("no measure was asked for")
+    return with_companions(wanted)
+
+
+def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
+    """1, 2, 5, 10, … 1000, as far as the longest list and the largest corpus reach; at least 1.
+
+    >>> default_depths(30).tolist(), default_depths(30, 8).tolist(), default_depths(0).tolist()
+    ([1, 2, 5, 10, 20], [1, 2, 5], [1])
+    """
+    reach = max(1, longest if largest_corpus is None else min(longest, largest_corpus))
+    return np.array([depth for depth in DEFAULT_DEPTHS if depth <= reach], np.int64)
+
+
+def given_depths(depths: Iterable[int], wanted: Sequence[Measure]) -> IntArray:
+    """Depths that a user gave, in order; they serve the measures that name none."""
+    chosen = list(depths)
+    for depth in chosen:
+        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+            raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
+    if not chosen and any(measure.at is None for measure in wanted):
+        raise InputError("the list of depths is empty")
+    return np.array(sorted(set(chosen)), np.int64)
+
+
+def plan_of(wanted: Iterable[Measure], grid: IntArray) -> Plan:
+    """Each measure without its depth, once, with all the depths it is wanted at; and how far unjudged passages go."""
+    depths: dict[Measure, set[Any]] = {}
+    for measure in with_upper_ends(wanted):
+        at = depths.setdefault(replace(measure, at=None), set())
+        at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
+    return [(measure, np.array(sorted(at))) for measure, at in depths.items()]
+
+
+def ranks_in(plan: Plan) -> IntArray:
+    """Every K of a plan, in order: neither recall levels (IPrec@.5) nor whole lists."""
+    found = {int(k) for measure, at in plan if not isinstance(measure.cutoff, Real) for k in at if k != WHOLE_LIST}
+    return np.array(sorted(found), np.int64)

@@ -1,0 +1,74 @@
+"""The page of reports that lack something: no intervals, nothing relevant, one query, empty lists."""
+
+from __future__ import annotations
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity import plots
+from tests.test_html import Page
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+GRADED = {"q1": {"d1": 5, "d2": 1}, "q2": {"d3": 4, "d4": 2}}
+JUNK = {"q1": {"d1": 1, "d2": 1}, "q2": {"d3": 1}}
+LISTS = {"q1": ["d1", "d2", "x"], "q2": ["x", "d3", "d4"]}
+EMPTY = {"q1": [], "q2": []}
+CASES = {
+    "all there": (GRADED, LISTS),
+    "nothing but junk": (JUNK, LISTS),
+    "nothing judged": ({"q1": {}, "q2": {}}, LISTS),
+    "one query": ({"q1": GRADED["q1"]}, LISTS),
+    "empty lists": (GRADED, EMPTY),
+    "one empty list": (GRADED, {"q1": [], "q2": ["d3"]}),
+    "one query with an empty list": ({"q1": GRADED["q1"]}, {"q1": []}),
+    "junk and empty lists": (JUNK, EMPTY),
+}
+MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "PROC", "%PROC", "Harm", "nDCG", "IPrec"]
+
+
+def page_of(case: str, bootstrap, **options) -> tuple[rs.Report, Page]:
+    qrels, run = CASES[case]
+    report = rs.evaluate(
+        qrels,
+        {"mine": run},
+        corpus_size=8,
+        scale="utility",
+        measures=MEASURES,
+        depths=[1, 2],
+        bootstrap=bootstrap,
+        **options,
+    )
+    report._repr_html_()
+    text = report.to_html(depth=2, qrels=qrels, runs={"mine": run})
+    assert ("intervals of 95%" in text) == (bootstrap is not None)
+    return report, Page(text)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_there_is_a_page_without_intervals(case) -> None:
+    report, page = page_of(case, None, depth="returned" if "empty" in case else "requested")
+    drawn = any("collapse zone" in (given["aria-label"] or "") for given, _ in page.of("svg"))
+    assert drawn == any(report[f"lambda@{k}"].value > 0 for k in report.depths)
+
+
+@pytest.mark.parametrize("case", ["nothing but junk", "one query with an empty list"])
+@pytest.mark.parametrize("bootstrap", [rs.Bootstrap(resamples=50), "poisson"], ids=["bca", "poisson"])
+def test_there_is_a_page_with_intervals(case, bootstrap) -> None:
+    page_of(case, bootstrap)
+
+
+def test_labels_without_a_relevant_passage_on_the_trec_scale() -> None:
+    report = rs.evaluate({"q": {"a": 0}, "r": {"b": 0}}, {"q": ["a"]}, corpus_size=9)
+    Page(report.to_html())
+
+
+def test_queries_that_have_nothing_in_common_are_an_error_and_no_page() -> None:
+    with pytest.raises(rs.InputError, match="no query id of mine is in the qrels"):
+        rs.evaluate(GRADED, {"mine": {"z": ["d1"]}}, scale="utility").to_html()
+
+
+def test_a_curve_over_lambda_needs_lambda() -> None:
+    report = rs.evaluate(JUNK, LISTS, corpus_size=9, scale="utility", bootstrap=None)
+    with pytest.raises(rs.InputError, match="lambda of run is undefined or 0 at every depth"):
+        plots.collapse(report)

@@ -1,0 +1,62 @@
+"""A fast form of benchmarks/inference.py: tests keep their level and intervals hold the truth, in ugly cells too."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import inference
+
+#: Six standard errors of .95 or .05 among so many worlds: what is off by more is off by more than luck.
+WORLDS, ROOM = 400, 0.05
+
+
+def figures(lines) -> dict[str, dict[str, float]]:
+    return {line.cell: line.figures for line in lines}
+
+
+@pytest.mark.parametrize("n", [10, 50])
+def test_rates_and_bits_of_two_runs(n) -> None:
+    for cell, found in figures(inference.of_rates(WORLDS, queries=(n,), rates=(0.02, 0.5, 0.98))).items():
+        assert found["Success"] >= 0.93 - ROOM / 2, cell
+        assert found["BoR"] >= 0.93 - ROOM / 2, cell
+        if cell.split(", ")[1] in ("0.02 and 0.02", "0.5 and 0.5", "0.98 and 0.98"):
+            assert found["p ≤ .05"] <= 0.06 + ROOM / 2, cell
+
+
+@pytest.mark.parametrize("n", [20])
+def test_bits_with_baselines_of_their_own(n) -> None:
+    for cell, found in figures(inference.of_baselines(WORLDS // 2, queries=(n,))).items():
+        assert found["BoR"] >= 0.93 - ROOM, cell
+        assert found["p ≤ .05"] <= 0.06 + ROOM, cell
+
+
+@pytest.mark.parametrize("n", [20, 50])
+def test_means_of_two_runs(n) -> None:
+    for cell, found in figures(inference.of_means(WORLDS // 2, queries=(n,))).items():
+        assert found["mean"] >= 0.93 - ROOM, cell
+        if "equal" in cell:
+            assert found["p ≤ .05"] <= 0.06 + ROOM, cell
+
+
+def test_single_figures_hold_the_truth_or_are_called_rough() -> None:
+    for cell, found in figures(inference.of_single_figures(WORLDS, queries=(50, 200), rates=(0.5, 0.9))).items():
+        if cell.startswith(("R constant", "R geometric")):
+            assert found["covered"] >= 0.93 - ROOM / 2, cell
+            assert found["rough"] <= 0.06, cell
+        elif cell.startswith("R 2 % of 5,000, n = 50"):
+            # What no sample shows cannot be marked: 36 % of samples of 50 hold none of these queries.
+            assert found["plain and wrong"] == pytest.approx(0.98**50, abs=0.08)
+        else:
+            assert found["plain and wrong"] <= 0.07, cell
+
+
+def test_rates_and_means_of_one_run() -> None:
+    for cell, found in figures(inference.of_single_means(WORLDS, queries=(10, 50))).items():
+        assert found["Success"] >= 0.93 - ROOM / 2, cell
+        assert found["mean"] >= 0.93 - ROOM / 2, cell
+
+
+def test_what_is_called_detectable_is_found_four_times_in_five() -> None:
+    lines = figures(inference.of_power(200))
+    for cell, found in lines.items():
+        assert 0.75 - ROOM / 2 <= found["found"] <= 0.85 + ROOM / 2, cell
