@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.against import Against, StoredReport
 from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
@@ -25,14 +26,15 @@ from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, pars
 from rag_selectivity.judged import whole_count
 from rag_selectivity.measures import REGISTRY, Measure, parse_measure
 from rag_selectivity.measures.base import explain, summary
+from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, default_measures
 from rag_selectivity.planning import audit as audit_log
 from rag_selectivity.planning import plan as plan_depths
-from rag_selectivity.planning import queries_needed
+from rag_selectivity.planning import queries_needed, rows_of_comparison
 from rag_selectivity.policy import POLICIES
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report.report import Report
-from rag_selectivity.report.tables import align, markdown, number
+from rag_selectivity.report.tables import align, markdown, number, percent
 from rag_selectivity.report.views import Views, write_whole
 from rag_selectivity.scales import SCALES, parse_grade_map, scale_named
 from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
@@ -89,6 +91,10 @@ PairedMethodOption = Annotated[str, typer.Option(help="Of the intervals: bca or 
 ClustersOption = Annotated[
     Path | None, typer.Option(help="A table of query_id and cluster: queries that belong together.")
 ]
+RelOption = Annotated[int | None, typer.Option(help="Lowest relevant grade of a success; default: the scale's.")]
+HitsOption = Annotated[int | None, typer.Option("-m", help="Relevant ones that make a success; default: 1.")]
+MaxKOption = Annotated[int, typer.Option(help="The most passages to be shown: what a smaller K is measured against.")]
+MaxLossOption = Annotated[float, typer.Option(help="How much less than at --max-k the advised K may reach.")]
 FailIfOption = Annotated[
     list[str] | None,
     typer.Option(help="Exit with 1 if so: 'BoR@10 < 4.5', or of the interval 'low(BoR@10) < 4.5'; may be repeated."),
@@ -388,12 +394,16 @@ def sweep(
     run: RunOption,
     corpus_size: SizeOption = None,
     corpus: CorpusOption = None,
-    max_depth: Annotated[int | None, typer.Option(help="The last K; default: the longest list.")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="The last K of the table; default: the longest list.")] = None,
     tokens: Annotated[Path | None, typer.Option(help="A table of passage_id and tokens.")] = None,
     max_tokens: Annotated[float | None, typer.Option(help="Budget for the passages of a prompt, on average.")] = None,
-    min_success: Annotated[float | None, typer.Option(help="The success rate that is needed, as .9.")] = None,
-    rel: Annotated[int | None, typer.Option(help="Lowest relevant grade.")] = None,
-    m: Annotated[int, typer.Option("-m", help="Relevant ones that make a success.")] = 1,
+    min_success: Annotated[
+        float | None, typer.Option(help="The success rate that is needed, as .9: in place of --max-loss.")
+    ] = None,
+    rel: RelOption = None,
+    m: HitsOption = None,
+    max_k: MaxKOption = DEFAULT_MAX_K,
+    max_loss: MaxLossOption = DEFAULT_MAX_LOSS,
     scale: ScaleOption = "trec",
     grade_map: GradeMapOption = None,
     policy: PolicyOption = "default",
@@ -415,7 +425,7 @@ def sweep(
     format: FormatOption = None,
     output: OutputOption = None,
 ) -> None:
-    """Measure every K from 1 to the depth of the lists, and recommend one."""
+    """Measure every K from 1 to the depth of the lists, and recommend one within a budget of passages."""
     result = sweep_depths(
         Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
         _named_files(run),
@@ -427,6 +437,8 @@ def sweep(
         min_success=min_success,
         rel=rel,
         m=m,
+        max_k=max_k,
+        max_loss=max_loss,
         scale=scale,
         grade_map=grade_map,
         policy=policy,
@@ -476,6 +488,11 @@ def report(
     depth: DepthOption = None,
     judge: JudgeOption = None,
     judge_rule: JudgeRuleOption = None,
+    rel: RelOption = None,
+    m: HitsOption = None,
+    max_k: MaxKOption = DEFAULT_MAX_K,
+    max_loss: MaxLossOption = DEFAULT_MAX_LOSS,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     title: Annotated[str, typer.Option(help="Of the page.")] = "What retrieval is worth",
     max_queries: Annotated[int, typer.Option(help="In the table, worst first.")] = 500,
     max_read: Annotated[int, typer.Option(help="Of these, how many open to their passages.")] = 100,
@@ -500,7 +517,11 @@ def report(
         policy=policy,
         judges=judge,
         judge_rule=judge_rule,
-        bootstrap=Bootstrap(),
+        bootstrap=Bootstrap(level=level),
+        rel=rel,
+        m=m,
+        max_k=max_k,
+        max_loss=max_loss,
         title=title,
         depth=depth_shown,
         max_queries=max_queries,
@@ -729,36 +750,50 @@ def plan(
     m: Annotated[int, typer.Option("-m", help="Relevant ones that make a success.")] = 1,
     rel: Annotated[int | None, typer.Option(help="Lowest relevant grade of a qrels file.")] = None,
     scale: Annotated[str, typer.Option(help="Scale of a qrels file: " + " or ".join(SCALES))] = "trec",
-    max_lambda: Annotated[float, typer.Option(help="Find the largest K with lambda below this.")] = 1.0,
+    max_random_success: Annotated[
+        float | None,
+        typer.Option(help="Find the largest K at which a random draw succeeds less often. Default: .632, healthy."),
+    ] = None,
     min_ceiling: Annotated[float | None, typer.Option(help="Find the largest K with a ceiling above b bits.")] = None,
     tokens_per_item: Annotated[float | None, typer.Option(help="Of a passage, or of a tool's definition.")] = None,
     detect: Annotated[float | None, typer.Option(help="Bits: how many queries tell two systems apart?")] = None,
     success: Annotated[float, typer.Option(help="Success rate of the better system, for --detect.")] = 0.8,
     correlation: Annotated[float, typer.Option(help="Of the systems' successes, for --detect.")] = 0.0,
+    power: Annotated[float, typer.Option(help="How often the difference is to be found, for --detect.")] = 0.8,
+    level: Annotated[float, typer.Option(help="Confidence of the whole comparison, for --detect.")] = 0.95,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            help="Tests in the comparison, for --detect. Default: those of compare, 3 (9 on the utility scale)."
+        ),
+    ] = None,
     format: FormatOption = None,
     output: OutputOption = None,
 ) -> None:
     """What chance alone would achieve at each K, and the most that a retriever can show."""
+    most = DEGRADED_FROM if max_random_success is None else max_random_success
     result = plan_depths(
         corpus_size,
         _relevant(relevant, rel, scale),
         _numbers(depths, "--depths") if depths is not None else None,
         m=m,
-        max_lambda=max_lambda,
+        max_random_success=most,
         min_ceiling=min_ceiling,
         tokens_per_item=tokens_per_item,
     )
-    if detect is not None:
-        result["queries_needed"] = queries_needed(detect, success, correlation=correlation)
-    chosen = _chosen(format, output)
-    lines = [f"lambda stays below {max_lambda:g} up to K = {result['max_K_for_lambda']}"]
+    lines = [_deepest(percent(most), result["max_K_for_random_success"])]
     if min_ceiling is not None:
         lines.append(f"the ceiling stays above {min_ceiling:g} bits up to K = {result['max_K_for_ceiling']}")
     if detect is not None:
+        tests = rows_of_comparison(scale) if rows is None else rows
+        needed = queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)
+        result["queries_needed"] = needed
         lines.append(
-            f"{result['queries_needed']} queries tell two systems {detect:g} bits apart "
-            f"(success {success:g}, correlation {correlation:g}, power .8, level .05)"
+            f"{needed} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or more "
+            f"(success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
+            f"level {level:g}, {tests} rows in the comparison)"
         )
+    chosen = _chosen(format, output)
     text = _rows_text(result, result["rows"], chosen)
     _put("\n".join([text, *lines]) if chosen is Format.table else text, output)
 
@@ -954,6 +989,12 @@ def _corpus_ids(path: Path | None) -> list[str] | None:
     from rag_selectivity.files import read_corpus_ids
 
     return list(read_corpus_ids(path))
+
+
+def _deepest(share: str, depth: int) -> str:
+    if depth == 0:
+        return f"a random draw succeeds in {share} of the queries or more even at K = 1"
+    return f"a random draw succeeds in less than {share} of the queries up to K = {depth}"
 
 
 def _relevant(text: str, rel: int | None, scale: str) -> list[int]:

@@ -16,6 +16,7 @@ from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluation import evaluate
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.report.report import Report, RunReport
+from rag_selectivity.report.tables import percent
 from rag_selectivity.report.views import json_text, write_whole
 
 SCHEMA = "rag-selectivity/demo/1"
@@ -49,18 +50,20 @@ class Demo:
         return json_text({"schema": SCHEMA, **data})
 
     def meaning(self) -> str:
-        """What the tables say, in two sentences."""
+        """What the tables say: that luck would do as well is said only where BoR's interval holds 0."""
         first, last = 10, self.dense.depths[-1]
         dense, sparse = ({key: cell.value for key, cell in part.estimates.items()} for part in self._parts())
-        lam = dense[f"lambda@{last}"]
+        bits = self._parts()[0].estimates[f"BoR@{last}"]
+        lucky = 2 ** -dense[f"BoR_max@{last}"]
+        no_better = ", and the interval of BoR holds 0: success does not tell this retriever from a random draw"
         return (
-            f"Dense relevance: from K = {first} to {last}, success climbs from {dense[f'Success@{first}']:.0%} to "
-            f"{dense[f'Success@{last}']:.1%} while BoR falls from {dense[f'BoR@{first}']:.2f} to "
-            f"{dense[f'BoR@{last}']:.2f} bits: lambda = {lam:.1f} ({regime(lam)}), so a random draw would succeed "
-            f"as well, and the high success rate says nothing about the retriever.\n"
+            f"Dense relevance: from K = {first} to {last}, success climbs from {percent(dense[f'Success@{first}'])} to "
+            f"{percent(dense[f'Success@{last}'])} while BoR falls from {dense[f'BoR@{first}']:.2f} to "
+            f"{dense[f'BoR@{last}']:.2f} bits. A random draw of {last} succeeds in {percent(lucky)} of the queries "
+            f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}.\n"
             f"Sparse relevance: the same retriever on the same corpus is worth {sparse[f'BoR@{first}']:.2f} bits at "
             f"K = {first} (ceiling {sparse[f'BoR_max@{first}']:.2f}) with a success rate of only "
-            f"{sparse[f'Success@{first}']:.0%}, since blind luck would find that one passage in one draw of "
+            f"{percent(sparse[f'Success@{first}'])}, since blind luck would find that one passage in one draw of "
             f"{2 ** sparse[f'BoR_max@{first}']:,.0f}."
         )
 

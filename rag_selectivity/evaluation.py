@@ -255,6 +255,7 @@ def report_of_measured(
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
         settings=bootstrap.settings if bootstrap else {},
+        bootstrap=bootstrap,
     )
 
 

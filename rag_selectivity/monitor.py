@@ -96,8 +96,8 @@ class Monitor:
     scale, grade_map
         As in `rag_selectivity.evaluate`.
     alerts : sequence of str
-        Conditions such as `"BoR < 2"`, `"lambda >= 3"`, `"Harm > .4"` or `"tokens > 8000"`, over a rolling `window` of
-        retrievals; see `rag_selectivity.live.alerts.Alerts` for where alarms go, `on_alert` among others.
+        Conditions such as `"BoR < 2"`, `"BoR_max < .074"`, `"Harm > .4"` or `"tokens > 8000"`, over a rolling `window`
+        of retrievals; see `rag_selectivity.live.alerts.Alerts` for where alarms go, `on_alert` among others.
     trace : path, optional
         Append every retrieval to this file as a line of JSON, with the passages' texts if `trace_texts`;
         `rag-selectivity evaluate --trace` and `grade --trace` read it back.

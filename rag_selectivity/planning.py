@@ -10,18 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.comparison import DEFAULT_DEPTHS as COMPARED_DEPTHS
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluation import report_of
 from rag_selectivity.frames import find_column
 from rag_selectivity.judged import JudgedRun, whole_count
-from rag_selectivity.measures.chance import regime
+from rag_selectivity.measures.chance import DEGRADED_FROM, regime
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS
 from rag_selectivity.policy import Policy
 from rag_selectivity.report.report import Report, finite
+from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 PLAN_SCHEMA = "rag-selectivity/plan/1"
 AUDIT_SCHEMA = "rag-selectivity/audit/1"
+
+#: Plans for more queries than this are refused.
+_MOST_QUERIES = 10_000_000
 
 _LOG_FIELDS = {
     "N": ("N", "corpus_size", "pool_size", "corpus", "n_passages", "catalogue_size"),
@@ -38,7 +43,7 @@ def plan(
     depths: Sequence[int] | None = None,
     *,
     m: int = 1,
-    max_lambda: float = 1.0,
+    max_random_success: float = DEGRADED_FROM,
     min_ceiling: float | None = None,
     tokens_per_item: float | None = None,
 ) -> dict[str, Any]:
@@ -54,8 +59,9 @@ def plan(
         Default: 1, 2, 5, 10, … as far as the corpus reaches.
     m : int
         Relevant ones that make a success.
-    max_lambda : float
-        The largest K with lambda below this is found.
+    max_random_success : float
+        The largest K at which a random draw succeeds in less than this share of the queries is found. Default: 1 − 1/e,
+        up to which a K is healthy.
     min_ceiling : float, optional
         The largest K whose ceiling is above so many bits is found.
     tokens_per_item : float, optional
@@ -65,13 +71,15 @@ def plan(
     -------
     dict
         {"schema", "rows": [{"K", "lambda", "random_success", "BoR_max", "BoR_opt", "regime"[, "tokens"]}, …],
-        "max_K_for_lambda", "max_K_for_ceiling"}: K is 0 where even one is too many, None where not asked for.
+        "max_K_for_random_success", "max_K_for_ceiling"}: K is 0 where even one is too many, None where not asked for.
 
     Examples
     --------
     >>> found = plan(58, 4, [5, 20, 58], min_ceiling=1)
-    >>> [round(row["BoR_max"], 3) for row in found["rows"]], found["max_K_for_lambda"], found["max_K_for_ceiling"]
-    ([1.691, 0.276, 0.0], 14, 8)
+    >>> [round(row["BoR_max"], 3) for row in found["rows"]], [row["regime"] for row in found["rows"]]
+    ([1.691, 0.276, 0.0], ['healthy', 'degraded', 'collapse'])
+    >>> found["max_K_for_random_success"], found["max_K_for_ceiling"]
+    (12, 8)
     """
     values = [relevant] if isinstance(relevant, (int, np.integer)) else list(relevant)
     counts = [whole_count(value, "the number of relevant passages") for value in values]
@@ -80,8 +88,8 @@ def plan(
         raise InputError(f"a success needs {m} relevant passages, and no query has that many")
     if tokens_per_item is not None and not 0 < tokens_per_item < math.inf:
         raise InputError(f"tokens_per_item must be more than 0, got {tokens_per_item!r}")
-    if not 0 < max_lambda < math.inf:
-        raise InputError(f"max_lambda must be more than 0, got {max_lambda!r}")
+    if not 0 < max_random_success <= 1:
+        raise InputError(f"max_random_success must be more than 0 and at most 1, got {max_random_success!r}")
     judged = replace(
         JudgedRun.from_counts([size] * len(counts), [0] * len(counts), counts, [0] * len(counts)),
         policy=Policy(),
@@ -104,7 +112,7 @@ def plan(
         "corpus_size": size,
         "m": m,
         "rows": rows,
-        "max_K_for_lambda": deepest(lambda row: row["lambda"] < max_lambda),
+        "max_K_for_random_success": deepest(lambda row: row["random_success"] < max_random_success),
         "max_K_for_ceiling": None if min_ceiling is None else deepest(lambda row: row["BoR_max"] > min_ceiling),
     }
 
@@ -114,49 +122,70 @@ def _plan_rows(judged: JudgedRun, depths: Sequence[int], m: int) -> list[dict[st
     report = report_of({"plan": judged}, measures=[chance, ceiling, "BoR_opt", "lambda"], depths=depths, bootstrap=None)
     rows: list[dict[str, Any]] = []
     for depth in report.depths:
-        lam = report[f"lambda@{depth}"].value
+        random_success = report[f"{chance}@{depth}"].value
         rows.append(
             {
                 "K": depth,
-                "lambda": lam,
-                "random_success": report[f"{chance}@{depth}"].value,
+                "lambda": report[f"lambda@{depth}"].value,
+                "random_success": random_success,
                 "BoR_max": report[f"{ceiling}@{depth}"].value,
                 "BoR_opt": report[f"BoR_opt@{depth}"].value,
-                "regime": regime(lam),
+                "regime": regime(random_success),
             }
         )
     return rows
 
 
 def queries_needed(
-    bits: float, success: float, *, correlation: float = 0.0, power: float = 0.8, level: float = 0.05
+    bits: float,
+    success: float,
+    *,
+    correlation: float = 0.0,
+    power: float = 0.8,
+    level: float = 0.95,
+    rows: int | None = None,
 ) -> int:
     """How many queries tell two systems apart whose BoR differs by so many bits at the same K.
 
-    On the same queries the random baseline is the same, so that bits are log2 of the ratio of success
-    rates: n = (z_{1−level/2} + z_power)² · V / bits², where V = ((1−p)/p + (1−p')/p' − 2ρ√((1−p)(1−p')/(p p'))) / ln²2,
-    p' = p · 2^−bits (delta method).
+    On the same queries the random baseline is the same, so that bits are log2 of the ratio of success rates: the
+    other system succeeds in p' = p · 2^−bits of the queries. Found means that McNemar's exact test rejects at the level
+    (1 − level)/rows: what Holm's correction leaves to the smallest p-value of a comparison with so many rows. The power
+    is summed exactly over the number of queries in which the systems differ.
 
     Parameters
     ----------
     bits : float
         The difference that matters, as .2.
     success : float
-        Success rate of the better system.
+        Success rate p of the better system.
     correlation : float
         Of the two systems' successes over queries; 0 assumes independent ones and is on the safe side,
         real systems on the same queries often reach .5 and more.
-    power, level : float
+    power : float
+        How often the difference is to be found, as .8.
+    level : float
+        Confidence of the whole comparison, as .95.
+    rows : int, optional
+        Tests in the comparison's family. Default: those of `compare` with binary labels, 3, since success and BoR at a
+        depth share one test.
 
     Returns
     -------
     int
+        The smallest number from which on the power is never lower than asked for (it moves in a saw-tooth).
+
+    Raises
+    ------
+    InputError
+        For values out of range, and a correlation that two such success rates cannot have.
+
+    References
+    ----------
+    McNemar 1947, Psychometrika 12; Holm 1979, Scandinavian Journal of Statistics 6.
 
     >>> queries_needed(0.2, 0.8), queries_needed(0.2, 0.8, correlation=0.6)
-    (281, 119)
+    (385, 161)
     """
-    from scipy.special import ndtri
-
     for name, value, low, high in (
         ("bits", bits, 0, math.inf),
         ("success", success, 0, 1),
@@ -165,12 +194,49 @@ def queries_needed(
     ):
         if not low < value < high:
             raise InputError(f"{name} must be more than {low} and less than {high:g}, got {value!r}")
-    if not -1 <= correlation < 1:
-        raise InputError(f"correlation must be from -1 to less than 1, got {correlation!r}")
-    odds = [(1 - rate) / rate for rate in (success, success * 2**-bits)]
-    variance = (odds[0] + odds[1] - 2 * correlation * math.sqrt(odds[0] * odds[1])) / math.log(2) ** 2
-    reach = float(ndtri(1 - level / 2) + ndtri(power))
-    return math.ceil(variance * (reach / bits) ** 2)
+    tests = rows_of_comparison() if rows is None else rows
+    if isinstance(tests, bool) or not isinstance(tests, (int, np.integer)) or tests < 1:
+        raise InputError(f"rows must be a whole number ≥ 1, got {rows!r}")
+    gain, loss = _discordant_shares(success, success * 2**-bits, correlation)
+    return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, (1 - level) / tests) >= power, gain + loss)
+
+
+def rows_of_comparison(scale: str = "trec") -> int:
+    """Tests in the family of `compare` with its default measures and depths; Success and BoR at a depth are one."""
+    measures = 3 if scale == "utility" else 1
+    return measures * len(COMPARED_DEPTHS)
+
+
+def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
+    """Of all queries, those in which only the first system succeeds, and only the other."""
+    spread = math.sqrt(success * (1 - success) * other * (1 - other))
+    lowest, highest = (
+        (joint - success * other) / spread for joint in (max(0.0, success + other - 1), min(success, other))
+    )
+    if not lowest - 1e-12 <= correlation <= highest + 1e-12:
+        raise InputError(
+            f"correlation {correlation!r} is impossible for success rates of {success:.3g} and {other:.3g}: "
+            f"it is from {lowest:.3f} to {highest:.3f}"
+        )
+    both = success * other + correlation * spread
+    return max(0.0, success - both), max(0.0, other - both)
+
+
+def _smallest_lasting(enough: Callable[[int], bool], differing: float) -> int:
+    """The smallest number of queries from which on there are enough, whatever the saw-tooth of an exact test."""
+    high = 1
+    while not enough(high):
+        if high >= _MOST_QUERIES:
+            raise InputError(f"more than {_MOST_QUERIES:,} queries are needed: the difference is too small to plan for")
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    # A tooth is two or three differing queries wide. Where their number varies by many more it is smoothed away.
+    smooth = high * differing * (1 - differing) > 100
+    teeth = 4 if smooth else math.ceil(3 * high / math.sqrt(high * differing)) + 20
+    return next((n + 1 for n in range(high + teeth, high, -1) if not enough(n)), high)
 
 
 def audit(

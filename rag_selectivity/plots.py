@@ -13,8 +13,9 @@ import numpy as np
 
 from rag_selectivity.comparison import Comparison
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures import Outcome, parse_measure
+from rag_selectivity.measures import BoR, BoR_max, Measure, Outcome, Success, parse_measure
 from rag_selectivity.measures.base import MEAN
+from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.planning import plan
 from rag_selectivity.report.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -28,17 +29,18 @@ _OF_GRADES = {5: "#004B76", 4: BLUE, 3: "#9CCBE8", 2: "#F0B27A", 1: ORANGE, 0: O
 _UNJUDGED, _EMPTY = "#BBBBBB", "#F4F4F4"
 
 
-def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measure: str = "BoR") -> Any:
+def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measure: str | Measure = "BoR") -> Any:
     """BoR with its interval and ceiling over K, and success beside it.
 
-    The report must hold `BoR`, `BoR_max` and `Success` at common depths.
+    The report must hold `BoR`, `BoR_max` and `Success` at common depths, with the `rel` and `m` of the measure.
     """
     axes = _axes(ax, "plots.selectivity")
     name = run if run is not None else next(iter(report.runs))
     base = parse_measure(measure)
+    most, hits = _beside(base)
     depths = np.array(report.depths)
     bor = [report[name, base @ depth] for depth in report.depths]
-    ceiling = [report[name, f"BoR_max@{k}"].value for k in report.depths]
+    ceiling = [report[name, most @ k].value for k in report.depths]
     axes.plot(depths, ceiling, "--", color=GREY, label="ceiling")
     axes.plot(depths, [cell.value for cell in bor], "o-", color=BLUE, label="BoR")
     axes.fill_between(depths, [c.low for c in bor], [c.high for c in bor], color=BLUE, alpha=0.2, linewidth=0)
@@ -48,7 +50,7 @@ def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measu
     axes.set_ylim(bottom=worst)
     axes.set_title(name, pad=26)
     beside = axes.twinx()
-    success = [report[name, f"Success@{k}"].value for k in report.depths]
+    success = [report[name, hits @ k].value for k in report.depths]
     beside.plot(depths, success, "s:", color=ORANGE, label="success")
     beside.set(ylim=(0, 1.05), ylabel="success rate")
     lines = axes.get_lines() + beside.get_lines()
@@ -56,34 +58,37 @@ def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measu
     return axes
 
 
-def collapse(report: Report, run: str | None = None, ax: Any = None) -> Any:
-    """BoR and its ceiling over lambda, with the degraded and the collapse zone behind them.
+def collapse(report: Report, run: str | None = None, ax: Any = None, *, measure: str | Measure = "BoR") -> Any:
+    """BoR and its ceiling over the success of a random draw, with the degraded and the collapse zone behind them.
 
-    The report must hold `BoR`, `BoR_max` and `lambda` at common depths, and lambda must be more than 0 at one of them.
+    The report must hold `BoR` and `BoR_max` at common depths, with the `rel` and `m` of the measure.
     """
     axes = _axes(ax, "plots.collapse")
     name = run if run is not None else next(iter(report.runs))
-    # lambda is undefined without a relevant passage, and 0 where nothing is drawn: neither has a place on the axis.
-    depths = [k for k in report.depths if report[name, f"lambda@{k}"].value > 0]
-    if not depths:
-        raise InputError(f"plots.collapse: lambda of {name} is undefined or 0 at every depth")
-    lam = [report[name, f"lambda@{k}"].value for k in depths]
-    axes.plot(lam, [report[name, f"BoR_max@{k}"].value for k in depths], "--", color=GREY, label="ceiling")
-    bor = [report[name, f"BoR@{k}"].value for k in depths]
-    axes.plot(lam, bor, "o-", color=BLUE, label="BoR")
-    for k, x, y in zip(depths, lam, bor, strict=True):
+    base = parse_measure(measure)
+    most, _ = _beside(base)
+    ceiling = np.array([report[name, most @ k].value for k in report.depths])
+    if np.isnan(ceiling).all():
+        raise InputError(f"plots.collapse: {most} of {name} is undefined at every depth")
+    chance = 2.0**-ceiling
+    axes.plot(chance, ceiling, "--", color=GREY, label="ceiling")
+    bor = [report[name, base @ k].value for k in report.depths]
+    axes.plot(chance, bor, "o-", color=BLUE, label="BoR")
+    for k, x, y in zip(report.depths, chance.tolist(), bor, strict=True):
         if np.isfinite(y):
             axes.annotate(str(k), (x, y), textcoords="offset points", xytext=(4, 5), fontsize="small")
-    left, right = min(lam) / 1.5, max(5.0, max(lam) * 1.5)
-    _zones(axes, 1.0, 3.0, right)
-    axes.set(xscale="log", xlim=(left, right), xlabel="lambda (relevant passages in a random draw)", ylabel="bits")
+    drawable = chance[chance > 0]
+    _zones(axes, DEGRADED_FROM, COLLAPSE_FROM, 1.0)
+    axes.set(
+        xscale="log", xlim=(min([0.5, *drawable.tolist()]) / 1.5, 1.0), xlabel="success of a random draw", ylabel="bits"
+    )
     axes.set_ylim(bottom=min([0.0, *(y for y in bor if np.isfinite(y))]))
     axes.legend(frameon=False, fontsize="small")
     return axes
 
 
 def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None = None, ax: Any = None) -> Any:
-    """The most bits that any selection of K can show, over K, with the zones of lambda behind it.
+    """The most bits that any selection of K can show, over K, with the degraded and the collapse zone behind it.
 
     `shown` marks the K's of systems by their names.
     """
@@ -93,7 +98,11 @@ def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None =
     depths = sorted({*spread.tolist(), *(max(1, round(k)) for k in marks.values())})
     rows = {row["K"]: row for row in plan(corpus_size, relevant, depths)["rows"]}
     axes.plot(depths, [rows[k]["BoR_max"] for k in depths], color=GREY, label="ceiling")
-    _zones(axes, corpus_size / relevant, 3 * corpus_size / relevant, float(corpus_size))
+    degraded, lost = (
+        plan(corpus_size, relevant, [1], max_random_success=most)["max_K_for_random_success"] + 1
+        for most in (DEGRADED_FROM, COLLAPSE_FROM)
+    )
+    _zones(axes, degraded, lost, float(corpus_size))
     for i, (name, k) in enumerate(marks.items()):
         most = rows[max(1, round(k))]["BoR_max"]
         axes.plot([k], [most], "o", color=_OF_RUNS[i % len(_OF_RUNS)], label=f"{name}: K = {k:.3g}", clip_on=False)
@@ -138,7 +147,7 @@ def precision_recall(report: Report, ax: Any = None) -> Any:
     """Interpolated precision over recall, a curve for each run; `IPrec` must have been measured."""
     axes = _axes(ax, "plots.precision_recall")
     for i, (name, part) in enumerate(report.runs.items()):
-        curve = {float(key.partition("@")[2]): cell for key, cell in part.estimates.items() if key.startswith("IPrec@")}
+        curve = {float(key.partition("@")[2]): cell for key, cell in part.estimates.items() if is_curve(key)}
         if not curve:
             raise InputError("plots.precision_recall needs the measure IPrec")
         levels = sorted(curve)
@@ -148,6 +157,11 @@ def precision_recall(report: Report, ax: Any = None) -> Any:
     return axes
 
 
+def is_curve(key: str) -> bool:
+    """Whether a report's key is a point of a precision–recall curve, whatever the measure's `rel`."""
+    return key.partition("@")[0].partition("(")[0] == "IPrec"
+
+
 def answer_quality(
     report: Report,
     quality: Mapping[int, Mapping[str, float] | Sequence[float]],
@@ -155,6 +169,7 @@ def answer_quality(
     ax: Any = None,
     *,
     bootstrap: Bootstrap = Bootstrap(),
+    measure: str | Measure = "BoR",
 ) -> Any:
     """Mean answer quality over K with its interval, beside BoR: whether more context helped the answers.
 
@@ -179,7 +194,8 @@ def answer_quality(
     axes.set(xscale="log", xlabel="K (passages given to the LLM)", ylabel="mean answer quality")
     shared = [k for k in report.depths if depths[0] <= k <= depths[-1]]
     beside = axes.twinx()
-    beside.plot(shared, [report[name, f"BoR@{k}"].value for k in shared], "o:", color=BLUE, label="BoR")
+    base = parse_measure(measure)
+    beside.plot(shared, [report[name, base @ k].value for k in shared], "o:", color=BLUE, label="BoR")
     beside.set_ylabel("bits over random")
     _ticks(axes, sorted({*depths, *shared}))
     lines = axes.get_lines() + beside.get_lines()
@@ -281,11 +297,18 @@ def _ticks(axes: Any, depths: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
+def _beside(measure: Measure) -> tuple[Measure, Measure]:
+    """BoR_max and Success with the `rel` and `m` of a BoR."""
+    if not isinstance(measure, BoR):
+        raise InputError(f"this plot is of BoR, not of {measure.name}")
+    return BoR_max(rel=measure.rel, m=measure.m, R=measure.R), Success(rel=measure.rel, m=measure.m)
+
+
 def _zones(axes: Any, degraded: float, lost: float, end: float) -> None:
     if degraded < end:
-        axes.axvspan(degraded, min(lost, end), color=ORANGE, alpha=0.12, linewidth=0, label="degraded: lambda ≥ 1")
+        axes.axvspan(degraded, min(lost, end), color=ORANGE, alpha=0.12, linewidth=0, label="degraded: chance ≥ 63%")
     if lost < end:
-        axes.axvspan(lost, end, color=ORANGE, alpha=0.3, linewidth=0, label="collapse: lambda ≥ 3")
+        axes.axvspan(lost, end, color=ORANGE, alpha=0.3, linewidth=0, label="collapse: chance ≥ 95%")
 
 
 def _legend_above(axes: Any, handles: Sequence[Any], labels: Sequence[str], columns: int = 3) -> None:

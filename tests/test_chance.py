@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, log2
+from math import exp, inf, log2
 
 import numpy as np
 import pandas
@@ -59,9 +59,25 @@ def test_going_from_95_to_100_percent_while_tripling_k_costs_one_and_a_half_bits
     assert observed == pytest.approx(-1.5, abs=0.02)
 
 
-@pytest.mark.parametrize(("lam", "name"), [(0.99, "healthy"), (1, "degraded"), (2.99, "degraded"), (3, "collapse")])
-def test_regimes(lam, name) -> None:
-    assert regime(lam) == name
+@pytest.mark.parametrize(
+    ("random_success", "name"),
+    [
+        (0.6321, "healthy"),
+        (1 - exp(-1), "degraded"),
+        (0.9502, "degraded"),
+        (1 - exp(-3), "collapse"),
+        (1.0, "collapse"),
+    ],
+)
+def test_regimes(random_success, name) -> None:
+    assert regime(random_success) == name
+
+
+@pytest.mark.parametrize("depth", [99_000, 101_000, 298_000, 302_000])
+def test_with_equal_r_and_one_hit_the_regimes_are_those_of_lambda(depth) -> None:
+    # R = 1,000 of N = 10⁸: lambda is K/100,000.
+    (row,) = rs.plan(10**8, 1000, [depth])["rows"]
+    assert row["regime"] == ("healthy" if row["lambda"] < 1 else "degraded" if row["lambda"] < 3 else "collapse")
 
 
 @pytest.mark.parametrize("rel", [None, 5, 3])

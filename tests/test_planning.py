@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from math import log2
+import subprocess
+import sys
+from math import exp, log2
 
-import numpy as np
 import pytest
 
 import rag_selectivity as rs
@@ -106,10 +107,13 @@ def test_impossible_plans_are_refused(arguments, message) -> None:
 def test_the_largest_k_by_trying_every_one() -> None:
     found = rs.plan(58, [4, 2, 9], min_ceiling=0.5, m=1)
     every = rs.plan(58, [4, 2, 9], range(1, 59))["rows"]
-    assert found["max_K_for_lambda"] == max(row["K"] for row in every if row["lambda"] < 1)
+    assert found["max_K_for_random_success"] == max(row["K"] for row in every if row["random_success"] < 1 - exp(-1))
+    half = rs.plan(58, [4, 2, 9], max_random_success=0.5)["max_K_for_random_success"]
+    assert half == max(row["K"] for row in every if row["random_success"] < 0.5)
     assert found["max_K_for_ceiling"] == max(row["K"] for row in every if row["BoR_max"] > 0.5)
     assert rs.plan(58, 4, [5], min_ceiling=10)["max_K_for_ceiling"] == 0
-    assert rs.plan(8_841_823, 1)["max_K_for_lambda"] == 8_841_822
+    assert rs.plan(8_841_823, 1)["max_K_for_random_success"] == int(8_841_823 * (1 - exp(-1)))
+    assert rs.plan(4, 3)["max_K_for_random_success"] == 0
     assert [row["K"] for row in rs.plan(58, 4)["rows"]] == [1, 2, 5, 10, 20, 50]
 
 
@@ -119,26 +123,39 @@ def test_tool_definitions_cost_tokens() -> None:
         rs.plan(58, 4, [5], tokens_per_item=0)
 
 
-@pytest.mark.parametrize(("success", "correlation"), [(0.8, 0.0), (0.5, 0.5), (0.8, 0.6)])
-def test_so_many_queries_do_tell_the_systems_apart_in_four_of_five_trials(success, correlation) -> None:
-    n = rs.queries_needed(0.2, success, correlation=correlation)
-    other = success * 2**-0.2
-    # Joint success so that the two correlate as said.
-    spread = np.sqrt(success * (1 - success) * other * (1 - other))
-    both = success * other + correlation * spread
-    rng = np.random.default_rng(1)
-    cell = rng.choice(4, size=(4000, n), p=[both, success - both, other - both, 1 - success - other + both])
-    a, b = (cell <= 1).mean(axis=1), ((cell == 0) | (cell == 2)).mean(axis=1)
-    joint = (cell == 0).mean(axis=1)
-    variance = (1 / a + 1 / b - 2 * joint / (a * b)) / n / np.log(2) ** 2
-    z = (np.log2(a) - np.log2(b)) / np.sqrt(variance)
-    assert (np.abs(z) > 1.96).mean() == pytest.approx(0.8, abs=0.05)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [((0, 0.5), "bits must be more than 0"), ((0.2, 1), "success must be more than 0 and less than 1")],
+    [
+        ({"bits": 0}, "bits must be more than 0"),
+        ({"success": 1}, "success must be more than 0 and less than 1"),
+        ({"level": 1}, "level must be more than 0 and less than 1"),
+        ({"rows": 0}, "rows must be a whole number ≥ 1"),
+        (
+            {"correlation": 0.9},
+            r"correlation 0.9 is impossible for success rates of 0.8 and 0.696: .* to 0.757",
+        ),
+        ({"bits": 1e-5}, "more than 10,000,000 queries are needed"),
+    ],
 )
-def test_power_needs_a_difference_and_a_rate(arguments, message) -> None:
+def test_what_cannot_be_planned(arguments, message) -> None:
     with pytest.raises(rs.InputError, match=message):
-        rs.queries_needed(*arguments)
+        rs.queries_needed(**{"bits": 0.2, "success": 0.8, **arguments})
+
+
+def test_the_command_plans_for_the_family_of_compare() -> None:
+    words = ["plan", "--corpus-size", "1000", "--relevant", "100", "--depths", "30", "-m", "3", "--detect", "0.2"]
+    for scale, rows in (("trec", 3), ("utility", 9)):
+        command = [sys.executable, "-m", "rag_selectivity", *words, "--scale", scale]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        needed = rs.queries_needed(0.2, 0.8, rows=rows)
+        assert printed.splitlines()[-2:] == [
+            "a random draw succeeds in less than 63.2% of the queries up to K = 31",
+            f"{needed} queries: McNemar's exact test then finds 0.2 bits in 80.0% of samples or more "
+            f"(success 80.0% and 69.6%, correlation 0, level 0.95, {rows} rows in the comparison)",
+        ]
+    assert rs.queries_needed(0.2, 0.8) == rs.queries_needed(0.2, 0.8, rows=3)
+
+
+def test_a_plan_for_three_hits_is_judged_by_its_own_random_draw() -> None:
+    (row,) = rs.plan(1000, 100, [30], m=3)["rows"]
+    assert (row["lambda"], row["regime"], round(row["BoR_max"], 2)) == (3.0, "healthy", 0.76)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from fractions import Fraction
-from math import comb, isnan, log2
+from math import comb, exp, isnan, log2
 from typing import Any
 
 import pytest
@@ -37,15 +37,17 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     monitor = ToolMonitor(catalogue=58, relevant=4, on_warning=heard.append)
     for _ in range(5):
         monitor.call("q", definitions(NAMES), ["tool_00"])
-    ceiling = -log2(1 - miss(58, 4, 14))
+    ceiling = -log2(1 - miss(58, 4, 12))
     assert heard == [
-        "58 of 58 tools shown, lambda 4.0: a perfect selector could show 0 bits. Up to K = 14 lambda stays below 1, "
-        f"with at most {ceiling:.2g} bits there; for more than one bit, show no more than 8"
+        "58 of 58 tools shown, and as many at random would serve in 100.0% of such calls: a perfect selector could "
+        "show 0 bits. Up to K = 12 a random draw serves in less than 63.2%, with at most "
+        f"{ceiling:.2g} bits to show at that K; for more than one bit, show no more than 8"
     ]
+    assert miss(58, 4, 12) > exp(-1) > miss(58, 4, 13)
     assert -log2(1 - miss(58, 4, 9)) < 1 < -log2(1 - miss(58, 4, 8))
     assert heard[0] in caplog.text
     report = monitor.report()
-    assert (report.lam, report.regime, report.BoR_max, report.healthy_K) == (4.0, "collapse", 0.0, 14)
+    assert (report.lam, report.regime, report.BoR_max, report.healthy_K) == (4.0, "collapse", 0.0, 12)
     assert (report.calls, report.shown, report.tokens) == (5, 58, 2900)
     assert len(report.never_called) == 57
     assert "57 tools were never called; they took 98% of the tokens" in str(report)
@@ -97,6 +99,7 @@ def test_the_catalogue_grows_with_what_is_seen_where_it_is_not_given() -> None:
     [
         ({"relevant": 0}, "relevant must be a whole number ≥ 1"),
         ({"catalogue": 0}, "catalogue must be a number of tools ≥ 1"),
+        ({"warn_from": 3.0}, "warn_from is a probability"),
     ],
 )
 def test_settings_that_cannot_be(options, message) -> None:

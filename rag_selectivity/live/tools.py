@@ -18,10 +18,11 @@ import numpy as np
 from rag_selectivity.errors import InputError
 from rag_selectivity.judged import JudgedRun
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.measures.chance import BoR_max, Lambda, regime
+from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM, BoR_max, Lambda, regime
 from rag_selectivity.monitor import Monitor
 from rag_selectivity.planning import plan
 from rag_selectivity.report.report import Report, finite
+from rag_selectivity.report.tables import percent
 from rag_selectivity.report.views import Views
 from rag_selectivity.scales import scale_named
 
@@ -66,7 +67,7 @@ class ToolReport(Views):
     selectivity : Report or None
         Success and BoR with intervals, over the calls with labels.
     healthy_K : int or None
-        The most tools that can be shown with lambda below 1, for the mean R.
+        The most tools of which a random draw would serve in less than 1 − 1/e of the calls, for the mean R.
     """
 
     calls: int
@@ -88,8 +89,8 @@ class ToolReport(Views):
 
     @property
     def regime(self) -> str | None:
-        """`healthy`, `degraded` or `collapse`; None where R is not known."""
-        return None if math.isnan(self.lam) else regime(self.lam)
+        """`healthy`, `degraded` or `collapse`, by how often a random draw would serve; None where R is not known."""
+        return None if math.isnan(self.BoR_max) else regime(2**-self.BoR_max)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -142,8 +143,9 @@ class ToolReport(Views):
             known = {"labels": "from labels", "assumed": "assumed", "used": "those ever called for such queries"}
             how = ", ".join(known[name] for name, count in self.basis.items() if count)
             lines.append(
-                f"lambda {self.lam:.2g} ({self.regime}) with R = {self.relevant:.3g} ({how}): "
-                f"a perfect selector could show {_bits(self.BoR_max)} bits"
+                f"With R = {self.relevant:.3g} ({how}) lambda is {self.lam:.2g}, and as many tools at random would "
+                f"serve in {percent(2**-self.BoR_max)} of the calls ({self.regime}): a perfect selector could show "
+                f"{_bits(self.BoR_max)} bits"
             )
             if self.healthy_K is not None and self.regime != "healthy":
                 lines.append(_advice(self.catalogue, self.relevant, self.healthy_K))
@@ -182,7 +184,8 @@ class ToolMonitor:
         R where there are no labels, as a stated assumption. Without it: the tools that were ever called for queries
         of the same kind, at least 1.
     warn_from : float
-        Warn when lambda of a call is as much or more; once for each N, K and R.
+        Warn of a call in which as many tools at random would serve with this probability or a larger one; once for each
+        N, K and R. Default: from the collapse zone on.
     on_warning : callable, optional
         Takes the text of each warning, which is logged in any case (`rag_selectivity`).
     **options
@@ -190,11 +193,11 @@ class ToolMonitor:
 
     Examples
     --------
-    >>> monitor = ToolMonitor(catalogue=58, relevant=4, warn_from=5)
+    >>> monitor = ToolMonitor(catalogue=58, relevant=4)
     >>> monitor.call("weather in Rome?", {f"tool{i}": 90 for i in range(58)}, called=["tool7"])
     >>> report = monitor.report()
     >>> report.lam, report.BoR_max, report.healthy_K, len(report.never_called)
-    (4.0, 0.0, 14, 57)
+    (4.0, 0.0, 12, 57)
     """
 
     def __init__(
@@ -203,12 +206,14 @@ class ToolMonitor:
         *,
         catalogue: int | Sequence[str] | None = None,
         relevant: int | None = None,
-        warn_from: float = 3.0,
+        warn_from: float = COLLAPSE_FROM,
         on_warning: Callable[[str], Any] | None = None,
         **options: Any,
     ) -> None:
         if relevant is not None and (isinstance(relevant, bool) or not isinstance(relevant, int) or relevant < 1):
             raise InputError(f"relevant must be a whole number ≥ 1, got {relevant!r}")
+        if not 0 < warn_from <= 1:
+            raise InputError(f"warn_from is a probability, more than 0 and at most 1, got {warn_from!r}")
         size = catalogue if catalogue is None or isinstance(catalogue, int) else len(set(catalogue))
         if size is not None and (isinstance(size, bool) or size < 1):
             raise InputError(f"catalogue must be a number of tools ≥ 1 or their names, got {catalogue!r}")
@@ -288,7 +293,7 @@ class ToolMonitor:
         lam, ceiling = _of_shapes(size, shapes)
         healthy = None
         if shapes:
-            healthy = plan(size, max(1, round(mean_relevant)), depths=[1])["max_K_for_lambda"]
+            healthy = plan(size, max(1, round(mean_relevant)), depths=[1])["max_K_for_random_success"]
         tools.sort(key=lambda tool: (-tool.called, -tool.shown, tool.name))
         labelled = self.monitor.traffic.labelled
         return ToolReport(
@@ -330,11 +335,12 @@ class ToolMonitor:
         self._looked_at.add(shape)
         found = plan(size, relevant, depths=[min(shown, size)])
         row = found["rows"][0]
-        if row["lambda"] < self._warn_from:
+        if row["random_success"] < self._warn_from:
             return
         text = (
-            f"{shown} of {size} tools shown, lambda {row['lambda']:.1f}: a perfect selector could show "
-            f"{_bits(row['BoR_max'])} bits. {_advice(size, relevant, found['max_K_for_lambda'])}"
+            f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of "
+            f"such calls: a perfect selector could show {_bits(row['BoR_max'])} bits. "
+            f"{_advice(size, relevant, found['max_K_for_random_success'])}"
         )
         _log.warning("%s", text)
         if self._on_warning is not None:
@@ -358,11 +364,16 @@ def _of_shapes(size: int, shapes: Mapping[tuple[int, int], int]) -> tuple[float,
 
 def _advice(size: int, relevant: float, healthy: int) -> str:
     if healthy < 1:
-        return f"With {relevant:.3g} of {size} tools applicable even one at random is likely to serve"
+        return (
+            f"With {relevant:.3g} of {size} tools applicable one at random serves in {percent(DEGRADED_FROM)} or more"
+        )
     found = plan(size, max(1, round(relevant)), depths=[healthy], min_ceiling=1.0)
     ceiling, full_bit = found["rows"][0]["BoR_max"], found["max_K_for_ceiling"]
     more = f"; for more than one bit, show no more than {full_bit}" if 0 < full_bit < healthy else ""
-    return f"Up to K = {healthy} lambda stays below 1, with at most {_bits(ceiling)} bits there{more}"
+    return (
+        f"Up to K = {healthy} a random draw serves in less than {percent(DEGRADED_FROM)}, with at most "
+        f"{_bits(ceiling)} bits to show at that K{more}"
+    )
 
 
 def _bits(value: float) -> str:

@@ -181,7 +181,8 @@ class RandomSuccess(_BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
     Range 0–1; a property of corpus, labels and K, not of the retriever. NaN as for Success.
-    Exact to 1e-13 relative. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Its mean over queries is what a K is judged by: healthy below 1 − 1/e = .632, degraded from there, collapse
+    from 1 − e^−3 = .950. Exact to 1e-13 relative. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "RandomSuccess"
@@ -313,14 +314,14 @@ class BoR_recall(Measure):
 class Lambda(Measure):
     """λ = K·R/N: how many relevant passages a random draw of K holds on average.
 
-    Below 1 healthy, 1 to 3 degraded, from 3 on the collapse zone: a random draw nearly always
-    succeeds, and no retriever can show selectivity. The mean is over the queries with a relevant
-    passage, those that BoR rests on; NaN for the others. Range 0–∞.
+    A plain number: how often such a draw succeeds, RandomSuccess says, and from it follow the ceiling BoR_max and
+    whether a K is healthy. With one hit to a success and the same R for all queries a draw succeeds in about 1 − e^−λ
+    of them. The mean is over the queries with a relevant passage; NaN for the others. Range 0–∞.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "lambda"
-    example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4, the collapse zone"
+    example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4"
     higher_is_better: ClassVar[bool | None] = None
     rel: int | None = rel_parameter()
     R: str = r_parameter()
@@ -343,9 +344,25 @@ class Lambda(Measure):
         return Outcome((expected,), "no query has a relevant passage", bounds=None, baseline=0)
 
 
-def regime(lam: float) -> str:
-    """`healthy` below 1, `degraded` from 1, `collapse` from 3."""
-    return "healthy" if lam < 1 else "degraded" if lam < 3 else "collapse"
+#: A random draw that succeeds in this share of the queries, or in more, leaves less than .66 bits to show.
+DEGRADED_FROM = float(-np.expm1(-1))
+#: From here on it leaves less than .074 bits.
+COLLAPSE_FROM = float(-np.expm1(-3))
+
+
+def regime(random_success: float) -> str:
+    """What a mean RandomSuccess leaves to show: `healthy`, `degraded` from 1 − e^−1, `collapse` from 1 − e^−3.
+
+    With one hit to a success, the same R for all queries and a large corpus these are lambda 1 and 3, as published.
+    With more hits or with R that differ, lambda says little about a random draw, and its success is what counts.
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+
+    >>> regime(0.31), regime(0.826), regime(1.0)
+    ('healthy', 'degraded', 'collapse')
+    """
+    if random_success < DEGRADED_FROM:
+        return "healthy"
+    return "degraded" if random_success < COLLAPSE_FROM else "collapse"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.advice import (
+    DEFAULT_MAX_K,
+    DEFAULT_MAX_LOSS,
+    Recommendation,
+    advise_on,
+    parameters_of,
+    resampling_of,
+)
 from rag_selectivity.comparison import Comparison
 from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.measures import BoR, BoR_max, Success
+from rag_selectivity.measures.next_passages import next_passages
 from rag_selectivity.report.passages import Passage, Reading, read_passages
 from rag_selectivity.report.report import Report, finite
-from rag_selectivity.report.tables import grid, lines_without_depth, notes_of, number
+from rag_selectivity.report.tables import grid, lines_without_depth, next_grids, notes_of, number, percent
 from rag_selectivity.report.words import Finding, findings, headline_depth
-from rag_selectivity.sweep import advise
 
 _PAGE = Path(__file__).with_name("page")
 #: What a query is judged by in the table, worst first by the first that was measured.
@@ -65,6 +75,7 @@ class RunPage:
     pictures: list[Picture]
     header: list[str]
     rows: list[list[str]]
+    next_tables: list[tuple[list[str], list[list[str]]]]
     lines: list[str]
     notes: list[str]
     columns: tuple[str, ...]
@@ -84,6 +95,10 @@ def to_html(
     reasons: Mapping[tuple[str, str], str] | None = None,
     title: str = "What retrieval is worth",
     depth: int | None = None,
+    rel: int | None = None,
+    m: int | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    max_loss: float = DEFAULT_MAX_LOSS,
     max_queries: int = 500,
     max_read: int = 100,
     top: int = 10,
@@ -102,6 +117,9 @@ def to_html(
         Why a passage has its grade.
     depth : int, optional
         The K of the first screen; default: the recommended one, or the nearest that was measured.
+    rel, m, max_k, max_loss : optional
+        Of the advice on K, as in `rag_selectivity.sweep`; `rel` and `m` of the report's first BoR, or else its first
+        Success, if not given.
     max_queries, max_read : int
         How many queries the table lists, and how many of them open to passages, worst first.
     top : int
@@ -117,7 +135,13 @@ def to_html(
     except ImportError:
         raise MissingExtraError("Jinja2", "report", "Report.to_html") from None
     pages = []
-    listed = {name: [query for query, _ in _worst(report, name, depth)[1][:max_queries]] for name in report.runs}
+    if rel is None and m is None:
+        rel, m = parameters_of(report.measures)
+    advice = {name: advise_on(report, name, rel=rel, m=m, max_k=max_k, max_loss=max_loss) for name in report.runs}
+    shown_at = {name: _depth_of(report, advice[name], depth) for name in report.runs}
+    listed = {
+        name: [query for query, _ in _worst(report, name, shown_at[name])[1][:max_queries]] for name in report.runs
+    }
     reading = read_passages(
         {name: of_run[:max_read] for name, of_run in listed.items()},
         qrels if runs is not None and qrels is not None else {},
@@ -129,7 +153,8 @@ def to_html(
         reasons=reasons,
     )
     for name in report.runs:
-        pages.append(_run_page(report, name, quality, reading, depth, max_queries))
+        tables = _next_tables(report, name, rel, 1 if m is None else m)
+        pages.append(_run_page(report, name, advice[name], tables, quality, reading, shown_at[name], max_queries))
     pictures = [_forest(comparison)] if comparison is not None and comparison.rows else []
     environment = Environment(
         loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -169,15 +194,16 @@ def notebook_html(report: Report) -> str:
 def _run_page(
     report: Report,
     name: str,
+    advice: Recommendation | None,
+    next_tables: list[tuple[list[str], list[list[str]]]],
     quality: Mapping[int, Any] | None,
     reading: Reading,
-    depth: int | None,
+    chosen: int,
     max_queries: int,
 ) -> RunPage:
     run = report.runs[name]
     header, rows = grid(report, name, run)
-    columns, worst = _worst(report, name, depth)
-    chosen = _depth_of(report, name, depth)
+    columns, worst = _worst(report, name, chosen)
     verdicts: Mapping[str, str | None] = {}
     if f"PROC@{chosen}" in run.estimates and f"%PROC@{chosen}" in run.estimates:
         verdicts = report.diagnosis(name, chosen).queries
@@ -188,10 +214,11 @@ def _run_page(
     ]
     return RunPage(
         name,
-        findings(report, name, depth),
+        findings(report, name, chosen, advice),
         _pictures(report, name, quality, chosen),
         header,
         rows,
+        next_tables,
         lines_without_depth(report, run),
         notes_of(run),
         columns,
@@ -200,22 +227,33 @@ def _run_page(
     )
 
 
-def _depth_of(report: Report, name: str, depth: int | None) -> int:
+def _depth_of(report: Report, advice: Recommendation | None, depth: int | None) -> int:
     if depth is not None:
         if depth not in report.depths:
             raise InputError(f"depth {depth} was not measured; the report has {', '.join(map(str, report.depths))}")
         return depth
+    return headline_depth(report, advice)
+
+
+def _next_tables(report: Report, name: str, rel: int | None, m: int) -> list[tuple[list[str], list[list[str]]]]:
+    """What the next passages add, where N and the lists are known."""
     judged = report.runs[name].judged
-    return headline_depth(report, advise(judged) if judged is not None else None)
+    if judged is None or judged.corpus_size is None:
+        return []
+    bootstrap = resampling_of(report)
+    brackets = next_passages(judged, rel=rel, m=m, bootstrap=bootstrap)
+    return next_grids(brackets, None if bootstrap is None else bootstrap.level)
 
 
 def _worst(
-    report: Report, name: str, depth: int | None
+    report: Report, name: str, chosen: int
 ) -> tuple[tuple[str, ...], list[tuple[str, tuple[float | None, ...]]]]:
     """The columns of the table, and every query with its figures, worst first; undefined ones last."""
     run = report.runs[name]
-    chosen = _depth_of(report, name, depth)
-    columns = tuple(f"{base}@{chosen}" for base in _COLUMNS if f"{base}@{chosen}" in run.per_query)
+    rel, m = parameters_of(report.measures)
+    success = str(Success(rel=rel, m=1 if m is None else m))
+    wanted = [f"{success if base == 'Success' else base}@{chosen}" for base in _COLUMNS]
+    columns = tuple(column for column in wanted if column in run.per_query)
     if not columns:
         columns = tuple(list(run.per_query)[:5])
     values = [run.per_query[column] for column in columns]
@@ -236,24 +274,28 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
     has = _at_every_depth(report, [name])
     found = []
     first, last = (report.depths[0], report.depths[-1]) if report.depths else (1, 1)
-    if {"BoR", "BoR_max", "Success"} <= has:
+    rel, m = parameters_of(report.measures)
+    bor, most, success = (kind(rel=rel, m=1 if m is None else m) for kind in (BoR, BoR_max, Success))
+    if {str(bor), str(most), str(success)} <= has:
         found.append(
             _picture(
                 f"{name}: selectivity and success over K",
-                f"BoR goes from {_figure(report, name, f'BoR@{first}')} bits at K = {first} to "
-                f"{_figure(report, name, f'BoR@{last}')} at K = {last}, while success goes from "
-                f"{_figure(report, name, f'Success@{first}')} to {_figure(report, name, f'Success@{last}')}. "
+                f"BoR goes from {_figure(report, name, f'{bor}@{first}')} bits at K = {first} to "
+                f"{_figure(report, name, f'{bor}@{last}')} at K = {last}, while success goes from "
+                f"{_figure(report, name, f'{success}@{first}')} to {_figure(report, name, f'{success}@{last}')}. "
                 f"The dashed line is the most that any retriever could show.",
-                lambda axes: plots.selectivity(report, name, axes),
+                lambda axes: plots.selectivity(report, name, axes, measure=bor),
             )
         )
-    if {"BoR", "BoR_max", "lambda"} <= has and any(report[name, f"lambda@{k}"].value > 0 for k in report.depths):
+    if {str(bor), str(most)} <= has and not math.isnan(report[name, most @ last].value):
+        ceiling = report[name, most @ last].value
         found.append(
             _picture(
                 f"{name}: how near the collapse zone is",
-                f"lambda, the relevant passages in a random draw, is {_figure(report, name, f'lambda@{last}')} at "
-                f"K = {last}. From 3 on everybody succeeds, and no retriever can show selectivity.",
-                lambda axes: plots.collapse(report, name, axes),
+                f"At K = {last} a random draw succeeds in {percent(2**-ceiling)} of the queries, and no retriever can "
+                f"be more than {number(ceiling)} bits better. In the degraded zone that is less than .67 bits, in the "
+                f"collapse zone less than .074.",
+                lambda axes: plots.collapse(report, name, axes, measure=bor),
             )
         )
     if f"PROC@{depth}" in run.per_query and run.estimates.get(f"%PROC@{depth}") and run.estimates[f"%PROC@{depth}"].n:
@@ -275,12 +317,12 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
                 lambda axes: plots.grades(report, name, 20, axes),
             )
         )
-    if quality and "BoR" in has:
+    if quality and str(bor) in has:
         found.append(
             _picture(
                 f"{name}: answer quality over K",
                 "The mean score of the answers with its interval, beside BoR.",
-                lambda axes: plots.answer_quality(report, quality, name, axes),
+                lambda axes: plots.answer_quality(report, quality, name, axes, measure=bor),
             )
         )
     return found
@@ -302,7 +344,7 @@ def _of_all_runs(report: Report) -> list[Picture]:
     found = []
     if "Harm" in has:
         found.append(_picture("Junk over K", "Harm: the share of junk in the top K.", lambda a: plots.harm(report, a)))
-    if all(any(key.startswith("IPrec@") for key in run.estimates) for run in report.runs.values()):
+    if all(any(plots.is_curve(key) for key in run.estimates) for run in report.runs.values()):
         found.append(
             _picture(
                 "Precision and recall",

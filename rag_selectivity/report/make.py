@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of
 from rag_selectivity.comparison import compare
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluation import join, measure_all, report_of_measured
 from rag_selectivity.files import read_corpus_ids, read_records
-from rag_selectivity.measures import Measure
+from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.policy import Policy, resolve_policy
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.report.html import to_html
 from rag_selectivity.report.passages import reasons_in
-from rag_selectivity.scales import Scale
+from rag_selectivity.scales import Scale, scale_named
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.sweep import advise
 
 _COMPARED_AT = (5, 10, 20)
 
@@ -44,6 +45,10 @@ def html_report(
     judges: Sequence[str] | None = None,
     judge_rule: str | None = None,
     bootstrap: Bootstrap = Bootstrap(),
+    rel: int | None = None,
+    m: int | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    max_loss: float = DEFAULT_MAX_LOSS,
     title: str = "What retrieval is worth",
     depth: int | None = None,
     max_queries: int = 500,
@@ -53,8 +58,8 @@ def html_report(
 ) -> str:
     """The page of `Report.to_html`, with everything that its files allow.
 
-    Parameters as in `evaluate` and `to_html`. Measures are those that the labels and N carry, if not given; the advised
-    K is among the depths; several runs are compared with the first, or with `baseline`.
+    Parameters as in `evaluate` and `to_html`. Measures are those that the labels and N carry, with `rel` and `m`, if
+    not given; the advised K is among the depths; several runs are compared with the first, or with `baseline`.
     """
     labels = Qrels.read(qrels, judges=judges, judge_rule=judge_rule)
     chosen_policy = resolve_policy(policy, **choices)
@@ -65,13 +70,18 @@ def html_report(
         "scale": scale,
         "grade_map": grade_map,
     }
-    wanted = list(measures) if measures is not None else page_measures(scale, sized=sized)
+    if measures is not None:
+        wanted = [parse_measure(measure) for measure in measures]
+    else:
+        wanted = _with_parameters(page_measures(scale, sized=sized), rel, m)
+    if rel is None and m is None:
+        rel, m = parameters_of(wanted)
+    of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     joined = join(labels, runs, pool=pool, policy=chosen_policy, **shared)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
-        advised = {advice.K for run in joined.judged.values() if (advice := advise(run, bootstrap)) is not None}
-        extra = {depth} if depth is not None else set()
-        depths = sorted(k for k in {*DEFAULT_DEPTHS, *(advised - {None}), *extra} if k is not None and k <= reach)
+        advised = {advise(run, bootstrap, **of_advice).K for run in joined.judged.values()}
+        depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, depth} if k is not None and k <= reach)
     measured = measure_all(joined.judged, wanted, depths)
     report = report_of_measured(joined.judged, measured, bootstrap, joined.notes)
     comparison = None
@@ -85,6 +95,7 @@ def html_report(
                 runs,
                 baseline=baseline,
                 pool=pool,
+                measures=_compared(scale, rel, m, sized=sized),
                 depths=at,
                 policy=chosen_policy,
                 bootstrap=bootstrap,
@@ -101,10 +112,29 @@ def html_report(
         reasons=reasons_in(qrels, list(judges) if judges else None),
         title=title,
         depth=depth,
+        **of_advice,
         max_queries=max_queries,
         max_read=max_read,
         top=top,
     )
+
+
+def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:
+    """The measures with the `rel` and `m` that were asked for, where they have these."""
+    found = []
+    for measure in map(parse_measure, measures):
+        own = {item.name for item in measure.parameters()}
+        asked = {name: value for name, value in (("rel", rel), ("m", m)) if value is not None and name in own}
+        found.append(replace(measure, **asked))
+    return found
+
+
+def _compared(scale: str | Scale, rel: int | None, m: int | None, *, sized: bool) -> list[Measure] | None:
+    """What is compared with the `rel` and `m` that were asked for; without any, the default."""
+    if rel is None and m is None:
+        return None
+    graded = ["RA-nWG", "Harm"] if scale_named(scale).name == "utility" else []
+    return _with_parameters(["Success", *(["BoR"] if sized else []), *graded], rel, m)
 
 
 def _quality(path: str | Path) -> dict[int, list[float]]:

@@ -18,6 +18,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import diagnosis
 from rag_selectivity.report.stored import Fingerprint, QueryRecords
 from rag_selectivity.report.views import Views
+from rag_selectivity.statistics.bootstrap import Bootstrap
 
 SCHEMA = "rag-selectivity/report/2"
 
@@ -133,6 +134,8 @@ class Report(Views):
     corpus_size: int | None
     scale: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: How its intervals were made, for what is computed from its lists later.
+    bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str | tuple[str, str | Measure]) -> Estimate:
         if isinstance(key, tuple):

@@ -16,6 +16,7 @@ from rag_selectivity.report.report import Caveat, Estimate, Report, RunReport
 if TYPE_CHECKING:
     from rag_selectivity.agree import JudgeReport
     from rag_selectivity.comparison import Comparison, RunDifference
+    from rag_selectivity.measures.next_passages import NextPassages
     from rag_selectivity.statistics.prediction_powered import PredictionPowered
     from rag_selectivity.sweep import RunSweep, Sweep
 
@@ -151,12 +152,12 @@ _SWEPT = {
 
 
 def sweep_text(sweep: Sweep, *, ruled: bool = True) -> str:
-    """For each run a table at doubling K's and the recommended ones, and the recommendation."""
+    """For each run a table at doubling K's and the recommended ones, what the next passages add, and the advice."""
     parts = []
     for name, run in sweep.runs.items():
-        header, rows = _swept(run)
         parts.append(name)
-        parts.extend(align(*piece, ruled=ruled) for piece in _fit(header, rows))
+        for header, rows in (_swept(run), *next_grids(run.next_passages, sweep.settings.get("level"))):
+            parts.extend(align(*piece, ruled=ruled) for piece in _fit(header, rows))
         parts.append(fill(run.recommendation.reason, _WIDTH))
         parts.extend(fill(f"warning: {warning}", _WIDTH) for warning in run.recommendation.warnings)
     return "\n\n".join(parts)
@@ -166,16 +167,50 @@ def sweep_markdown(sweep: Sweep) -> str:
     """The same as Markdown."""
     parts = []
     for name, run in sweep.runs.items():
-        parts += [f"**{name}**", markdown(*_swept(run)), run.recommendation.reason]
+        tables = (_swept(run), *next_grids(run.next_passages, sweep.settings.get("level")))
+        parts += [f"**{name}**", *(markdown(*table) for table in tables), run.recommendation.reason]
         parts += [f"> {warning}" for warning in run.recommendation.warnings]
     return "\n\n".join(parts)
+
+
+def next_grids(brackets: Sequence[NextPassages], level: float | None) -> list[tuple[list[str], list[list[str]]]]:
+    """What the next passages add: successes among the queries that had none before, and all relevant passages."""
+    bits = "bits" if level is None else f"bits [{100 * level:.4g}%]"
+    ranks = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in brackets]
+    successes = [
+        [
+            f"{each.successes} of {each.queries}",
+            number(each.random_successes),
+            _with_ends(each.bits, each.low, each.high),
+        ]
+        for each in brackets
+    ]
+    relevant = [
+        [
+            str(each.relevant_found),
+            number(each.relevant_expected),
+            _with_ends(each.relevant_bits, each.relevant_low, each.relevant_high),
+        ]
+        for each in brackets
+    ]
+    return [
+        (
+            ["next passages", what, "by chance", bits],
+            [[rank, *cells] for rank, cells in zip(ranks, rows, strict=True)],
+        )
+        for what, rows in (("new successes", successes), ("relevant ones", relevant))
+    ]
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    return number(value) if math.isnan(low) else f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
     last = run.rows[-1]["K"]
     advice = run.recommendation
-    shown = {1 << i for i in range(last.bit_length())} | {last}
-    shown |= {depth for depth in (advice.K, advice.within_noise, advice.doubling_ends, advice.within_tokens) if depth}
+    shown = {1 << i for i in range(last.bit_length())} | {last, advice.max_k}
+    shown |= {depth for depth in (advice.K, advice.within_tokens) if depth}
     names = [name for name in _SWEPT if name in run.rows[0]]
     rows = []
     for row in run.rows:
@@ -186,7 +221,7 @@ def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
 
 
 def _swept_cell(name: str, row: dict[str, Any]) -> str:
-    if name == "lambda" and row["regime"] != "healthy":
+    if name == "BoR_max" and row["regime"] != "healthy":
         return f"{row['regime']} {number(row[name])}"
     return str(row[name]) if name == "K" else f"{row[name]:.0f}" if name == "tokens" else number(row[name])
 
@@ -345,6 +380,23 @@ def number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.0f}"
 
 
+def percent(share: float) -> str:
+    """A share as a percentage, with one digit, or two next to 0 % and 100 %; what is not all is never "100.0%".
+
+    >>> percent(0.5), percent(1.0), percent(0.9996), percent(0.99999)
+    ('50.0%', '100.0%', '99.96%', 'more than 99.99%')
+    """
+    if math.isnan(share):
+        return "–"
+    if 0 < share < 0.0001:
+        return "less than 0.01%"
+    if 0.9999 < share < 1:
+        return "more than 99.99%"
+    if 0 < share < 0.001 or 0.999 < share < 1:
+        return f"{share:.2%}"
+    return f"{share:.1%}"
+
+
 def _headline(report: Report, name: str, run: RunReport) -> str:
     size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
     return f"{name}: {run.evaluated} queries{size}, {report.scale} scale"
@@ -418,8 +470,9 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
     if cell is None:
         return _BLANK
     text = number(cell.value)
-    if base.name == "lambda" and cell.value >= 1:
-        text = f"{regime(cell.value)} {text}"
+    # The ceiling is −log2 of the mean RandomSuccess, by which a K is judged.
+    if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
+        text = f"{regime(2**-cell.value)} {text}"
     if interval:
         text += f" [{number(cell.low)}, {number(cell.high)}]"
     if cell.possible is not None:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag_selectivity.measures.chance import regime
+from rag_selectivity.advice import Recommendation, advise_on, parameters_of
+from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, Success, regime
 from rag_selectivity.report.report import Estimate, Report
 from rag_selectivity.report.tables import number
-from rag_selectivity.sweep import Recommendation, advise
+from rag_selectivity.report.tables import percent as _percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +44,38 @@ class Finding:
     tone: str = "plain"
 
 
-def findings(report: Report, run: str, depth: int | None = None) -> list[Finding]:
-    """What the report says of a run, first things first, at the recommended K or the one given."""
+def findings(report: Report, run: str, depth: int | None = None, advice: Recommendation | None = None) -> list[Finding]:
+    """What the report says of a run, first things first, at the recommended K or the one given.
+
+    `advice` is that of `rag_selectivity.advice.advise_on`; made with its defaults if not given.
+    """
     part = report.runs[run]
-    advice = advise(part.judged) if part.judged is not None else None
+    advice = advice if advice is not None else advise_on(report, run)
     chosen = depth if depth is not None else headline_depth(report, advice)
     found = {key.rpartition("@")[0]: Figure(key, key, cell) for key, cell in part.estimates.items() if _at(key, chosen)}
+    found = _of_one_success(report, found)
     answers = [
         _selectivity(run, chosen, found),
         _evidence(report, run, chosen, found),
-        _which_k(report, advice, chosen),
+        _which_k(report, advice),
         _junk(chosen, found),
         _trust(report, run, chosen, found),
     ]
     return [answer for answer in answers if answer is not None]
+
+
+def _of_one_success(report: Report, found: Mapping[str, Figure]) -> dict[str, Figure]:
+    """The figures by name, those against chance all with the `rel` and `m` of the first BoR."""
+    rel, m = parameters_of(report.measures)
+    hits = 1 if m is None else m
+    spelled = {
+        "Success": Success(rel=rel, m=hits),
+        "BoR": BoR(rel=rel, m=hits),
+        "BoR_max": BoR_max(rel=rel, m=hits),
+        "lambda": Lambda(rel=rel),
+    }
+    others = {name: figure for name, figure in found.items() if name not in spelled}
+    return others | {name: found[str(measure)] for name, measure in spelled.items() if str(measure) in found}
 
 
 def headline_depth(report: Report, advice: Recommendation | None) -> int:
@@ -100,11 +119,13 @@ def _selectivity(run: str, depth: int, found: Mapping[str, Figure]) -> Finding |
     if "Success" in found and math.isfinite(most):
         rate = found["Success"].estimate.value
         said += f" It succeeds in {_percent(rate)} of the queries, a random draw in {_percent(2**-most)}."
-    lam = found["lambda"].estimate.value if "lambda" in found else math.nan
-    if lam >= 1:
+    if not math.isnan(most) and regime(2**-most) != "healthy":
         said += (
-            f" lambda is {number(lam)} ({regime(lam)}): so many relevant passages are in a random draw of this size."
+            f" Since a random draw of this size succeeds in {_percent(2**-most)} of the queries "
+            f"({regime(2**-most)}), no retriever can be more than {number(most)} bits better than it."
         )
+        if bits.low <= 0 <= bits.high:
+            said += " So success does not tell it from a random draw."
         tone = "bad"
     return Finding(question, said, _pick(found, "BoR", "BoR_max", "Success", "lambda"), tone)
 
@@ -138,12 +159,12 @@ def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure])
     return Finding(question, said, figures, "good" if verdict.overall == "healthy" else "bad")
 
 
-def _which_k(report: Report, advice: Recommendation | None, depth: int) -> Finding | None:
+def _which_k(report: Report, advice: Recommendation | None) -> Finding | None:
     if advice is None:
         return None
     said = advice.reason
-    if advice.K is not None and depth != advice.K:
-        said += f" (The nearest K that was measured is {depth}.)"
+    if advice.K is not None and advice.K not in report.depths:
+        said += f" (The nearest K that was measured is {headline_depth(report, advice)}.)"
     said += "".join(f" {warning[0].upper()}{warning[1:]}." for warning in advice.warnings)
     return Finding("Which K should be taken?", said, (), "bad" if advice.warnings else "plain")
 
@@ -172,9 +193,3 @@ def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) ->
         rest = "counts as junk" if worst else "passes as neither useful nor harmful"
         said += f"; the rest {rest}." if judged < 0.95 else "."
     return Finding("How far can it be trusted?", said, _pick(found, "Judged"))
-
-
-def _percent(share: float) -> str:
-    if 0 < share < 0.001 or 0.999 < share < 1:
-        return f"{share:.2%}"
-    return f"{share:.1%}"

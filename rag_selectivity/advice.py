@@ -1,0 +1,437 @@
+"""Which K to take: the smallest that loses little against the budget, and how much of that is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import JudgedRun
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
+from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, regime
+from rag_selectivity.measures.utility import RANWG
+from rag_selectivity.report.report import Report
+from rag_selectivity.report.tables import number, percent
+from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+BoolArray = NDArray[np.bool_]
+#: With fewer queries (or clusters of them) there is no advice: a single query would be 10 percentage points and more.
+FEWEST_QUERIES = 10
+#: The budget where none is given, and the loss that it may cost to stay below it.
+DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02
+#: Means differ in the last digits.
+_SAME = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Which K to take.
+
+    Attributes
+    ----------
+    K : int or None
+        None where there is no advice: too few queries, no success, budgets that cannot be kept.
+    reason : str
+        In a few sentences, for whoever decides.
+    measure : str
+        What the loss is counted in: Success, or RA-nWG on the utility scale.
+    max_k : int
+        Against which K the loss is measured: the budget, or the longest list where none is so long.
+    loss, loss_high : float or None
+        The measure at max_k less that at K, from 0 to 1 (0 at max_k itself), and the upper end of its paired interval.
+        None where there is no advice, and, for the latter, no interval.
+    shown : bool
+        Whether that upper end is at most max_loss at K and at every K from there to max_k. Never at max_k itself, where
+        there is nothing to be shown.
+    within_tokens : int or None
+        The largest K up to max_k that the token budget pays for on average, 0 where not even one is; None without one.
+    warnings : tuple of str
+        What speaks against it: a random draw that does as well, budgets that cannot be kept.
+    """
+
+    K: int | None
+    reason: str
+    measure: str
+    max_k: int
+    loss: float | None = None
+    loss_high: float | None = None
+    shown: bool = False
+    within_tokens: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def advise(
+    judged: JudgedRun,
+    bootstrap: Bootstrap | None = Bootstrap(),
+    *,
+    rel: int | None = None,
+    m: int | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    max_loss: float = DEFAULT_MAX_LOSS,
+    max_tokens: float | None = None,
+    min_success: float | None = None,
+    tokens: FloatArray | None = None,
+) -> Recommendation:
+    """The smallest K whose loss against `max_k` is at most `max_loss`, at it and at every K from there to `max_k`.
+
+    The loss is Success at max_k less Success at K, over the queries where it is defined. On the utility scale it is
+    RA-nWG, unless `rel` or `m` is given. Passages beyond max_k play no part, so that longer lists give the same advice.
+
+    Parameters
+    ----------
+    judged : JudgedRun
+    bootstrap : Bootstrap or None
+        Its level is that of the interval of the loss, its clusters are queries that belong together. None leaves the
+        interval out.
+    rel, m : int, optional
+        Of Success. Given, they make Success the measure on every scale.
+    max_k : int
+        The most passages that are to be shown. Where no list is so long the longest takes its place.
+    max_loss : float
+        From 0 to less than 1; .02 are two percentage points.
+    max_tokens : float, optional
+        A budget for the passages of a prompt, on average; needs `tokens`.
+    min_success : float, optional
+        The smallest K with such a success rate is advised in place of the rule above.
+    tokens : float64[depths], optional
+        Mean tokens of the top 1, 2, 3, …
+
+    Returns
+    -------
+    Recommendation
+
+    Notes
+    -----
+    The interval is paired, and its upper end holds at any number of queries: for Success, where a success at K is one
+    at max_k too, it is Clopper and Pearson's for the share of queries that lose; for RA-nWG, a bound by betting for
+    means of any distribution. Where queries are clustered the bets are on clusters, for either. Depths are looked at
+    from max_k downwards, and "shown" ends at the first whose bound is above max_loss: a fixed sequence of tests, which
+    holds its level although K is chosen after the data was seen.
+
+    Raises
+    ------
+    InputError
+        For options out of range.
+
+    References
+    ----------
+    Clopper and Pearson 1934, Biometrika 26; Maurer, Hothorn and Lehmacher 1995 (tests in a fixed sequence);
+    Waudby-Smith and Ramdas 2024, JRSS B 86 (betting).
+
+    >>> from rag_selectivity.evaluation import join
+    >>> qrels = {f"q{i}": ["d"] for i in range(200)}
+    >>> run = {f"q{i}": [*["x"] * (i % 3), "d", *["x"] * 20] for i in range(200)}
+    >>> found = advise(join(qrels, {"r": run}).judged["r"])
+    >>> found.K, found.loss, round(found.loss_high, 4), found.shown
+    (3, 0.0, 0.0183, True)
+    """
+    _check_options(max_k, max_loss, max_tokens, min_success)
+    return _Advice(judged, bootstrap, rel, m, max_k, max_loss).recommend(max_tokens, min_success, tokens)
+
+
+def advise_on(
+    report: Report,
+    run: str,
+    *,
+    rel: int | None = None,
+    m: int | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    max_loss: float = DEFAULT_MAX_LOSS,
+) -> Recommendation | None:
+    """`advise` for a run of a report, with the report's `rel`, `m` and level where they are not given.
+
+    None where the report keeps no lists: those of a monitor, of sums, of what was read from a file.
+    """
+    judged = report.runs[run].judged
+    if judged is None:
+        return None
+    if rel is None and m is None:
+        rel, m = parameters_of(report.measures)
+    return advise(judged, resampling_of(report), rel=rel, m=m, max_k=max_k, max_loss=max_loss)
+
+
+def resampling_of(report: Report) -> Bootstrap | None:
+    """The report's bootstrap, for what is computed from its lists; hash by hash it cannot be done for these."""
+    bootstrap = report.bootstrap
+    return replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.method == "poisson" else bootstrap
+
+
+def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:
+    """`rel` and `m` of the first BoR, else of the first Success; what is not given explicitly is None."""
+    of_chance = [measure for measure in measures if isinstance(measure, (EF, Success))]
+    of_chance.sort(key=lambda measure: measure.name != "BoR")
+    if not of_chance:
+        return None, None
+    first = of_chance[0]
+    return first.rel, None if first.m == 1 else first.m
+
+
+def _check_options(max_k: int, max_loss: float, max_tokens: float | None, min_success: float | None) -> None:
+    if isinstance(max_k, bool) or not isinstance(max_k, (int, np.integer)) or max_k < 1:
+        raise InputError(f"max_k must be a whole number ≥ 1, got {max_k!r}")
+    if not 0 <= max_loss < 1:
+        raise InputError(f"max_loss must be at least 0 and less than 1 (.02 are two points), got {max_loss!r}")
+    if max_tokens is not None and not max_tokens > 0:
+        raise InputError(f"max_tokens must be more than 0, got {max_tokens!r}")
+    if min_success is not None and not 0 < min_success <= 1:
+        raise InputError(f"min_success must be more than 0 and at most 1, got {min_success!r}")
+
+
+class _Advice:
+    """A run's figures from K = 1 to the budget, and what they advise."""
+
+    def __init__(
+        self,
+        judged: JudgedRun,
+        bootstrap: Bootstrap | None,
+        rel: int | None,
+        m: int | None,
+        max_k: int,
+        max_loss: float,
+    ) -> None:
+        self.judged, self.bootstrap, self.max_loss = judged, bootstrap, max_loss
+        self.success = Success(rel=rel, m=1 if m is None else m)
+        self.max_k = max_k
+        self.reference = min(max_k, reach_of(judged))
+        self.depths = np.arange(1, self.reference + 1)
+        self.explicit = rel is not None or m is not None
+
+    def recommend(
+        self, max_tokens: float | None, min_success: float | None, tokens: FloatArray | None
+    ) -> Recommendation:
+        by_success = self.explicit or min_success is not None or self.judged.scale.name != "utility"
+        measure: Measure = self.success if by_success else RANWG()
+        outcome = measure.outcome(self.judged, self.depths)
+        known = outcome.defined[:, -1]
+        figures = outcome.value()
+        none = self._no_advice(measure, known, figures)
+        if none is not None:
+            return Recommendation(None, none, str(measure), self.reference)
+        losses = _Losses.of(outcome, measure, self.judged.queries, self.bootstrap)
+        warnings: list[str] = []
+        chosen: int | None
+        if min_success is None:
+            chosen = losses.smallest_up_to(self.max_loss)
+            reason = self._why_by_loss(measure, figures, losses, chosen, int(known.sum()))
+        else:
+            chosen, reason = self._by_success(figures, min_success, warnings)
+        affordable = None if max_tokens is None or tokens is None else _affordable(tokens, self.depths, max_tokens)
+        if max_tokens is not None and affordable is not None and chosen and chosen > affordable:
+            chosen, reason = self._within_tokens(
+                measure, figures, chosen, affordable, max_tokens, min_success is not None, warnings
+            )
+        if not chosen:
+            return Recommendation(
+                None,
+                "No K keeps the budgets.",
+                str(measure),
+                self.reference,
+                within_tokens=affordable,
+                warnings=tuple(warnings),
+            )
+        warnings += self._of_chance(chosen)
+        return Recommendation(
+            chosen,
+            f"K = {chosen}{reason}{self._short_lists(known)}",
+            str(measure),
+            self.reference,
+            float(losses.value[chosen - 1]),
+            losses.high_at(chosen),
+            losses.shown(chosen, self.max_loss),
+            affordable,
+            tuple(warnings),
+        )
+
+    # -- why there is none -------------------------------------------------------------------------
+
+    def _no_advice(self, measure: Measure, known: BoolArray, figures: FloatArray) -> str | None:
+        if not known.any():
+            return f"No advice on K: {measure.outcome(self.judged, self.depths).undefined}."
+        units = _units(self.judged, known, self.bootstrap)
+        if units < FEWEST_QUERIES:
+            what = "clusters of queries" if self.bootstrap is not None and self.bootstrap.clusters else "queries"
+            return (
+                f"No advice on K: {units} {what if units != 1 else what.replace('queries', 'query', 1)} with a "
+                f"defined {measure} are too few to choose a K by; {FEWEST_QUERIES} are needed."
+            )
+        if not figures.max() > 0:
+            return f"No advice on K: {measure} is 0 in all {int(known.sum())} queries up to K = {self.reference}."
+        return None
+
+    # -- why this one ------------------------------------------------------------------------------
+
+    def _why_by_loss(self, measure: Measure, figures: FloatArray, losses: _Losses, chosen: int, queries: int) -> str:
+        last, allowed = self.reference, f"{100 * self.max_loss:.4g}"
+        if chosen == last:
+            if last == 1:
+                return f", the only one up to K = {last}."
+            return (
+                f", the budget: {measure} is {percent(figures[-2])} at K = {last - 1} and {percent(figures[-1])} at "
+                f"K = {last}, a loss of {self._points(losses.value[-2])} percentage points in these {queries} queries, "
+                f"more than the {allowed} allowed."
+            )
+        said = (
+            f", the smallest that loses no more than {allowed} percentage points of {measure} against K = "
+            f"{last}: {measure} is {percent(figures[chosen - 1])} at K = {chosen} and {percent(figures[-1])} at "
+            f"K = {last}, a loss of {self._points(losses.value[chosen - 1])} points in these {queries} queries"
+        )
+        high = losses.high_at(chosen)
+        if high is None or self.bootstrap is None:
+            return f"{said}."
+        said += f", at most {_points_up(high)} (upper end of the paired {100 * self.bootstrap.level:.4g}% interval)."
+        if losses.shown(chosen, self.max_loss):
+            return f"{said} So it is shown that no more than {allowed} are lost."
+        where = "" if high > self.max_loss else f" at K = {losses.first_doubtful(chosen, self.max_loss)}"
+        return f"{said} A loss of more than {allowed}{where} is not ruled out."
+
+    def _points(self, loss: float) -> str:
+        """A loss in percentage points, with a second digit where one would hide on which side of the allowed it is."""
+        return f"{100 * loss:.{2 if 0 < abs(loss - self.max_loss) < 0.0005 or 0 < abs(loss) < 0.001 else 1}f}"
+
+    def _by_success(self, figures: FloatArray, wanted: float, warnings: list[str]) -> tuple[int | None, str]:
+        enough = np.flatnonzero(figures >= wanted - _SAME)
+        if len(enough):
+            chosen = int(self.depths[enough[0]])
+            reached = percent(figures[enough[0]])
+            return (
+                chosen,
+                f", the smallest with a success rate of {percent(wanted)} or more in these queries ({reached}).",
+            )
+        warnings.append(
+            f"no K up to {self.reference} has a success rate of {percent(wanted)}; the best is {percent(figures.max())}"
+        )
+        return None, ""
+
+    def _within_tokens(
+        self,
+        measure: Measure,
+        figures: FloatArray,
+        wanted: int,
+        affordable: int,
+        max_tokens: float,
+        needed: bool,
+        warnings: list[str],
+    ) -> tuple[int | None, str]:
+        if affordable == 0:
+            warnings.append(f"a single passage already has more than {max_tokens:g} tokens on average")
+            return None, ""
+        if needed:
+            warnings.append(
+                f"K = {wanted} is needed for that success, and {max_tokens:g} tokens pay for K = {affordable}"
+            )
+            return None, ""
+        return affordable, (
+            f", the largest that {max_tokens:g} tokens pay for; at K = {wanted} {measure} is "
+            f"{percent(figures[wanted - 1])} in place of {percent(figures[affordable - 1])}."
+        )
+
+    def _short_lists(self, known: BoolArray) -> str:
+        said = ""
+        if self.reference < self.max_k:
+            longest = int(self.judged.returned.max(initial=1)) <= self.reference
+            what = "the longest list" if longest else "the whole corpus"
+            said += f" {'No list reaches' if longest else 'The corpus ends before'} K = {self.max_k}: K = "
+            said += f"{self.reference}, {what}, takes its place."
+        short = int((self.judged.returned[known] < self.reference).sum())
+        if short:
+            verb = "list is" if short == 1 else "lists are"
+            said += f" {short} of the {int(known.sum())} {verb} shorter than K = {self.reference}."
+        return said
+
+    # -- what speaks against it --------------------------------------------------------------------
+
+    def _of_chance(self, chosen: int) -> list[str]:
+        if self.judged.corpus_size is None:
+            return []
+        rel, m = self.success.rel, self.success.m
+        chance = RandomSuccess(rel=rel, m=m).outcome(self.judged, self.depths).value()
+        drawn = float(chance[chosen - 1])
+        if math.isnan(drawn) or regime(drawn) == "healthy":
+            return []
+        ceiling = float(BoR_max(rel=rel, m=m).outcome(self.judged, np.array([chosen])).value()[0])
+        healthy = np.flatnonzero(chance < DEGRADED_FROM)
+        up_to = f"; up to K = {self.depths[healthy[-1]]} it succeeds in less than {percent(DEGRADED_FROM)}"
+        return [
+            f"{regime(drawn)} at K = {chosen}: a random draw of that size succeeds in {percent(drawn)} of the queries, "
+            f"so that no retriever can be more than {number(ceiling)} bits better{up_to if len(healthy) else ''}"
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Losses:
+    """The measure at the last depth less that at each: the mean, and the upper end of its interval"""
+
+    value: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, outcome: Outcome, measure: Measure, queries: tuple[str, ...], bootstrap: Bootstrap | None) -> _Losses:
+        figures = outcome.parts[0]
+        gaps = figures[:, -1:] - figures
+        value = np.nan_to_num(gaps).sum(axis=0) / outcome.defined.sum(axis=0)
+        high = np.full(len(value), np.nan)
+        if bootstrap is not None and len(value) > 1:
+            high[:-1] = _upper_ends(outcome, gaps, isinstance(measure, Success), queries, bootstrap)
+        return cls(value, high)
+
+    def smallest_up_to(self, most: float) -> int:
+        """The smallest K that loses no more, and from which on none does."""
+        dear = np.flatnonzero(self.value > most + _SAME)
+        return int(dear[-1]) + 2 if len(dear) else 1
+
+    def first_doubtful(self, chosen: int, most: float) -> int | None:
+        """From the last depth downwards to K, the first whose upper end is above the allowed loss."""
+        doubtful = np.flatnonzero(~(self.high[chosen - 1 : -1] <= most))
+        return chosen + int(doubtful[-1]) if len(doubtful) else None
+
+    def shown(self, chosen: int, most: float) -> bool:
+        return chosen < len(self.value) and self.first_doubtful(chosen, most) is None
+
+    def high_at(self, chosen: int) -> float | None:
+        if chosen == len(self.value) and not np.isnan(self.high[:-1]).all():
+            return 0.0
+        return None if math.isnan(self.high[chosen - 1]) else float(self.high[chosen - 1])
+
+
+def _upper_ends(
+    outcome: Outcome, gaps: FloatArray, nested: bool, queries: tuple[str, ...], bootstrap: Bootstrap
+) -> FloatArray:
+    """Upper ends of the paired intervals of the loss at every depth but the last."""
+    tail = (1 - bootstrap.level) / 2
+    units = bootstrap.units(queries)
+    if units is not None:
+        return highest_mean_of_clusters(gaps[:, :-1], units, 0.0 if nested else -1.0, 1.0, tail)
+    if nested:
+        lost: IntArray = np.nan_to_num(gaps[:, :-1]).sum(axis=0).astype(np.int64)
+        return highest_rate(lost, outcome.defined[:, :-1].sum(axis=0), tail)
+    return highest_mean(gaps[:, :-1], -1.0, 1.0, tail)
+
+
+def reach_of(judged: JudgedRun) -> int:
+    """The deepest K that a list and the corpus have."""
+    longest = max(1, int(judged.returned.max(initial=1)))
+    if judged.corpus_size is None or not len(judged.corpus_size):
+        return longest
+    return max(1, min(longest, int(judged.corpus_size.max())))
+
+
+def _units(judged: JudgedRun, known: BoolArray, bootstrap: Bootstrap | None) -> int:
+    """Defined queries, or the clusters that they belong to."""
+    units = None if bootstrap is None else bootstrap.units(judged.queries)
+    return int(known.sum()) if units is None else len(np.unique(units[known]))
+
+
+def _affordable(tokens: FloatArray, depths: IntArray, most: float) -> int:
+    within = np.flatnonzero(tokens[np.minimum(depths, len(tokens)) - 1] <= most)
+    return int(depths[within[-1]]) if len(within) else 0
+
+
+def _points_up(bound: float) -> str:
+    """An upper bound in percentage points, rounded up."""
+    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f}"

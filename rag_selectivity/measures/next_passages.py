@@ -1,0 +1,197 @@
+"""What the next passages add by themselves: ranks a+1 to b against a random draw from what is left after a."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_selectivity.ids import IntArray
+from rag_selectivity.judged import JudgedRun
+from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
+from rag_selectivity.measures.chance import _BITS, Success
+from rag_selectivity.measures.hypergeometric import random_success
+
+if TYPE_CHECKING:
+    from rag_selectivity.statistics.bootstrap import Bootstrap
+
+#: Ranks after which a bracket ends: 1, 2, 5, 10, 20, 50, …
+_STEPS = (1, 2, 5)
+
+
+def _log_ratio(found: FloatArray, expected: FloatArray) -> FloatArray:
+    return _log2(_ratio(found, expected))
+
+
+def _ratio(found: FloatArray, expected: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return found / expected
+
+
+def _log2(ratio: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.log2(ratio) + 0.0
+
+
+_BITS_OF_COUNTS = Aggregate(value=_log_ratio, statistic=_ratio, link=_log2)
+
+
+@dataclass(frozen=True, slots=True)
+class NextPassages:
+    """What the passages of ranks `first` to `last` add.
+
+    Attributes
+    ----------
+    first, last : int
+        The bracket's ranks: a+1 and b.
+    queries, successes : int
+        Queries with fewer than m hits before the bracket (and m relevant passages in all), and how many of them reach m
+        hits in it.
+    random_successes : float
+        How many a random draw would be expected to bring there.
+    bits, low, high : float
+        log2(successes / random_successes) with its interval. −inf where none succeeds, NaN where no query is left.
+    relevant_found, relevant_expected : float
+        Relevant passages in the bracket, over all queries that have any, and how many a random draw would hold.
+    relevant_bits, relevant_low, relevant_high : float
+        log2 of their ratio with its interval.
+    """
+
+    first: int
+    last: int
+    queries: int
+    successes: int
+    random_successes: float
+    bits: float
+    low: float
+    high: float
+    relevant_found: int
+    relevant_expected: float
+    relevant_bits: float
+    relevant_low: float
+    relevant_high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; what is not finite is None."""
+        return {
+            name: value if isinstance(value, int) or np.isfinite(value) else None
+            for name, value in ((name, getattr(self, name)) for name in self.__slots__)
+        }
+
+
+def next_passages(
+    judged: JudgedRun, *, rel: int | None = None, m: int = 1, bootstrap: Bootstrap | None = None
+) -> tuple[NextPassages, ...]:
+    """The brackets (0, 1], (1, 2], (2, 5], (5, 10], (10, 20], … as far as the lists reach.
+
+    A random draw that has taken as many passages as the list, and found as much, goes on: with N passages, R of them
+    relevant and h_a distinct hits among the first a, it reaches m hits in the next b − a with the probability
+    P[X ≥ m − h_a], X ~ Hypergeometric(N − a, R − h_a, b − a), and holds (b − a)(R − h_a)/(N − a) relevant ones on
+    average. Under `depth="returned"` a and b end with the query's own list, and with N per query at its corpus.
+
+    Parameters
+    ----------
+    judged : JudgedRun
+        With N.
+    rel : int, optional
+        Lowest relevant grade; default: the scale's.
+    m : int
+        Hits that make a success.
+    bootstrap : Bootstrap, optional
+        For the intervals; without it they are NaN.
+
+    Returns
+    -------
+    tuple of NextPassages
+
+    Raises
+    ------
+    InputError
+        Without N.
+
+    References
+    ----------
+    The definition is BoR's ("The 99% Success Paradox", ICLR Blogposts 2026), on what is left after a.
+
+    >>> from rag_selectivity.evaluation import join
+    >>> found = join({"q": ["d"], "r": ["e"]}, {"x": {"q": ["d", "a"], "r": ["b", "e"]}}, corpus_size=101).judged["x"]
+    >>> [(each.queries, each.successes, round(each.bits, 3)) for each in next_passages(found)]
+    [(2, 1, 5.658), (1, 1, 6.644)]
+    """
+    size = judged.require_corpus_size("what the next passages add")
+    edges = _edges(max(1, min(int(judged.returned.max(initial=1)), int(size.max(initial=1)))))
+    by_query, by_passage = _outcomes(judged, size, edges, rel, m)
+    ends = [_intervals(outcome, judged.queries, bootstrap) for outcome in (by_query, by_passage)]
+    widths = np.diff(edges)
+    totals = [[np.nan_to_num(part).sum(axis=0) for part in outcome.parts[:2]] for outcome in (by_query, by_passage)]
+    queries = by_query.defined.sum(axis=0)
+    return tuple(
+        NextPassages(
+            first=int(edges[i]) + 1,
+            last=int(edges[i + 1]),
+            queries=int(queries[i]),
+            successes=int(totals[0][0][i]),
+            random_successes=float(totals[0][1][i]),
+            bits=float(by_query.value()[i]),
+            low=float(ends[0][0][i]),
+            high=float(ends[0][1][i]),
+            relevant_found=round(float(totals[1][0][i] * widths[i])),
+            relevant_expected=float(totals[1][1][i] * widths[i]),
+            relevant_bits=float(by_passage.value()[i]),
+            relevant_low=float(ends[1][0][i]),
+            relevant_high=float(ends[1][1][i]),
+        )
+        for i in range(len(widths))
+    )
+
+
+def _edges(reach: int) -> IntArray:
+    """0, 1, 2, 5, 10, … and where the longest list ends."""
+    edges, scale = [0], 1
+    while edges[-1] < reach:
+        edges += [min(step * scale, reach) for step in _STEPS]
+        scale *= 10
+    return np.unique(edges)
+
+
+def _outcomes(judged: JudgedRun, size: IntArray, edges: IntArray, rel: int | None, m: int) -> tuple[Outcome, Outcome]:
+    """Success of the queries that had none before each bracket, and relevant passages as a share of its slots."""
+    taken = np.where(edges > 0, judged.drawn_at(np.maximum(edges, 1)), 0)
+    hits = np.where(edges > 0, judged.hits_at(np.maximum(edges, 1), rel), 0)
+    before, after = hits[:, :-1], hits[:, 1:]
+    left = size[:, None] - taken[:, :-1]
+    # A list with the same passage twice has seen fewer of them than it has slots.
+    relevant = np.minimum(judged.relevant(rel)[:, None] - before, left)
+    drawn = np.diff(taken, axis=1)
+
+    possible = Success(rel=rel, m=m).outcome(judged, edges[1:]).defined
+    waiting = possible & (before < m)
+    success = np.where(waiting, after >= m, np.nan)
+    chance, miss = np.full(waiting.shape, np.nan), np.full(waiting.shape, np.nan)
+    for needed in range(1, m + 1):
+        cells = waiting & (m - before == needed)
+        chance[cells], miss[cells] = random_success(left[cells], relevant[cells], drawn[cells], needed)
+
+    known = (judged.relevant(rel) > 0)[:, None]
+    width = np.diff(edges)
+    found = np.where(known, (after - before) / width, np.nan)
+    expected = np.where(known, drawn * relevant / np.maximum(left, 1) / width, np.nan)
+    return (
+        Outcome((success, chance, miss), "every query had its hits before", _BITS),
+        Outcome((found, expected), "no query has a relevant passage", _BITS_OF_COUNTS),
+    )
+
+
+def _intervals(
+    outcome: Outcome, queries: tuple[str, ...], bootstrap: Bootstrap | None
+) -> tuple[FloatArray, FloatArray]:
+    """Low and high where a query is left, NaN elsewhere."""
+    low, high = np.full((2, outcome.parts[0].shape[1]), np.nan)
+    some = outcome.defined.any(axis=0)
+    if bootstrap is not None and some.any():
+        kept = Outcome(
+            tuple(part[:, some] for part in outcome.parts), outcome.undefined, outcome.aggregate, outcome.bounds
+        )
+        low[some], high[some] = bootstrap.intervals([kept], queries)[0]
+    return low, high

@@ -1,0 +1,106 @@
+"""Upper bounds that hold at any number of queries: of a rate, and of a mean of values between known ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures.base import FloatArray
+
+#: Stakes, as shares of the most that may be staked, and how much of the money lies on each. Half is on nearly all: it
+#: wins where no value is above the lowest, and makes the bound nearly as low as that of a rate.
+_STAKES = np.array([*np.geomspace(0.004, 0.9, 11), 0.999])
+_MONEY = np.array([*np.full(11, 0.5 / 11), 0.5])
+
+
+def highest_rate(events: IntArray, trials: IntArray, tail: float) -> FloatArray:
+    """Clopper and Pearson's upper bound: the rate at which so few events have the probability `tail`.
+
+    >>> highest_rate(np.array([0, 4]), np.array([225, 225]), 0.025).round(4).tolist()
+    [0.0163, 0.0449]
+    """
+    from scipy.special import betaincinv
+
+    inner = events < trials
+    a, b = np.where(inner, events + 1.0, 1.0), np.where(inner, trials - events, 1.0)
+    result: FloatArray = np.where(inner, betaincinv(a, b, 1 - tail), 1.0)
+    return result
+
+
+def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float) -> FloatArray:
+    """A bound that the true mean exceeds in no more than a share `tail` of samples, whatever the distribution.
+
+    By betting: who stakes on every value being below a mean of μ multiplies the money by 1 + c(μ − x)/(highest − μ) at
+    each, which is fair or worse if the mean is μ or more. By Markov's inequality the money then grows to 1/tail with
+    a probability of at most `tail`. The money is divided over several stakes c, so that the order of the values does
+    not matter. The bound is the smallest μ at which it does grow so much.
+
+    Parameters
+    ----------
+    values : float64[queries, columns]
+        Independent, each between `lowest` and `highest`; NaN is left out.
+    lowest, highest : float
+    tail : float
+
+    Returns
+    -------
+    float64[columns]
+
+    References
+    ----------
+    Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting, JRSS B 86.
+
+    >>> highest_mean(np.zeros((225, 1)), 0, 1, 0.025).round(4).tolist()
+    [0.0189]
+    """
+    share = (values - lowest) / (highest - lowest)
+    return lowest + _highest_share(share, np.ones_like(share), tail) * (highest - lowest)
+
+
+def highest_mean_of_clusters(
+    values: FloatArray, units: IntArray, lowest: float, highest: float, tail: float
+) -> FloatArray:
+    """As `highest_mean`, where queries of one cluster depend on each other: the stakes are on whole clusters.
+
+    A cluster stakes by its size, the largest the most; no cluster that was not drawn may be larger.
+
+    Parameters
+    ----------
+    values : float64[queries, columns]
+    units : int64[queries]
+        The number of each query's cluster.
+    """
+    known = ~np.isnan(values)
+    sizes = np.zeros((int(units.max(initial=-1)) + 1, values.shape[1]))
+    sums = np.zeros_like(sizes)
+    np.add.at(sizes, units, known.astype(np.float64))
+    np.add.at(sums, units, np.where(known, (values - lowest) / (highest - lowest), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = sums / sizes
+        weights = sizes / sizes.max(axis=0)
+    return lowest + _highest_share(share, weights, tail) * (highest - lowest)
+
+
+def _highest_share(share: FloatArray, weights: FloatArray, tail: float) -> FloatArray:
+    """The bound for values between 0 and 1, by bisection from their mean upwards."""
+    known = ~np.isnan(share)
+    weight = np.where(known, weights, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, share * weight, 0.0).sum(axis=0) / weight.sum(axis=0)
+    below = np.nan_to_num(mean, nan=1.0)
+    above = np.ones_like(below)
+    for _ in range(30):
+        middle = (below + above) / 2
+        ruled_out = _log_money(share, weight, middle) >= -np.log(tail)
+        below, above = np.where(ruled_out, below, middle), np.where(ruled_out, middle, above)
+    result: FloatArray = above
+    return result
+
+
+def _log_money(share: FloatArray, weight: FloatArray, mean: FloatArray) -> FloatArray:
+    """Logarithm of what the stakes have grown to: float64[columns]."""
+    won = np.nan_to_num(weight * (mean - share) / np.maximum(1 - mean, 1e-300))
+    grown = np.log(_MONEY)[:, None] + np.array([np.log1p(stake * won).sum(axis=0) for stake in _STAKES.tolist()])
+    largest = grown.max(axis=0)
+    result: FloatArray = largest + np.log(np.exp(grown - largest).sum(axis=0))
+    return result

@@ -1,0 +1,384 @@
+"""The advice on K: its rule, its bound, what it says, and that every part gives the same."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.advice import FEWEST_QUERIES, advise, advise_on
+from rag_selectivity.evaluation import join
+from rag_selectivity.report.words import findings
+from rag_selectivity.run import Run
+from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
+from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
+from tests.reference import read_trec_run
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+
+def world(first: list[int], depth: int = 20, relevant: int = 1) -> tuple[dict, dict]:
+    """Queries whose first relevant passage stands at the given rank, 0 for nowhere."""
+    qrels, run = {}, {}
+    for i, rank in enumerate(first):
+        ranked = [f"q{i}x{j}" for j in range(depth)]
+        if rank:
+            ranked[rank - 1] = f"q{i}g0"
+        qrels[f"q{i}"], run[f"q{i}"] = {f"q{i}g{j}": 1 for j in range(relevant)}, ranked
+    return qrels, run
+
+
+def advice_on(first: list[int], depth: int = 20, **options):
+    qrels, run = world(first, depth)
+    return advise(join(qrels, {"r": run}).judged["r"], **options)
+
+
+# -- the rule ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cut", [20, 50, 100, 200])
+def test_the_advice_does_not_grow_with_the_list(data, cut) -> None:
+    # Cleverdon's grades 4 and 5: the utility scale's own relevance, with Success as the measure.
+    folder = data / "cranfield"
+    full = read_trec_run(folder / "runs" / "bm25.trec")
+    run = {query: passages[:cut] for query, passages in full.items()}
+    options = {"corpus_size": 1400, "scale": "utility", "rel": 4}
+    assert rs.sweep(folder / "qrels.trec", {"r": run}, **options)["r"].recommendation.K == 14
+    found = rs.sweep(folder / "qrels.trec", {"r": run}, max_k=50, **options)["r"].recommendation
+    if cut >= 50:
+        assert (found.K, found.max_k) == (26, 50)
+        assert "takes its place" not in found.reason
+    else:
+        assert (found.K, found.max_k) == (14, 20)
+        assert "No list reaches K = 50: K = 20, the longest list, takes its place." in found.reason
+
+
+def test_eight_lost_queries_are_not_within_any_noise() -> None:
+    found = advice_on([*[1] * 150, *[2] * 10, *[8] * 12, *[15] * 8, *[0] * 20])
+    assert (found.K, found.loss, found.shown) == (15, 0.0, True)
+    assert found.loss_high == pytest.approx(1 - 0.025 ** (1 / 200))
+    assert advice_on([*[1] * 150, *[2] * 10, *[8] * 12, *[15] * 8, *[0] * 20], max_loss=0.04).K == 8
+
+
+def by_trying_every_k(figures: list[float], max_loss: float) -> int:
+    chosen = len(figures)
+    while chosen > 1 and figures[-1] - figures[chosen - 2] <= max_loss + 1e-12:
+        chosen -= 1
+    return chosen
+
+
+@pytest.mark.parametrize("max_loss", [0.0, 0.01, 0.02, 0.1, 0.5])
+@pytest.mark.parametrize("max_k", [1, 2, 7, 20, 50])
+def test_the_rule_by_trying_every_k(data, max_k, max_loss) -> None:
+    folder = data / "cranfield"
+    joined = join(folder / "qrels.trec", {"r": folder / "runs" / "lsa.trec"}, scale="utility").judged["r"]
+    for measure, options in (("RA-nWG", {}), ("Success", {"m": 1}), ("Success(rel=3,m=2)", {"rel": 3, "m": 2})):
+        depths = list(range(1, max_k + 1))
+        report = rs.report_of({"r": joined}, measures=[measure], depths=depths, bootstrap=None)
+        figures = [report[f"{measure}@{k}"].value for k in depths]
+        found = advise(joined, max_k=max_k, max_loss=max_loss, **options)
+        assert found.measure == measure
+        if not any(figures):
+            assert found.K is None
+            continue
+        assert by_trying_every_k(figures, max_loss) == found.K
+        assert found.loss == pytest.approx(figures[-1] - figures[found.K - 1], abs=1e-12)
+        without = advise(joined, None, max_k=max_k, max_loss=max_loss, **options)
+        assert (without.K, without.shown) == (found.K, False)
+        assert without.loss_high is None
+        assert "interval" not in without.reason
+
+
+def test_a_loss_of_exactly_what_is_allowed_is_allowed() -> None:
+    assert advice_on([*[1] * 196, *[9] * 4]).K == 1
+    assert advice_on([*[1] * 195, *[9] * 5]).K == 9
+
+
+def test_with_too_few_queries_there_is_no_advice() -> None:
+    assert FEWEST_QUERIES == 10
+    assert advice_on([1] * 10).K == 1
+    for few in (1, 3, 9):
+        found = advice_on([1] * few)
+        assert found.K is None
+        assert (found.loss, found.loss_high, found.shown) == (None, None, False)
+        noun = "query" if few == 1 else "queries"
+        assert f"No advice on K: {few} {noun} with a defined Success are too few to choose a K by" in found.reason
+    # Queries without a relevant passage do not count, and a cluster counts once.
+    qrels, run = world([1] * 12)
+    qrels["q0"] = qrels["q1"] = qrels["q2"] = {"other": 0}
+    assert advise(join(qrels, {"r": run}).judged["r"]).K is None
+    qrels, run = world([1] * 40)
+    together = rs.Bootstrap(clusters={query: i // 8 for i, query in enumerate(qrels)})
+    found = advise(join(qrels, {"r": run}).judged["r"], together)
+    assert (found.K, "5 clusters of queries with a defined" in found.reason) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [([0] * 30, "Success is 0 in all 30 queries up to K = 20"), ([25] * 30, "Success is 0 in all 30 queries")],
+)
+def test_without_a_success_there_is_no_advice_and_the_page_stands(first, reason) -> None:
+    qrels, run = world(first, depth=30)
+    advice = rs.sweep(qrels, {"r": run}, corpus_size=1000)["r"].recommendation
+    assert (advice.K, reason in advice.reason) == (None, True)
+    page = rs.evaluate(qrels, {"r": run}, corpus_size=1000, depths=[5, 10]).to_html()
+    assert reason in page
+
+
+def test_labels_without_a_relevant_passage_give_a_reason() -> None:
+    qrels = {f"q{i}": {"d": 0} for i in range(20)}
+    run = {query: ["d", "e"] for query in qrels}
+    advice = rs.sweep(qrels, {"r": run}, corpus_size=1000)["r"].recommendation
+    assert advice.reason == "No advice on K: no query has 1 or more relevant passages."
+
+
+def test_short_lists_are_named() -> None:
+    qrels, run = world([1] * 30, depth=40)
+    run["q0"], run["q1"] = run["q0"][:3], []
+    found = advise(join(qrels, {"r": run}).judged["r"])
+    assert found.reason.endswith("2 of the 30 lists are shorter than K = 20.")
+    assert "shorter" not in advice_on([1] * 30).reason
+    qrels, run = world([1] * 30, depth=12)
+    found = advise(join(qrels, {"r": run}, corpus_size=12).judged["r"])
+    assert "No list reaches K = 20: K = 12, the longest list, takes its place." in found.reason
+
+
+# -- the bound -----------------------------------------------------------------------------------------
+
+
+def test_the_bound_of_a_rate_is_clopper_and_pearson_s() -> None:
+    for events, trials, tail in ((0, 10, 0.025), (3, 40, 0.025), (7, 225, 0.0005), (39, 40, 0.1)):
+        (bound,) = highest_rate(np.array([events]), np.array([trials]), tail)
+        below = sum(comb(trials, k) * bound**k * (1 - bound) ** (trials - k) for k in range(events + 1))
+        assert below == pytest.approx(tail, rel=1e-8)
+    assert highest_rate(np.array([5]), np.array([5]), 0.025).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("queries", [10, 50, 200])
+def test_the_bound_of_a_mean_holds_whatever_the_distribution(queries) -> None:
+    rng = np.random.default_rng(5)
+    samples = {
+        "rare": (np.where(rng.random((queries, 2000)) < 0.02, 1.0, 0.001 * rng.normal(size=(queries, 2000))), 0.02),
+        "even": (rng.uniform(-1, 1, (queries, 2000)), 0.0),
+        "skewed": (1 - 2 * rng.beta(8, 0.2, (queries, 2000)), 1 - 2 * 8 / 8.2),
+        "high": (np.where(rng.random((queries, 2000)) < 0.95, 1.0, -1.0), 0.9),
+    }
+    for name, (values, mean) in samples.items():
+        bounds = highest_mean(values.clip(-1, 1), -1.0, 1.0, 0.025)
+        assert (bounds < mean - 1e-9).mean() <= 0.035, name
+        assert (bounds >= values.clip(-1, 1).mean(axis=0) - 1e-6).all()
+
+
+def test_the_bound_of_clusters_holds_where_queries_fail_together() -> None:
+    rng = np.random.default_rng(8)
+    units = np.repeat(np.arange(60), rng.integers(1, 6, 60))
+    missed = []
+    for _ in range(400):
+        lost = (rng.random(60) < 0.1)[units]
+        values = np.where(lost, rng.random(len(units)) < 0.8, 0.0)[:, None]
+        missed.append(highest_mean_of_clusters(values, units, 0.0, 1.0, 0.025)[0] < 0.08)
+    assert np.mean(missed) <= 0.035
+    alone = rng.random((200, 3))
+    as_clusters = highest_mean_of_clusters(alone, np.arange(200), -1.0, 1.0, 0.025)
+    assert as_clusters == pytest.approx(highest_mean(alone, -1.0, 1.0, 0.025))
+
+
+def test_clusters_widen_the_bound() -> None:
+    first = [1 if i // 4 % 10 else 12 for i in range(200)]
+    qrels, run = world(first)
+    joined = join(qrels, {"r": run}).judged["r"]
+    alone = advise(joined, max_loss=0.5)
+    together = advise(joined, rs.Bootstrap(clusters={f"q{i}": i // 4 for i in range(200)}), max_loss=0.5)
+    assert together.loss_high > 1.2 * alone.loss_high
+    assert together.K == alone.K == 1
+
+
+# -- "shown" -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_what_is_called_shown_is_seldom_false(world) -> None:
+    assert max(world.true_losses()[:-1]) > 0.02
+    success = world.scale == "trec"
+    for queries, times in ((200, 400 if success else 80), (1000, 400 if success else 40)):
+        assert tried(world, queries, times).falsely <= 0.05
+
+
+def test_what_costs_nothing_is_shown() -> None:
+    nothing, _, little_evidence = HARMLESS
+    assert tried(nothing, 200, 50).shown == 1
+    assert tried(nothing, 150, 50).shown == 0  # 1 − .025^(1/150) = 2.4 %
+    assert tried(little_evidence, 1000, 20).shown >= 0.8
+
+
+def test_shown_ends_at_the_first_depth_that_is_in_doubt() -> None:
+    # RA-nWG dips at K = 19 and is whole at 18: a bound that holds at 18 alone shows nothing of what is between.
+    dip = (5, *([3] * 17), 0, 3, 0)
+    lost = World("", "utility", (at_rank(1, 5), dip, at_rank(20, 5)), (1.0, 0.0, 0.0))
+    sample = lost.joined(np.array([1] * 400 + [0] * 400))
+    found = advise(sample, max_loss=0.02)
+    assert found.shown
+    tight = advise(sample, max_loss=0.0028)
+    assert tight.loss <= 0.0028
+    assert not tight.shown
+
+
+# -- what it says --------------------------------------------------------------------------------------
+
+
+def test_the_sentences_and_their_conditions() -> None:
+    found = advice_on([*[1] * 196, *[9] * 3, 0])
+    assert found.reason == (
+        "K = 1, the smallest that loses no more than 2 percentage points of Success against K = 20: Success is 98.0% "
+        "at K = 1 and 99.5% at K = 20, a loss of 1.5 points in these 200 queries, at most 4.4 (upper end of the paired "
+        "95% interval). A loss of more than 2 is not ruled out."
+    )
+    shown = advice_on([*[1] * 999, 9])
+    assert shown.shown
+    assert shown.reason.endswith(
+        "at most 0.6 (upper end of the paired 95% interval). So it is shown that no more than 2 are lost."
+    )
+    # 0 of 183 is the first that shows it: 1 − .025^(1/183) = .01996, 1 − .025^(1/182) = .02006.
+    assert (advice_on([1] * 183).shown, advice_on([1] * 182).shown) == (True, False)
+    assert "is not ruled out" in advice_on([1] * 182).reason
+    # At another level the interval is another.
+    assert not advice_on([1] * 183, bootstrap=rs.Bootstrap(level=0.99)).shown
+    assert "paired 99% interval" in advice_on([1] * 183, bootstrap=rs.Bootstrap(level=0.99)).reason
+    budget = advice_on([*[1] * 100, *[20] * 5])
+    assert (budget.K, budget.loss, budget.loss_high, budget.shown) == (20, 0.0, 0.0, False)
+    assert budget.reason == (
+        "K = 20, the budget: Success is 95.2% at K = 19 and 100.0% at K = 20, a loss of 4.8 percentage points in these "
+        "105 queries, more than the 2 allowed."
+    )
+    assert advice_on([1] * 20, max_k=1).reason == "K = 1, the only one up to K = 1."
+
+
+def test_a_bound_is_rounded_up_and_a_loss_is_never_rounded_to_the_allowed_one() -> None:
+    found = advice_on([*[1] * 1000, *[20] * 20, *[20] * 1, *[1] * 20])  # 21 of 1,041 are 2.017 %
+    assert found.K == 20
+    assert "a loss of 2.02 percentage points" in found.reason
+    stated = float(re.search(r"at most ([\d.]+)", advice_on([*[1] * 196, *[9] * 3, 0]).reason)[1])
+    assert stated / 100 >= highest_rate(np.array([3]), np.array([200]), 0.025)[0]
+
+
+def test_the_collapse_is_judged_by_a_random_draw_and_claims_no_more() -> None:
+    qrels, run = world([30] * 100, depth=40, relevant=20)
+    advice = rs.sweep(qrels, {"r": run}, corpus_size=100, max_k=40)["r"].recommendation
+    assert advice.K == 30
+    (warning,) = advice.warnings
+    assert warning.startswith("collapse at K = 30: a random draw of that size succeeds in 99.9")
+    assert "; up to K = 4 it succeeds in less than 63.2%" in warning
+    assert "nothing" not in warning
+    # Four queries of a hundred with R = 1,000: mean R is 41, and nobody else is near a collapse.
+    qrels = {f"q{i}": {f"q{i}g{j}": 1 for j in range(1000 if i < 4 else 1)} for i in range(100)}
+    run = {query: [f"{query}g0", *(f"{query}x{j}" for j in range(30))] for query in qrels}
+    swept = rs.sweep(qrels, {"r": run}, corpus_size=1000)["r"]
+    assert swept.rows[19]["BoR"] > 2.9
+    assert (swept.rows[19]["regime"], swept.recommendation.warnings) == ("healthy", ())
+    assert swept.recommendation.K == 1
+
+
+# -- one advice for every part --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, []),
+        ({"rel": 4}, None),
+        ({"rel": 1}, None),
+        ({"m": 1}, None),
+        (
+            {"rel": 5, "m": 2, "max_k": 50, "max_loss": 0.05, "level": 0.8},
+            ["--rel", "5", "-m", "2", "--max-k", "50", "--max-loss", "0.05", "--level", "0.8"],
+        ),
+    ],
+)
+def test_sweep_page_and_commands_give_one_advice(data, tmp_path, options, words) -> None:
+    folder = data / "cranfield"
+    level = options.pop("level", 0.95)
+    shared = {"corpus_size": 1400, "scale": "utility", "bootstrap": rs.Bootstrap(level=level)}
+    expected = rs.sweep(folder / "qrels.trec", {"bm25": folder / "runs" / "bm25.trec"}, **shared, **options)
+    reason = expected["bm25"].recommendation.reason
+
+    report = rs.evaluate(folder / "qrels.trec", {"bm25": folder / "runs" / "bm25.trec"}, depths=[1, 5, 10], **shared)
+    said = advise_on(report, "bm25", **options)
+    assert said == expected["bm25"].recommendation
+    assert reason in " ".join(report.to_html(**options).split())
+    if set(options) <= {"rel", "m"}:
+        # Without options the page takes them from the report's own measures.
+        parameters = ",".join(f"{name}={value}" for name, value in options.items() if (name, value) != ("m", 1))
+        own = rs.evaluate(
+            folder / "qrels.trec",
+            {"bm25": folder / "runs" / "bm25.trec"},
+            measures=[f"BoR({parameters})", "RA-nWG"],
+            depths=[5, 10],
+            **shared,
+        )
+        if parameters or not options:
+            assert advise_on(own, "bm25").reason == reason
+            assert reason in own._repr_html_()
+            (answer,) = (each.answer for each in findings(own, "bm25") if each.question.startswith("Which K"))
+            assert answer.startswith(reason)
+
+    if words is None:
+        return
+    files = ["--qrels", folder / "qrels.trec", "--run", f"bm25={folder}/runs/bm25.trec", "--corpus-size", "1400"]
+    base = [sys.executable, "-m", "rag_selectivity"]
+    tail = ["--scale", "utility", *words]
+    swept = subprocess.run(
+        [*base, "sweep", *map(str, files), *tail, "--format", "json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(swept.stdout)["runs"]["bm25"]["recommendation"]["reason"] == reason
+    target = tmp_path / "page.html"
+    subprocess.run([*base, "report", *map(str, files), *tail, "-o", target], capture_output=True, check=True)
+    assert reason in " ".join(target.read_text().split())
+
+
+def test_relevance_of_one_on_the_utility_scale_is_not_dropped() -> None:
+    qrels = {f"q{i}": {"a": 1, "b": 5} for i in range(12)}
+    run = {query: ["a", "b"] for query in qrels}
+    swept = rs.sweep(qrels, {"r": run}, corpus_size=10, scale="utility", rel=1)["r"]
+    assert swept.rows[0]["success"] == 1.0
+    assert swept.rows[0]["lambda"] == pytest.approx(0.2)
+    strict = rs.sweep(qrels, {"r": run}, corpus_size=10, scale="utility", rel=5, m=1)["r"]
+    assert (strict.rows[0]["success"], strict.rows[0]["lambda"]) == (0.0, pytest.approx(0.1))
+    several = rs.sweep(
+        {f"q{i}": {"a": 4, "b": 5, "c": 5} for i in range(12)}, {"r": run}, corpus_size=10, scale="utility", rel=5, m=2
+    )["r"]
+    assert [row["lambda"] for row in several.rows] == pytest.approx([0.2, 0.4])  # of grade 5, not of the scale's 4
+
+
+def test_a_report_without_n_has_its_advice_too() -> None:
+    qrels, run = world([1, 2, 3] * 10)
+    report = rs.evaluate(qrels, {"r": run}, depths=[1, 5])
+    found = advise_on(report, "r")
+    assert (found.K, found.warnings) == (3, ())
+    assert found == replace(rs.sweep(qrels, {"r": run}, corpus_size=10**6)["r"].recommendation)
+    for bootstrap in ("poisson", None):
+        assert advise_on(rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=bootstrap), "r").K == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_k": 0}, "max_k must be a whole number ≥ 1, got 0"),
+        ({"max_loss": 1}, "max_loss must be at least 0 and less than 1"),
+        ({"max_loss": -0.1}, "max_loss must be at least 0"),
+    ],
+)
+def test_options_out_of_range(options, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        advice_on([1] * 20, **options)
+
+
+def test_one_run_object_serves_too() -> None:
+    qrels, run = world([1] * 12)
+    assert rs.sweep(qrels, Run.of(run), corpus_size=100)["run"].recommendation.K == 1
