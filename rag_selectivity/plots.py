@@ -68,8 +68,8 @@ def collapse(report: Report, run: str | None = None, ax: Any = None, *, measure:
     base = parse_measure(measure)
     most, _ = _beside(base)
     ceiling = np.array([report[name, most @ k].value for k in report.depths])
-    if np.isnan(ceiling).all():
-        raise InputError(f"plots.collapse: {most} of {name} is undefined at every depth")
+    if not np.isfinite(ceiling).any():
+        raise InputError(f"plots.collapse: {most} of {name} is undefined or infinite at every depth")
     chance = 2.0**-ceiling
     axes.plot(chance, ceiling, "--", color=GREY, label="ceiling")
     bor = [report[name, base @ k].value for k in report.depths]

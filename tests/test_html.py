@@ -129,7 +129,8 @@ def test_the_words_have_the_reports_numbers(report) -> None:
     verdict = report.diagnosis("mine", 2)
     for name, count in verdict.counts.items():
         assert f"{count} {name}" in said["Who lost the evidence?"]
-    assert f"{2 * report['mine', 'Harm@2'].value:.1f} are junk" in said["How much junk comes along?"]
+    low, high = report["mine", "Harm@2"].possible
+    assert f"between {2 * low:.1f} and {2 * high:.1f} are junk" in said["How much junk comes along?"]
     assert said["Which K should be taken?"].startswith("No advice on K: 4 queries with a defined RA-nWG are too few")
     assert f"{report['mine', 'Judged@2'].value:.1%} of the top 2 has a label" in said["How far can it be trusted?"]
 
@@ -295,7 +296,7 @@ def test_what_was_not_measured_cannot_be_drawn(report) -> None:
         plots.evidence(bare)
     with pytest.raises(rs.InputError, match="depth 7 was not measured"):
         report.to_html(depth=7)
-    assert "takes the corpus size N" in bare.to_html()
+    assert "Give the corpus size (--corpus-size) to see how much of this is chance." in bare.to_html()
 
 
 def test_a_notebook_shows_words_and_tables(report) -> None:

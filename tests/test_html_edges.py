@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import rag_selectivity as rs
@@ -49,7 +51,7 @@ def page_of(case: str, bootstrap, **options) -> tuple[rs.Report, Page]:
 def test_there_is_a_page_without_intervals(case) -> None:
     report, page = page_of(case, None, depth="returned" if "empty" in case else "requested")
     drawn = any("collapse zone" in (given["aria-label"] or "") for given, _ in page.of("svg"))
-    assert drawn == any(report[f"lambda@{k}"].value > 0 for k in report.depths)
+    assert drawn == math.isfinite(report["BoR_max@2"].value)
 
 
 @pytest.mark.parametrize("case", ["nothing but junk", "one query with an empty list"])
@@ -68,7 +70,7 @@ def test_queries_that_have_nothing_in_common_are_an_error_and_no_page() -> None:
         rs.evaluate(GRADED, {"mine": {"z": ["d1"]}}, scale="utility").to_html()
 
 
-def test_a_curve_over_lambda_needs_lambda() -> None:
+def test_a_curve_over_chance_needs_a_chance() -> None:
     report = rs.evaluate(JUNK, LISTS, corpus_size=9, scale="utility", bootstrap=None)
-    with pytest.raises(rs.InputError, match="lambda of run is undefined or 0 at every depth"):
+    with pytest.raises(rs.InputError, match="BoR_max of run is undefined or infinite at every depth"):
         plots.collapse(report)

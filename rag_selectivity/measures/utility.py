@@ -89,21 +89,23 @@ def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArra
 
 
 def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
-    """Who lost the evidence: `retriever-limited`, `selection-limited` or `healthy`; None where undefined.
+    """Who lost the evidence, from the two factors of RA-nWG = PROC × %PROC; None where undefined.
 
-    RA-nWG = PROC × %PROC. Healthy when both factors reach the threshold; else the smaller factor
-    names the loser: PROC the retriever, which did not bring the evidence into the pool, %PROC the
-    reranker or selection, which did not pick it from there.
+    `healthy` when both factors reach the threshold; else the smaller factor names the loser: `retriever-limited`, where
+    the evidence did not come into the pool, `selection-limited`, where the reranker or selection did not pick it from
+    there; `limited by both` where they are equal.
 
-    >>> diagnosis(0.95, 0.5), diagnosis(0.4, 0.9), diagnosis(0.9, 0.85)
-    ('selection-limited', 'retriever-limited', 'healthy')
+    >>> diagnosis(0.95, 0.5), diagnosis(0.4, 0.9), diagnosis(0.9, 0.85), diagnosis(0.75, 0.75)
+    ('selection-limited', 'retriever-limited', 'healthy', 'limited by both')
     """
     if not (np.isfinite(proc) and np.isfinite(share)):
         # A pool without any evidence has no share to lose: the retriever brought nothing.
         return "retriever-limited" if proc == 0 else None
     if min(proc, share) >= threshold:
         return "healthy"
-    return "retriever-limited" if proc <= share else "selection-limited"
+    if abs(proc - share) <= 1e-11:
+        return "limited by both"
+    return "retriever-limited" if proc < share else "selection-limited"
 
 
 def _require_utility(judged: JudgedRun, measure: Measure) -> None:

@@ -287,7 +287,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
                 lambda axes: plots.selectivity(report, name, axes, measure=bor),
             )
         )
-    if {str(bor), str(most)} <= has and not math.isnan(report[name, most @ last].value):
+    if {str(bor), str(most)} <= has and math.isfinite(report[name, most @ last].value):
         ceiling = report[name, most @ last].value
         found.append(
             _picture(
@@ -303,8 +303,8 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
             _picture(
                 f"{name}: who lost the evidence, query by query",
                 f"At K = {depth} the pool holds {_figure(report, name, f'PROC@{depth}')} of the best evidence, and "
-                f"{_figure(report, name, f'%PROC@{depth}')} of that was selected. Left of .8 the retriever lost it, "
-                f"below .8 the selection.",
+                f"{_figure(report, name, f'%PROC@{depth}')} of that was selected. Of a query left of .8 the pool lacks "
+                f"evidence, of one below .8 the selection left evidence there.",
                 lambda axes: plots.evidence(report, name, depth, axes),
                 square=True,
             )

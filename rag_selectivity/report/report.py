@@ -19,6 +19,7 @@ from rag_selectivity.measures.utility import diagnosis
 from rag_selectivity.report.stored import Fingerprint, QueryRecords
 from rag_selectivity.report.views import Views
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.paired import paired_difference
 
 SCHEMA = "rag-selectivity/report/2"
 
@@ -113,8 +114,20 @@ class RunReport:
 
 
 @dataclass(frozen=True, slots=True)
+class RangeOfGap:
+    """The mean difference of two figures over queries, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`retriever-limited`, `selection-limited` or `healthy`: overall, how many queries each, and query by query."""
+    """`retriever-limited`, `selection-limited`, `limited by both` or `healthy`: overall, counted, and query by query.
+
+    The words follow the figures as they are; `Report.retriever_less_selection` says whether the queries show it.
+    """
 
     overall: str | None
     counts: Mapping[str, int]
@@ -177,6 +190,21 @@ class Report(Views):
         columns = [self._run(run).per_query.get(name, np.empty(0)).tolist() for name in names]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
         return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
+
+    def retriever_less_selection(self, run: str, depth: int | None) -> RangeOfGap | None:
+        """PROC − %PROC query by query, with the paired interval of its mean: who lost more, if that is shown.
+
+        Below 0 the retriever lost more, above 0 the selection. None where both are defined for no query.
+        """
+        names = [name if depth is None else f"{name}@{depth}" for name in ("PROC", "%PROC")]
+        columns = [self._run(run).per_query.get(name, np.empty(0)) for name in names]
+        sides = [Outcome((column[:, None],), "") for column in columns]
+        if not (sides[0].defined & sides[1].defined).any():
+            return None
+        bootstrap = self.bootstrap if self.bootstrap is not None else Bootstrap()
+        units = bootstrap.units(self._run(run).queries)
+        gap = paired_difference(*sides, level=bootstrap.level, seed=bootstrap.seed, units=units)
+        return RangeOfGap(float(gap.value[0]), float(gap.low[0]), float(gap.high[0]))
 
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}.

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from rag_selectivity.advice import Recommendation, advise_on, parameters_of
 from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, Success, regime
 from rag_selectivity.report.report import Estimate, Report
@@ -55,10 +57,10 @@ def findings(report: Report, run: str, depth: int | None = None, advice: Recomme
     found = {key.rpartition("@")[0]: Figure(key, key, cell) for key, cell in part.estimates.items() if _at(key, chosen)}
     found = _of_one_success(report, found)
     answers = [
-        _selectivity(run, chosen, found),
+        _selectivity(report, run, chosen, found),
         _evidence(report, run, chosen, found),
         _which_k(report, advice),
-        _junk(chosen, found),
+        _junk(report, run, chosen, found),
         _trust(report, run, chosen, found),
     ]
     return [answer for answer in answers if answer is not None]
@@ -92,7 +94,7 @@ def _pick(found: Mapping[str, Figure], *names: str) -> tuple[Figure, ...]:
     return tuple(found[name] for name in names if name in found)
 
 
-def _selectivity(run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+def _selectivity(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
     question = "What is the selectivity?"
     if "BoR" not in found:
         if "Success" not in found:
@@ -100,8 +102,8 @@ def _selectivity(run: str, depth: int, found: Mapping[str, Figure]) -> Finding |
         success = found["Success"].estimate.value
         return Finding(
             question,
-            f"{run} succeeds in {_percent(success)} of the queries at K = {depth}. How much of that is luck takes the "
-            f"corpus size N to say.",
+            f"{run} succeeds in {_percent(success)} of the queries at K = {depth}. Give the corpus size "
+            f"(--corpus-size) to see how much of this is chance.",
             _pick(found, "Success"),
         )
     bits = found["BoR"].estimate
@@ -109,13 +111,12 @@ def _selectivity(run: str, depth: int, found: Mapping[str, Figure]) -> Finding |
         return Finding(question, f"Undefined at K = {depth}: {bits.reason}.", _pick(found, "BoR"))
     most = found["BoR_max"].estimate.value if "BoR_max" in found else math.nan
     if bits.value == -math.inf:
-        said, tone = f"None: {run} succeeds in no query at K = {depth}.", "bad"
+        said, tone = f"{run} succeeds in none of the {bits.n:,} queries at K = {depth}.", "bad"
     else:
         said = f"At K = {depth} {run} is worth {number(bits.value)} bits over a random draw"
         said += f", of {number(most)} that could be shown." if math.isfinite(most) else "."
-        tone = "good" if bits.low > 0 else "bad"
-        if not bits.low > 0:
-            said += " That is not more than luck would do."
+        doubt, tone = _beyond_chance(report, bits)
+        said += doubt
     if "Success" in found and math.isfinite(most):
         rate = found["Success"].estimate.value
         said += f" It succeeds in {_percent(rate)} of the queries, a random draw in {_percent(2**-most)}."
@@ -124,10 +125,22 @@ def _selectivity(run: str, depth: int, found: Mapping[str, Figure]) -> Finding |
             f" Since a random draw of this size succeeds in {_percent(2**-most)} of the queries "
             f"({regime(2**-most)}), no retriever can be more than {number(most)} bits better than it."
         )
-        if bits.low <= 0 <= bits.high:
-            said += " So success does not tell it from a random draw."
         tone = "bad"
+    said += "".join(f" {caveat.text}" for caveat in bits.caveats)
     return Finding(question, said, _pick(found, "BoR", "BoR_max", "Success", "lambda"), tone)
+
+
+def _beyond_chance(report: Report, bits: Estimate) -> tuple[str, str]:
+    """What the interval of BoR says of chance, and in which tone."""
+    if math.isnan(bits.low):
+        return " Without an interval it is not known how far this holds for other queries.", "plain"
+    ends = f"{100 * report.settings['level']:.4g}% interval" if "level" in report.settings else "interval"
+    if bits.low > 0:
+        return "", "good"
+    if bits.high < 0:
+        return f" That is less than a random draw gives: the {ends} ends at {number(bits.high)}.", "bad"
+    held = f"{number(bits.low)} to {number(bits.high)}"
+    return f" It is not shown that this is more than a random draw gives: the {ends}, {held}, holds 0.", "bad"
 
 
 def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
@@ -144,19 +157,33 @@ def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure])
     verdict = report.diagnosis(run, depth)
     brought, picked = found["PROC"].estimate.value, found["%PROC"].estimate.value
     said += f" The pool holds {_percent(brought)} of it"
-    said += f", and {_percent(picked)} of that was selected" if math.isfinite(picked) else ""
-    names = {
-        "retriever-limited": "mostly the retriever lost it",
-        "selection-limited": "mostly the ranking or the reranker lost it",
-        "healthy": "neither lost much",
-    }
+    said += f", and {_percent(picked)} of that was selected." if math.isfinite(picked) else "."
     if verdict.overall is None:
-        return Finding(question, f"{said}. Nothing was selected from a larger pool, so nobody can be blamed.", figures)
-    said += f": {names[verdict.overall]}."
+        said += " The list is the whole pool, so losses cannot be split between retriever and reranker."
+        return Finding(question, said, figures)
+    if verdict.overall == "healthy":
+        said += " Each step kept at least 80% of what it could."
+    else:
+        said += _who_lost_more(report, run, depth)
     if verdict.counts:
         counted = ", ".join(f"{count} {name}" for name, count in sorted(verdict.counts.items()))
         said += f" Query by query: {counted}."
     return Finding(question, said, figures, "good" if verdict.overall == "healthy" else "bad")
+
+
+def _who_lost_more(report: Report, run: str, depth: int) -> str:
+    """Which step lost more, if the queries show it."""
+    gap = report.retriever_less_selection(run, depth)
+    if gap is None or math.isnan(gap.low):
+        return " There are too few queries to tell which of the two lost more."
+    if gap.high < 0:
+        return " The retriever lost more of it than the selection."
+    if gap.low > 0:
+        return " The selection lost more of it than the retriever."
+    return (
+        f" Which of the two lost more is not shown: PROC less %PROC is {number(gap.low)} to {number(gap.high)} "
+        f"query by query."
+    )
 
 
 def _which_k(report: Report, advice: Recommendation | None) -> Finding | None:
@@ -169,14 +196,27 @@ def _which_k(report: Report, advice: Recommendation | None) -> Finding | None:
     return Finding("Which K should be taken?", said, (), "bad" if advice.warnings else "plain")
 
 
-def _junk(depth: int, found: Mapping[str, Figure]) -> Finding | None:
+def _junk(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+    question = "How much junk comes along?"
     if "Harm" not in found:
         return None
-    share = found["Harm"].estimate.value
-    if math.isnan(share):
-        return Finding("How much junk comes along?", f"{found['Harm'].estimate.reason}.", ())
-    said = f"Of the {depth} passages that the LLM reads, {depth * share:.1f} are junk on average ({_percent(share)})."
-    return Finding("How much junk comes along?", said, _pick(found, "Harm"), "bad" if share > 0.5 else "plain")
+    harm = found["Harm"].estimate
+    if math.isnan(harm.value):
+        return Finding(question, f"{harm.reason}.", ())
+    ends = harm.possible or (harm.value, harm.value)
+    shares = _percent(ends[0]) if harm.possible is None else f"{_percent(ends[0])} to {_percent(ends[1])}"
+    said = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
+    judged = report.runs[run].judged
+    if judged is not None and judged.policy.depth == "requested":
+        listed = judged.returned[judged.returned > 0]
+        read = float(np.minimum(listed, depth).mean())
+        junk = [f"{depth * end:.1f}" for end in ends]
+        counted = junk[0] if harm.possible is None else f"between {junk[0]} and {junk[1]}"
+        said = f"Of {read:.1f} passages that the LLM reads on average at K = {depth}, {counted} are junk."
+        said += f" That is {shares} of the K slots."
+    if harm.possible is not None:
+        said += "".join(f" {caveat.text}" for caveat in harm.caveats)
+    return Finding(question, said, _pick(found, "Harm"), "bad" if ends[0] > 0.5 else "plain")
 
 
 def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding:
@@ -185,7 +225,7 @@ def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) ->
     if "BoR" in found or "Success" in found:
         cell = (found.get("BoR") or found["Success"]).estimate
         if cell.n < cell.n_total:
-            said += f" {cell.n_total - cell.n:,} have no relevant passage and are left out of the bits."
+            said += f" {cell.n_total - cell.n:,} have too few relevant passages for a success and are left out of it."
     if "Judged" in found and math.isfinite(found["Judged"].estimate.value):
         judged = found["Judged"].estimate.value
         said += f" {_percent(judged)} of the top {depth} has a label"
