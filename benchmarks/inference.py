@@ -32,6 +32,8 @@ CORPUS, DEPTH = 100_000, 10
 QUERIES = (10, 20, 50, 200)
 RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
 CORRELATIONS = (0.0, 0.5, 0.8)
+#: Comparisons of equal runs, each of which says what it would have shown.
+PILOTS = 40
 RELEVANT = ("constant", "geometric", "Pareto(1)", "lognormal", "2 % of 5,000")
 
 
@@ -262,13 +264,13 @@ def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
             level = 0.05 / family
             for rate, rho in ((0.5, 0.5), (0.8, 0.8), (0.9, 0.5)):
                 found = []
-                for _ in range(10):
+                for _ in range(PILOTS):
                     pilot = [Outcome((side,), "") for side in successes(rng, n, 1, (rate, rate), rho)]
                     gain = sensitivity(*pilot, 0)(level, 0.8)
                     # The first system wins so many of the queries that the second alone would have lost.
                     discordant = float((pilot[0].parts[0] != pilot[1].parts[0]).mean())
                     spread = max(discordant, gain)
-                    draw = rng.random((n, worlds))
+                    draw = rng.random((n, worlds // 4))
                     won, lost = draw < (spread + gain) / 2, draw >= 1 - (spread - gain) / 2
                     difference = paired_difference(
                         Outcome((won.astype(np.float64),), ""), Outcome((lost.astype(np.float64),), "")
@@ -276,10 +278,10 @@ def of_power(worlds: int, seed: int = 7) -> Iterator[Line]:
                     found.append(float((difference.p <= level).mean()))
                 yield Line(f"Success {rate}, correlation {rho}, n = {n}, family of {family}", {"found": np.mean(found)})
             found = []
-            for _ in range(10):
+            for _ in range(PILOTS):
                 one, two = graded(rng, "RA-nWG, equal", n, 1)
                 shift = sensitivity(Outcome((one,), ""), Outcome((two,), ""), 0)(level, 0.8)
-                one, two = graded(rng, "RA-nWG, equal", n, worlds // 4)
+                one, two = graded(rng, "RA-nWG, equal", n, worlds // 16)
                 difference = paired_difference(Outcome((one + shift,), ""), Outcome((two,), ""), draws=10_000)
                 found.append(float((difference.p <= level).mean()))
             yield Line(f"RA-nWG, n = {n}, family of {family}", {"found": np.mean(found)})

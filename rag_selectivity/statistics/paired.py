@@ -190,8 +190,8 @@ def _value(first: Outcome, second: Outcome, both: NDArray[np.bool_], column: int
 def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
     """McNemar's exact test, with a score interval of the difference or of the ratio.
 
-    Of few queries that differ, a ratio says less than its score interval claims (its coverage falls to .87 where there
-    are one or two successes): it is no narrower there than the interval of bounded values.
+    Where few queries differ, or a run has few successes, a ratio says less than its score interval claims (its coverage
+    falls to .87): it is no narrower there than the interval of bounded values.
     """
     if not pairs:
         return
@@ -207,7 +207,8 @@ def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
     for i, pair in enumerate(pairs):
         pair.p = float(p[i])
         low, high = (float(end[i]) for end in (of_bits if pair.form == "bits" else of_rates))
-        if pair.form == "bits" and gained[i] + lost[i] < bounded.FEW and pair.n > 1:
+        rare = min(gained[i] + lost[i], both[i] + min(gained[i], lost[i])) < bounded.FEW
+        if pair.form == "bits" and rare and pair.n > 1:
             counts = (n[i], both[i], gained[i], lost[i])
             ends = wide[counts] = wide.get(counts) or _interval(pair, level, seed)
             low, high = float(np.fmin(low, ends[0])), float(np.fmax(high, ends[1]))
