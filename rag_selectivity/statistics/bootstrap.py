@@ -94,7 +94,7 @@ class Bootstrap:
         """
         if self.method == "poisson":
             raise InputError("the Poisson bootstrap is for `evaluate`; here bca or percentile")
-        units = self._units(queries)
+        units = self.groups(queries)
         result = []
         estimands = [_of_outcome(outcome, units) for outcome in outcomes]
         for outcome, estimand, bounds in zip(outcomes, estimands, self._reduced(estimands, self._bounds), strict=True):
@@ -109,7 +109,7 @@ class Bootstrap:
         """How the first outcome of each pair differs from the second, over the queries where both are defined."""
         if self.method == "poisson":
             raise InputError("the Poisson bootstrap is for `evaluate`; compare with bca or percentile")
-        units = self._units(queries)
+        units = self.groups(queries)
         pairs = [_where_both(*pair) for pair in pairs]
         estimands = [_of_difference(*pair, units) for pair in pairs]
 
@@ -124,34 +124,13 @@ class Bootstrap:
             result.append(Difference(estimand.value, low, high, error, p))
         return result
 
-    def of_statistics(
-        self, columns: FloatArray, statistics: Sequence[Callable[[FloatArray], FloatArray]]
-    ) -> list[tuple[float, float, float]]:
-        """(value, low, high) of statistics of the columns' sums; the rows are the units that are drawn.
-
-        Each statistic takes float64[…, columns] to float64[…]. NaN where there are fewer than two rows.
-        """
-        rows = len(columns)
-        mask = np.ones((rows, 1))
-        parts = tuple(columns[:, i : i + 1] for i in range(columns.shape[1]))
-
-        def of_means(statistic: Callable[[FloatArray], FloatArray]) -> Callable[..., FloatArray]:
-            return lambda *means: statistic(np.stack(means, axis=-1) * rows)
-
-        estimands = [_Estimand(parts, mask, of_means(statistic)) for statistic in statistics]
-        found = []
-        for estimand, bounds in zip(estimands, self._reduced(estimands, self._bounds), strict=True):
-            low, high = bounds[:, 0] if rows > 1 else (np.nan, np.nan)
-            found.append((float(estimand.value[0]), float(low), float(high)))
-        return found
-
     @property
     def _tail(self) -> float:
         return (1 - self.level) / 2
 
     # -- resampling ------------------------------------------------------------------------------
 
-    def _units(self, queries: Sequence[str]) -> IntArray | None:
+    def groups(self, queries: Sequence[str]) -> IntArray | None:
         """The number of each query's cluster; None where every query is its own."""
         if self.clusters is None:
             return None
