@@ -131,7 +131,7 @@ def verdicts(judge: str, queries: int, pairs: int, samples: int, alike: float = 
 
 
 def corrected(how: str, labelled: int, common: str, judge: str, share: bool, samples: int) -> tuple[float, ...]:
-    """Coverage of the corrected mean and of the human's own, mean ratio of their widths, and how many draws are refused.
+    """Coverage of the corrected mean and of the human's own, mean ratio of their widths, and how many are refused.
 
     A finite set of 200 queries × 10 pairs, all graded by the judge; `labelled` pairs are drawn in the named way.
     """
@@ -234,11 +234,9 @@ def main() -> None:
                 f"{judge:20}{queries:8}   " + ", ".join(f"{word} {said[word]:.3f}" for word in sorted(said)), flush=True
             )
 
+    print("\ncorrected means, 2,000 pairs of 200 queries: coverage, people's own, width beside theirs, refused")
     print(
-        "\ncorrected means, 2,000 pairs of 200 queries: coverage, of people's labels alone, width beside theirs, refused"
-    )
-    print(
-        f"{'drawn':10}{'labelled':>9}{'coverage':>10}{'people':>8}{'width':>15}{'refused':>9}   (lowest; least and most; most)"
+        f"{'drawn':10}{'labelled':>9}{'coverage':>10}{'people':>8}{'width':>15}{'refused':>9}   (lowest; range; most)"
     )
     for how, labelled in product(("random", "by query", "weights"), (10, 20, 50, 100, 200, 500)):
         if how == "by query" and labelled < 100:

@@ -167,7 +167,8 @@ def _refuse_runs(*given: Any) -> None:
         raise InputError(
             "agree measures no runs: people's labels of a part know only a part of the relevant passages, so that "
             "oracles, random baselines and Harm would be those of the part. Measure the runs under the judge's labels "
-            "(evaluate), or have people label every pair of some queries that the judge graded, and evaluate on those queries"
+            "(evaluate), or have people label every pair of some queries that the judge graded, and "
+            "evaluate on those queries"
         )
 
 
