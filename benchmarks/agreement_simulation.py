@@ -2,14 +2,14 @@
 
     python benchmarks/agreement_simulation.py [--quick]
 
-Coverage is the share of samples whose interval holds the truth; printed is the lowest over all cells, and how many
-cells lie below .93 (with 400 samples a cell, .95 varies by ±.02).
+Coverage is the share of samples whose interval holds the truth. In 400 samples .95 varies by ±.02.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -32,6 +32,8 @@ COMMON = {
 #: In which share of the pairs a judge says what people say; otherwise it guesses.
 SKILL = {"very good": 0.98, "good": 0.93, "half guessed": 0.5, "mostly guessed": 0.2}
 FIGURES = ("exact", "within_one", "bias", "kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman")
+#: Draws of a cell whose plausibility is tested.
+REFUSALS = 20
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 
@@ -98,49 +100,46 @@ def worlds() -> Iterator[World]:
         yield World(judge, common, alike, pairs)
 
 
-def coverage_of_agreement(queries: int, samples: int, chosen: list[World]) -> dict[str, list[float]]:
-    """For each figure its coverage in every world, among the samples that have an interval."""
-    covered: dict[str, list[float]] = {name: [] for name in FIGURES}
-    for number, world in enumerate(chosen):
-        rng = np.random.default_rng([queries, number])
-        truth = world.truth()
-        held = {name: [0, 0] for name in FIGURES}
-        for _ in range(samples):
-            query, human, judge = world.sample(rng, queries)
-            options = {"grades": (1, 5), "bootstrap": rs.Bootstrap(resamples=800)}
-            found = agreement(human, judge, query.astype(str), **options)
-            for name in FIGURES:
-                interval = getattr(found, name)
-                if not np.isnan(interval.low):
-                    held[name][0] += interval.low <= truth[name] <= interval.high
-                    held[name][1] += 1
-        for name, (inside, of) in held.items():
-            if of >= samples / 2:
-                covered[name].append(inside / of)
-    return covered
+def coverage(task: tuple[World, int, int]) -> dict[str, float]:
+    """For each figure how many of a world's intervals hold the truth, among the samples that have an interval."""
+    world, queries, samples = task
+    truth, rng = world.truth(), np.random.default_rng(queries)
+    held = {name: [0, 0] for name in FIGURES}
+    for _ in range(samples):
+        query, human, judge = world.sample(rng, queries)
+        found = agreement(human, judge, query.astype(str), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=500))
+        for name in FIGURES:
+            interval = getattr(found, name)
+            if not np.isnan(interval.low):
+                held[name][0] += interval.low <= truth[name] <= interval.high
+                held[name][1] += 1
+    return {name: inside / of for name, (inside, of) in held.items() if of >= samples / 2}
 
 
-def verdicts(judge: str, queries: int, pairs: int, samples: int, alike: float = 0.0) -> dict[str, float]:
-    """How often each verdict is given; the grades are evenly common."""
-    rng, world, said = np.random.default_rng([queries, pairs]), World(judge, "even", alike, pairs), {}
+def verdicts(task: tuple[str, int, int]) -> dict[str, float]:
+    """How often each verdict is given; the grades are evenly common, with three pairs a query."""
+    judge, queries, samples = task
+    rng, world, said = np.random.default_rng(queries), World(judge, "even", 0.0, 3), {}
     for _ in range(samples):
         query, human, given = world.sample(rng, queries)
-        found = agreement(human, given, query.astype(str), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=800))
+        found = agreement(human, given, query.astype(str), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=500))
         said[found.verdict] = said.get(found.verdict, 0) + 1 / samples
     return said
 
 
-def corrected(how: str, labelled: int, common: str, judge: str, share: bool, samples: int) -> tuple[float, ...]:
+def corrected(task: tuple[str, int, str, str, bool, int]) -> tuple[float, ...]:
     """Coverage of the corrected mean and of the human's own, mean ratio of their widths, and how many are refused.
 
     A finite set of 200 queries × 10 pairs, all graded by the judge; `labelled` pairs are drawn in the named way.
     """
+    how, labelled, common, judge, share, samples = task
     rng = np.random.default_rng([labelled, len(how), len(common), len(judge), share])
     world, held, alone, ratio, refused = World(judge, common, 0.5, 10), 0, 0, 0.0, 0
-    for _ in range(samples):
+    for number in range(samples):
         query, human, given = world.sample(rng, 200)
         known, inclusion = draw(rng, how, query, given, labelled)
-        refused += is_refused(how, query, given, known, inclusion)
+        # The permutation tests take their time.
+        refused += number < REFUSALS and is_refused(how, query, given, known, inclusion)
         people, machine = ((x >= 4).astype(float) if share else x.astype(float) for x in (human, given))
         found = prediction_powered_mean(
             np.where(known, people, np.nan),
@@ -148,12 +147,12 @@ def corrected(how: str, labelled: int, common: str, judge: str, share: bool, sam
             None if how == "random" else query.tolist(),
             bounds=(0, 1) if share else (1, 5),
             inclusion=inclusion,
-            draws=800,
+            draws=500,
         )
         held += found.low <= people.mean() <= found.high
         alone += found.human_low <= people.mean() <= found.human_high
         ratio += (found.high - found.low) / (found.human_high - found.human_low)
-    return held / samples, alone / samples, ratio / samples, refused / samples
+    return held / samples, alone / samples, ratio / samples, refused / min(samples, REFUSALS)
 
 
 def draw(
@@ -185,10 +184,9 @@ def is_refused(how: str, query: np.ndarray, given: np.ndarray, known: np.ndarray
     return False
 
 
-def refused_first_ranks(
-    samples: int, queries: int, labelled_ranks: int = 5, judged_ranks: int = 20
-) -> dict[str, float]:
-    """Cranfield's BM25, a made judge of the first ranks, people's labels of ranks 1–5 alone: how often refused."""
+def refused_first_ranks(task: tuple[int, int]) -> dict[str, float]:
+    """Cranfield's BM25, a made judge of ranks 1–20, people's labels of ranks 1–5 alone: how often refused."""
+    samples, queries = task
     qrels, run = rs.Qrels.read(CRANFIELD / "qrels.trec").to_dict(), {}
     for line in (CRANFIELD / "runs" / "bm25.trec").read_text().splitlines():
         query, _, passage, *_ = line.split()
@@ -197,12 +195,12 @@ def refused_first_ranks(
     for _ in range(samples):
         people, judged, first = {}, {}, {}
         for query in rng.choice(names, queries, replace=False).tolist():
-            listed = run[query][:judged_ranks]
+            listed = run[query][:20]
             grades = np.array([qrels[query].get(passage, 1) for passage in listed])
             given = np.where(rng.random(len(listed)) < 0.7, grades, rng.integers(1, 6, len(listed)))
             judged[query] = dict(zip(listed, given.tolist(), strict=True))
-            people[query] = dict(zip(listed[:labelled_ranks], grades[:labelled_ranks].tolist(), strict=True))
-            first |= {(query, passage): labelled_ranks / judged_ranks for passage in listed[:labelled_ranks]}
+            people[query] = dict(zip(listed[:5], grades[:5].tolist(), strict=True))
+            first |= {(query, passage): 5 / 20 for passage in listed[:5]}
         for how in refused:
             options = {"weights": first} if how == "weights" else {"drawn": how}
             try:
@@ -213,45 +211,54 @@ def refused_first_ranks(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="A tenth of the samples.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the samples")
     part = 10 if parser.parse_args().quick else 1
+    with ProcessPoolExecutor() as pool:
+        print_coverage(pool, 400 // part)
+        print_verdicts(pool, 500 // part)
+        print_corrected(pool, 300 // part)
+        print_first_ranks(pool, 100 // part)
+
+
+def print_coverage(pool: Executor, samples: int) -> None:
     chosen = list(worlds())
-
-    print(f"coverage of 95 % intervals, {len(chosen)} worlds: lowest (cells below .93)")
-    print("queries " + "".join(f"{name:>17}" for name in FIGURES))
+    print(f"coverage of 95 % intervals, {len(chosen)} worlds, {samples} samples each: lowest, and cells below .93")
+    print("queries " + "".join(f"{name.replace('quadratic', 'quad'):>13}" for name in FIGURES))
     for queries in (10, 20, 50, 200):
-        covered = coverage_of_agreement(queries, 400 // part, chosen)
-        cells = (f"{min(of):.3f} ({sum(c < 0.93 for c in of)} of {len(of)})" for of in covered.values())
-        print(f"{queries:>7} " + "".join(f"{cell:>17}" for cell in cells), flush=True)
+        found = list(pool.map(coverage, [(world, queries, samples) for world in chosen]))
+        cells = ([of[name] for of in found if name in of] for name in FIGURES)
+        print(f"{queries:>7} " + "".join(f"{min(of):9.3f} {sum(c < 0.93 for c in of):3}" for of in cells), flush=True)
 
-    print("\nverdicts, three pairs a query, grades evenly common")
-    print(f"{'judge':20}{'queries':>8}   share of samples")
-    for judge in ("half guessed", "mostly guessed", "good", "very good", "a grade too kind"):
-        for queries in (2, 5, 10, 20, 50, 100, 200, 400):
-            said = verdicts(judge, queries, 3, 1000 // part)
-            print(
-                f"{judge:20}{queries:8}   " + ", ".join(f"{word} {said[word]:.3f}" for word in sorted(said)), flush=True
-            )
 
-    print("\ncorrected means, 2,000 pairs of 200 queries: coverage, people's own, width beside theirs, refused")
-    print(
-        f"{'drawn':10}{'labelled':>9}{'coverage':>10}{'people':>8}{'width':>15}{'refused':>9}   (lowest; range; most)"
-    )
-    for how, labelled in product(("random", "by query", "weights"), (10, 20, 50, 100, 200, 500)):
-        if how == "by query" and labelled < 100:
-            continue
-        if how == "weights" and labelled < 20:
+def print_verdicts(pool: Executor, samples: int) -> None:
+    print("\nverdicts, three pairs a query, grades evenly common: share of samples")
+    tasks = list(product((*SKILL, "a grade too kind"), (2, 5, 10, 20, 50, 100, 200, 400), (samples,)))
+    for (judge, queries, _), said in zip(tasks, pool.map(verdicts, tasks), strict=True):
+        print(f"{judge:18}{queries:4} queries   " + ", ".join(f"{word} {said[word]:.3f}" for word in sorted(said)))
+
+
+def print_corrected(pool: Executor, samples: int) -> None:
+    print("\ncorrected means of 2,000 pairs of 200 queries: coverage (lowest), people's own (lowest), width beside")
+    print("theirs (range), draws refused though they are as said (of all)")
+    print(f"{'drawn':10}{'labelled':>9}{'coverage':>10}{'people':>8}{'width':>13}{'refused':>9}")
+    least = {"random": 10, "by query": 100, "weights": 20}
+    for how, labelled in product(least, (10, 20, 50, 100, 200, 500)):
+        if labelled < least[how]:
             continue
         cells = product(COMMON, ("very good", "near misses", "half guessed", "a grade too kind"), (False, True))
-        found = np.array([corrected(how, labelled, *cell, 300 // part) for cell in cells])
-        low, high = found.min(axis=0), found.max(axis=0)
-        print(f"{how:10}{labelled:9}{low[0]:10.3f}{low[1]:8.3f}{low[2]:9.2f}–{high[2]:.2f}{high[3]:9.3f}", flush=True)
+        found = np.array(list(pool.map(corrected, [(how, labelled, *cell, samples) for cell in cells])))
+        (low, alone, narrow, _), wide = found.min(axis=0), found[:, 2].max()
+        print(
+            f"{how:10}{labelled:9}{low:10.3f}{alone:8.3f}{narrow:8.2f}–{wide:.2f}{found[:, 3].mean():9.4f}", flush=True
+        )
 
+
+def print_first_ranks(pool: Executor, samples: int) -> None:
     print("\nlabels of ranks 1–5 of 20 alone, Cranfield's BM25, a judge that guesses in 30 %: refused")
-    for queries in (10, 20, 50, 225):
-        refused = refused_first_ranks(100 // part, queries)
-        print(f"{queries:4} queries   " + ", ".join(f"{how} {share:.2f}" for how, share in refused.items()), flush=True)
+    tasks = [(samples, queries) for queries in (10, 20, 50, 225)]
+    for (_, queries), refused in zip(tasks, pool.map(refused_first_ranks, tasks), strict=True):
+        print(f"{queries:4} queries   " + ", ".join(f"{how} {share:.2f}" for how, share in refused.items()))
 
 
 if __name__ == "__main__":

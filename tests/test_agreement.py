@@ -484,7 +484,7 @@ def test_corrected_means_need_to_know_the_draw() -> None:
         assert 0 <= share.low < share.value < share.high <= 1
         assert report.uncorrected == ""
         assert mean.judge_only == pytest.approx(np.mean([g for row in judged.values() for g in row.values()]))
-        assert "of all pairs that the judge graded" in report.to_markdown()
+        assert "all judged pairs" in report.to_markdown()
     assert rs.agree(people, judged, drawn="random").uncorrected == "people labelled every pair that the judge graded"
 
 

@@ -190,7 +190,7 @@ def _agreed(report: JudgeReport) -> Iterable[str | tuple[list[str], list[list[st
     )
     if report.corrected:
         yield (
-            ["of all pairs that the judge graded", "corrected", "human only", "judge only", "λ"],
+            ["all judged pairs", "corrected", "human only", "judge only", "λ"],
             [
                 [name.replace("_", " "), _interval(mean), _human(mean), number(mean.judge_only), number(mean.weight)]
                 for name, mean in report.corrected.items()

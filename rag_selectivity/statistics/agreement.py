@@ -79,9 +79,10 @@ class Agreement:
     The drawn units are the queries, or their clusters. All intervals come from Dirichlet(1, …, 1) weights over
     the units and one unseen unit of average size, so that none has width zero. Shares and biases: the unseen unit
     lies at the end of the range (Gaffke's bound). Coefficients: all grades are equally common in the unseen unit,
-    which agrees by luck alone for the lower end, and fully for the upper one; the interval also holds that of
-    Student's t for √(1 − coefficient) with the jackknife's error. Coefficients have no interval with fewer than 30
-    pairs or 10 units, and where either side gave one grade only: such intervals would not hold.
+    which agrees by luck alone for the lower end (for alpha and Spearman's rho half of it is graded the other way
+    round), and fully for the upper one; the interval also holds that of Student's t for √(1 − coefficient) with the
+    jackknife's error, widened by a tenth. Coefficients have no interval with fewer than 30 pairs or 10 units, and
+    where either side gave one grade only: such intervals would not hold.
 
     References
     ----------
@@ -336,9 +337,12 @@ class _Tables:
 
     def _ends(self, coefficient: _Coefficient, levels: FloatArray, value: float) -> tuple[float, float]:
         size, count = float(self.cells.sum()) / len(self.cells), len(levels)
+        by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
+        # Luck hardly moves a coefficient of ranks where one grade is very common; half of the unit is reversed.
+        worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
         low, high = (
             coefficient(self._square(self.weighted.sums) + size * self.weighted.unseen[:, None, None] * unseen, levels)
-            for unseen in (np.full((count, count), 1 / count**2), np.eye(count) / count)
+            for unseen in (worst, agreeing)
         )
         without_each = coefficient(self._square(self.cells.sum(axis=0) - self.cells), levels)
         below, above = _jackknifed(without_each, value, self.tail)
