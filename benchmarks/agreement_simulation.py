@@ -32,7 +32,7 @@ COMMON = {
 SKILL = {"very good": 0.98, "good": 0.93, "half guessed": 0.5, "mostly guessed": 0.2}
 FIGURES = ("exact", "within_one", "bias", "kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman")
 #: Draws of a cell whose plausibility is tested.
-REFUSALS = 20
+REFUSALS = 10
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 

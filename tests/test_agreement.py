@@ -129,6 +129,15 @@ def test_shares_have_clopper_and_pearsons_interval_and_means_gaffkes() -> None:
     assert (of_threes.low, of_threes.high) == pytest.approx(gaffke([g - 3 for g in judge], -2, 2), abs=0.03)
 
 
+def test_grades_that_nobody_gave_count_for_ac2_alone() -> None:
+    human, judge, queries = [1, 2, 2, 3, 1, 3], [1, 2, 3, 3, 2, 3], ["p", "p", "q", "q", "r", "r"]
+    narrow, wide = agreement(human, judge, queries), agreement(human, judge, queries, grades=(1, 5))
+    assert (narrow.levels, wide.levels) == ((1, 2, 3), (1, 2, 3, 4, 5))
+    assert wide.ac2.value == pytest.approx(gwet_ac2(human, judge, [1, 2, 3, 4, 5]))
+    for name in ("kappa", "kappa_linear", "kappa_quadratic", "alpha", "spearman"):
+        assert getattr(wide, name).value == pytest.approx(getattr(narrow, name).value)
+
+
 def test_no_interval_has_width_zero() -> None:
     same = [1 + i % 5 for i in range(60)]
     found = agreement(same, same, [f"q{i // 3}" for i in range(60)], grades=(1, 5))

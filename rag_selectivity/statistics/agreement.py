@@ -70,6 +70,7 @@ class Agreement:
         Mean of the judge's grade less the human's.
     bias_by_grade : {human grade: Interval}
     levels : tuple of int
+        All grades that there could be.
     confusion : int64[levels, levels]
         Pairs by the human's grade (rows) and the judge's (columns).
     per_query : {query: (pairs, exact, bias)}
@@ -200,8 +201,8 @@ def agreement(
     queries : sequence of str
         The query of each pair; queries are drawn whole for the intervals.
     grades : (int, int), optional
-        The lowest and the highest grade that there could be; by default those that occur. The bias has its range
-        from them.
+        The lowest and the highest grade that there could be; by default those that occur. AC2's agreement by luck
+        and the range of the bias depend on them.
     bootstrap : Bootstrap
         Its resamples, seed, level and clusters.
 
@@ -224,13 +225,13 @@ def agreement(
             f"agreement has intervals of its own; leave the bootstrap's method out, got {bootstrap.method!r}"
         )
     seen = (int(min(first.min(), second.min())), int(max(first.max(), second.max())))
-    if seen[1] - seen[0] >= 50:
-        raise InputError(f"grades reach from {seen[0]} to {seen[1]}: these are no grades")
     ends = seen if grades is None else (min(grades[0], seen[0]), max(grades[1], seen[1]))
+    if ends[1] - ends[0] >= 50:
+        raise InputError(f"grades reach from {ends[0]} to {ends[1]}: these are no grades")
     names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
     groups = bootstrap.groups(names.tolist())
     unit_of_query = np.arange(len(names)) if groups is None else groups
-    tables = _Tables.of(first, second, unit_of_query[of_pair], seen, bootstrap)
+    tables = _Tables.of(first, second, unit_of_query[of_pair], ends, bootstrap)
     gap, pairs = second - first, np.bincount(of_pair)
     same, off = np.bincount(of_pair, gap == 0) / pairs, np.bincount(of_pair, gap) / pairs
     per_query = dict(zip(names.tolist(), zip(pairs.tolist(), same.tolist(), off.tolist(), strict=True), strict=True))
@@ -271,12 +272,12 @@ class _Tables:
         human: IntArray,
         judge: IntArray,
         unit: IntArray,
-        seen: tuple[int, int],
+        ends: tuple[int, int],
         bootstrap: Bootstrap,
     ) -> _Tables:
-        levels = np.arange(seen[0], seen[1] + 1)
+        levels = np.arange(ends[0], ends[1] + 1)
         cells = np.zeros((int(unit.max()) + 1, len(levels) ** 2))
-        np.add.at(cells, (unit, (human - seen[0]) * len(levels) + judge - seen[0]), 1)
+        np.add.at(cells, (unit, (human - ends[0]) * len(levels) + judge - ends[0]), 1)
         # Clusters may hold queries without a common pair.
         cells = cells[cells.any(axis=1)]
         weighted = WeightedSums.of(cells, draws=bootstrap.resamples, seed=bootstrap.seed)

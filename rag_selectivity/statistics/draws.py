@@ -59,11 +59,17 @@ def check_random(query: IntArray, grade: IntArray, labelled: BoolArray, *, seed:
         )
     if rarity[2:].min() <= REFUSED_AT / 2:
         counts = np.bincount(query[labelled], minlength=len(by_query))
-        how = "more evenly" if rarity[3] < rarity[2] else "less evenly"
+        even = rarity[3] < rarity[2]
         raise InputError(
             f'drawn="random": the labelled pairs are no random draw from what the judge graded: they are spread over '
-            f"the queries {how} than such a draw is, {counts.min()} to {counts.max()} a query (p {_p(rarity[2:])}); "
-            f'whole queries are drawn="by query"; otherwise {_MEND}'
+            f"the queries {'more' if even else 'less'} evenly than such a draw is, {counts.min()} to {counts.max()} a "
+            f"query (p {_p(rarity[2:])}); "
+            + (
+                "pairs drawn at random within each query have `weights`"
+                if even
+                else 'whole queries are drawn="by query"'
+            )
+            + f"; otherwise {_MEND}"
         )
 
 
