@@ -166,6 +166,32 @@ def graded(judge: str, queries: int, pairs: int, seed: int = 0) -> Agreement:
     return agreement(human, given, names, grades=(1, 5), bootstrap=rs.Bootstrap(resamples=500))
 
 
+@pytest.mark.parametrize("shares", [(0.2, 0.2, 0.2, 0.2, 0.2), (0.8, 0.1, 0.05, 0.03, 0.02)])
+@pytest.mark.parametrize("skill", [0.3, 0.93])
+def test_coefficients_hold_the_truth_with_ten_queries_of_three_pairs(skill, shares) -> None:
+    # The full simulation is benchmarks/agreement_simulation.py.
+    rng = np.random.default_rng([round(100 * skill), round(100 * shares[0])])
+
+    def sample(queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        query = np.repeat(np.arange(queries), 3)
+        human, guess = (rng.choice(5, len(query), p=shares) + 1 for _ in range(2))
+        right = rng.random(len(query)) < rng.beta(2 * skill, 2 * (1 - skill), queries)[query]
+        return human, np.where(right, human, guess), query.astype(str)
+
+    names = ("kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman", "exact", "within_one", "bias")
+    human, judge, _ = sample(60_000)
+    truth = agreement(human, judge, ["q"] * len(human), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=1))
+    held, trials = dict.fromkeys(names, 0), 0
+    for _ in range(120):
+        found = agreement(*sample(10), grades=(1, 5), bootstrap=rs.Bootstrap(resamples=300))
+        if not found.kappa.reason:
+            trials += 1
+            for name in names:
+                held[name] += getattr(found, name).low <= getattr(truth, name).value <= getattr(found, name).high
+    assert trials > 80
+    assert min(held.values()) / trials >= 0.92, held
+
+
 @pytest.mark.parametrize(
     ("judge", "queries", "pairs", "verdict", "reason"),
     [
