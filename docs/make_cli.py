@@ -43,9 +43,8 @@ EXAMPLES = {
         "claims --samples samples.jsonl --store claims.db --model gpt-5-mini --depths 1,3",
     ),
     "agree": (
-        "People's labels beside the judge's, and what the difference does to two systems.",
-        "agree --human human.qrels --labels labels.db --run bm25.trec --run dense.trec --corpus-size 50 \\\n"
-        "      --depths 3",
+        "People's labels beside the judge's.",
+        "agree --human human.qrels --labels labels.db",
     ),
     "store info": ("What a label store holds.", "store info labels.db"),
     "store export": (
@@ -123,7 +122,11 @@ def reference() -> str:
         lines += ["", f"## {name}", "", _sentence(command.help), when, ""]
         lines += ["```console", f"$ rag-selectivity {example}", "```", ""]
         lines += ["| option | default | meaning |", "|---|---|---|"]
-        lines += [_row(parameter) for parameter in command.params if parameter.name != "help"]
+        lines += [
+            _row(parameter)
+            for parameter in command.params
+            if parameter.name != "help" and not getattr(parameter, "hidden", False)
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""`agree`: how far to trust a judge, what its labels do to the answer, and the answer corrected by human labels."""
+"""`agree`: how far to trust a judge, and the mean of its labels corrected by human ones."""
 
 from __future__ import annotations
 
@@ -9,44 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluation import join, measure_all, named_runs, report_of_measured
+from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.files.opening import first_bytes
 from rag_selectivity.grading.store import Store, is_store, label_rows
-from rag_selectivity.judged import JudgedRun
-from rag_selectivity.measures import Measure
-from rag_selectivity.measures.base import MEAN, FloatArray
+from rag_selectivity.ids import IntArray
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.qrels import Qrels
-from rag_selectivity.report.report import finite
 from rag_selectivity.report.views import Views
 from rag_selectivity.scales import Scale, scale_named
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.prediction_powered import PredictionPowered, prediction_powered_mean
+from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
+from rag_selectivity.statistics.prediction_powered import MIN_UNITS, PredictionPowered, prediction_powered_mean
 
 SCHEMA = "rag-selectivity/agreement/1"
-DEFAULT_DEPTHS = (5, 10)
-
-
-@dataclass(frozen=True, slots=True)
-class UnderBoth:
-    """A run's figure under human and under judge labels, and corrected by both where it is a mean over queries."""
-
-    run: str
-    measure: Measure
-    human: float
-    judge: float
-    corrected: PredictionPowered | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "run": self.run,
-            "measure": str(self.measure),
-            "human": finite(self.human),
-            "judge": finite(self.judge),
-            "corrected": self.corrected.to_dict() if self.corrected is not None else None,
-        }
+DRAWN = ("random", "by query")
+Weights = Mapping[tuple[Any, Any], float]
 
 
 @dataclass(frozen=True)
@@ -60,17 +38,15 @@ class JudgeReport(Views):
     itself : Agreement or None
         A judge's first grades beside its second ones, where a store holds several samples.
     corrected : {"mean_grade" | "share_relevant": PredictionPowered}
-        Of all graded pairs, as humans would have it; empty where the judge graded no others than the human.
-    figures : tuple of UnderBoth
-    tau : {measure: float}
-        Kendall's tau of the runs' order under human and under judge labels.
+        Of all pairs that the judge graded, as humans would have it; empty where there are none.
+    uncorrected : str
+        Why there are no corrected means; empty where there are some.
     """
 
     agreement: Agreement
     itself: Agreement | None
     corrected: Mapping[str, PredictionPowered]
-    figures: tuple[UnderBoth, ...]
-    tau: Mapping[str, float]
+    uncorrected: str
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON: the agreement's figures at the top."""
@@ -79,8 +55,7 @@ class JudgeReport(Views):
             **self.agreement.to_dict(),
             "itself": self.itself.to_dict() if self.itself is not None else None,
             "corrected": {name: mean.to_dict() for name, mean in self.corrected.items()},
-            "figures": [row.to_dict() for row in self.figures],
-            "tau": {name: finite(value) for name, value in self.tau.items()},
+            "uncorrected": self.uncorrected or None,
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -110,10 +85,12 @@ def agree(
     judge_rule: str | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     labels_grade_map: str | Mapping[int, int] | None = None,
+    drawn: str | None = None,
+    weights: Weights | None = None,
     runs: Any = None,
     corpus_size: Any = None,
-    measures: Sequence[str | Measure] | None = None,
-    depths: Sequence[int] = DEFAULT_DEPTHS,
+    measures: Any = None,
+    depths: Any = None,
     scale: str | Scale = "utility",
     bootstrap: Bootstrap = Bootstrap(),
 ) -> JudgeReport:
@@ -127,13 +104,17 @@ def agree(
         Whose labels of a store count, as in `Qrels.read`.
     grade_map, labels_grade_map : {old: new} or str, optional
         Carry the human's, or the judge's, grades over.
-    runs : {name: run}, optional
-        Systems to measure under both sets of labels.
-    corpus_size, measures, depths, scale
-        For the runs, as in `evaluate`. Default measures: BoR (with a corpus size), and on the utility scale
-        RA-nWG and Harm.
+    drawn : {"random", "by query"}, optional
+        How the pairs that humans labelled were drawn from those that the judge graded: each by itself, or whole
+        queries. Without it (and without `weights`) there are no corrected means.
+    weights : {(query, passage): probability}, optional
+        In place of `drawn`: with which probability, in (0, 1], each labelled pair was drawn.
+    runs, corpus_size, measures, depths
+        Refused: a run cannot be measured under the labels of a part; see Raises.
+    scale : {"utility", "trec"} or Scale
+        Of the grades of both sides, after the maps.
     bootstrap : Bootstrap
-        Queries are drawn whole.
+        Its resamples, seed, level and clusters; queries (or their clusters) are drawn whole.
 
     Returns
     -------
@@ -142,28 +123,96 @@ def agree(
     Raises
     ------
     InputError
-        If no pair was graded by both.
+        If no pair was graded by both; if a grade is off the scale; if a query has no cluster; if the labelled
+        pairs cannot have been drawn as `drawn` or `weights` say; if there are runs: people's labels of a part hold
+        too few relevant passages, so that every oracle and random baseline would be that of the part.
+
+    >>> people = {f"q{i}": {"d1": 5, "d2": 1, "d3": 1 + i % 5} for i in range(12)}
+    >>> judged = {query: {**row, "d4": 2} for query, row in people.items()}
+    >>> report = agree(people, judged)
+    >>> report.agreement.verdict, report.agreement.bias.value
+    ('fit to rank systems', 0.0)
     """
+    _refuse_runs(runs, corpus_size, measures, depths)
     chosen = scale_named(scale)
     by_hand = _side(human, None, None, humans=True).regraded(grade_map)
     by_judge = _side(labels, judges, judge_rule, humans=False).regraded(labels_grade_map)
-    pairs = [(q, p, g, by_judge[q].get(p)) for q in by_hand if q in by_judge for p, g in by_hand[q].items()]
-    shared = [(q, one, other) for q, _, one, other in pairs if other is not None]
-    if not shared:
+    for side in (by_hand, by_judge):
+        side.check_scale(chosen)
+    pairs = _Pairs.of(by_hand, by_judge)
+    both = ~np.isnan(pairs.human)
+    if not both.any():
         raise InputError(
             f"no pair was graded by both: the human labels have queries {examples(by_hand)}, "
             f"the judge's {examples(by_judge)}; do both use the same ids?"
         )
-    names, first, second = (list(column) for column in zip(*shared, strict=True))
-    found = agreement(first, second, names, bootstrap=bootstrap)
-    figures = _under_both(by_hand, by_judge, runs, corpus_size, measures, depths, chosen, bootstrap.level)
+    grades = (chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest)
+    corrected, uncorrected = _corrected(pairs, chosen, drawn, weights, bootstrap)
     return JudgeReport(
-        agreement=found,
+        agreement=agreement(
+            pairs.human[both].astype(np.int64),
+            pairs.judge[both],
+            [pairs.queries[i] for i in pairs.query[both].tolist()],
+            grades=grades,
+            bootstrap=bootstrap,
+        ),
         itself=_with_itself(labels, judges, bootstrap),
-        corrected=_corrected(by_hand, by_judge, chosen, bootstrap.level),
-        figures=figures,
-        tau=_taus(figures),
+        corrected=corrected,
+        uncorrected=uncorrected,
     )
+
+
+def _refuse_runs(*given: Any) -> None:
+    if any(value is not None for value in given):
+        raise InputError(
+            "agree measures no runs: people's labels of a part know only a part of the relevant passages, so that "
+            "oracles, random baselines and Harm would be those of the part. Measure the runs under the judge's labels "
+            "(evaluate), or have people label every pair of some queries that the judge graded, and "
+            "evaluate on those queries"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """All pairs that the judge graded, with the human's grade where there is one.
+
+    Attributes
+    ----------
+    queries : list of str
+    query : int64[pairs]
+        Place in `queries`.
+    passages : list of str
+    human : float64[pairs]
+        NaN where no human graded.
+    judge : int64[pairs]
+    """
+
+    queries: list[str]
+    query: IntArray
+    passages: list[str]
+    human: FloatArray
+    judge: IntArray
+
+    @classmethod
+    def of(cls, by_hand: Qrels, by_judge: Qrels) -> _Pairs:
+        known = {(query, passage): grade for query in by_hand for passage, grade in by_hand[query].items()}
+        rows = [
+            (place, passage, known.get((query, passage), np.nan), grade)
+            for place, query in enumerate(by_judge)
+            for passage, grade in by_judge[query].items()
+        ]
+        query, passages, human, judge = zip(*rows, strict=True) if rows else ((), (), (), ())
+        return cls(
+            list(by_judge.queries),
+            np.array(query, np.int64),
+            list(passages),
+            np.array(human, np.float64),
+            np.array(judge, np.int64),
+        )
+
+    def key(self, row: int) -> tuple[str, str]:
+        """(query, passage) of a row."""
+        return self.queries[self.query[row]], self.passages[row]
 
 
 def _side(source: Any, judges: Sequence[str] | None, rule: str | None, *, humans: bool) -> Qrels:
@@ -203,79 +252,68 @@ def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     return agreement(first, second, names, bootstrap=bootstrap)
 
 
-def _corrected(by_hand: Qrels, by_judge: Qrels, scale: Scale, level: float) -> dict[str, PredictionPowered]:
-    """Means over all graded pairs, where the judge graded some that no human did."""
-    rows: dict[tuple[str, str], list[float]] = {}
-    for place, qrels in enumerate((by_hand, by_judge)):
-        for query in qrels:
-            for passage, grade in qrels[query].items():
-                rows.setdefault((query, passage), [np.nan, np.nan])[place] = grade
-    table = np.array(list(rows.values()), np.float64)
-    clusters = [query for query, _ in rows]
-    alone = np.isnan(table[:, 0]) & ~np.isnan(table[:, 1])
-    both = np.flatnonzero(~np.isnan(table).any(axis=1)).tolist()
-    if not alone.any() or len({clusters[i] for i in both}) < 2:
-        return {}
-    relevant = np.where(np.isnan(table), np.nan, table >= scale.relevant_from)
-    return {
-        "mean_grade": prediction_powered_mean(table[:, 0], table[:, 1], clusters, level=level),
-        "share_relevant": prediction_powered_mean(relevant[:, 0], relevant[:, 1], clusters, level=level),
+def _corrected(
+    pairs: _Pairs, scale: Scale, drawn: str | None, weights: Weights | None, bootstrap: Bootstrap
+) -> tuple[dict[str, PredictionPowered], str]:
+    """Means over all pairs that the judge graded, or why there are none."""
+    labelled = ~np.isnan(pairs.human)
+    if drawn is not None and weights is not None:
+        raise InputError("give `drawn` or `weights`: weights say how the pairs were drawn")
+    if drawn is not None and drawn not in DRAWN:
+        raise InputError(f"`drawn` must be {' or '.join(map(repr, DRAWN))}, got {drawn!r}{did_you_mean(drawn, DRAWN)}")
+    if labelled.all():
+        return {}, "people labelled every pair that the judge graded"
+    if drawn is None and weights is None:
+        return {}, (
+            "they need to know how people's pairs were drawn from those that the judge graded "
+            '(drawn="random", drawn="by query", or weights)'
+        )
+    whole_queries = drawn != "random"
+    units = len(np.unique(pairs.query[labelled])) if whole_queries else int(labelled.sum())
+    if units < MIN_UNITS:
+        return {}, f"people labelled {units} {'queries' if whole_queries else 'pairs'}, and {MIN_UNITS} are needed"
+    inclusion = None
+    if drawn == "random":
+        check_random(pairs.query, pairs.judge, labelled, seed=bootstrap.seed)
+    elif drawn == "by query":
+        check_by_query(pairs.query, pairs.judge, labelled, pairs.queries, seed=bootstrap.seed)
+    elif weights is not None:
+        inclusion = _probabilities(pairs, labelled, weights)
+        check_weights(pairs.query, pairs.judge, labelled, inclusion)
+    highest = scale.highest if scale.highest is not None else int(max(np.nanmax(pairs.human), pairs.judge.max()))
+    relevant = np.where(labelled, (pairs.human >= scale.relevant_from).astype(np.float64), np.nan)
+    columns = {
+        "mean_grade": (pairs.human, pairs.judge.astype(np.float64), (float(scale.lowest), float(highest))),
+        "share_relevant": (relevant, (pairs.judge >= scale.relevant_from).astype(np.float64), (0.0, 1.0)),
     }
-
-
-def _under_both(
-    by_hand: Qrels,
-    by_judge: Qrels,
-    runs: Any,
-    corpus_size: Any,
-    measures: Sequence[str | Measure] | None,
-    depths: Sequence[int],
-    scale: Scale,
-    level: float,
-) -> tuple[UnderBoth, ...]:
-    if runs is None:
-        return ()
-    if measures is None:
-        with_size = ("BoR",) if corpus_size is not None else ()
-        measures = (*with_size, *(("RA-nWG", "Harm") if scale.name == "utility" else ("P",)))
-    named = named_runs(runs)
-    sides = [join(qrels, named, corpus_size=corpus_size, scale=scale).judged for qrels in (by_hand, by_judge)]
-    measured = [measure_all(judged, measures, depths) for judged in sides]
-    reports = [report_of_measured(judged, m, None) for judged, m in zip(sides, measured, strict=True)]
-    rows = []
-    for name in named:
-        for number, (measure, at) in enumerate(measured[0].plan):
-            if measure.name == "Judged":
-                continue
-            outcomes = [m.outcomes[name][number] for m in measured]
-            for column, depth in enumerate(at.tolist()):
-                one, other = (report[name, measure @ depth].value for report in reports)
-                corrected = None
-                if outcomes[0].aggregate is MEAN:
-                    parts = [outcome.parts[0][:, column] for outcome in outcomes]
-                    corrected = _corrected_mean([side[name] for side in sides], parts, level)
-                rows.append(UnderBoth(name, measure @ depth, one, other, corrected))
-    return tuple(rows)
-
-
-def _corrected_mean(sides: Sequence[JudgedRun], values: Sequence[FloatArray], level: float) -> PredictionPowered | None:
-    """Query by query figures of both sides, joined by query."""
-    known = [dict(zip(side.queries, column.tolist(), strict=True)) for side, column in zip(sides, values, strict=True)]
-    queries = list(dict.fromkeys([*known[0], *known[1]]))
-    human, judge = (np.array([side.get(query, np.nan) for query in queries], np.float64) for side in known)
-    if (~np.isnan(human) & ~np.isnan(judge)).sum() < 2:
-        return None
-    return prediction_powered_mean(human, judge, queries, level=level)
-
-
-def _taus(figures: Sequence[UnderBoth]) -> dict[str, float]:
-    from scipy.stats import kendalltau
-
-    by_measure: dict[str, list[UnderBoth]] = {}
-    for row in figures:
-        by_measure.setdefault(str(row.measure), []).append(row)
     return {
-        measure: float(kendalltau([row.human for row in rows], [row.judge for row in rows]).statistic)
-        for measure, rows in by_measure.items()
-        if len(rows) > 1
-    }
+        name: prediction_powered_mean(
+            by_hand,
+            by_judge,
+            pairs.query.tolist() if whole_queries else None,
+            bounds=bounds,
+            inclusion=inclusion,
+            level=bootstrap.level,
+            draws=bootstrap.resamples,
+            seed=bootstrap.seed,
+        )
+        for name, (by_hand, by_judge, bounds) in columns.items()
+    }, ""
+
+
+def _probabilities(pairs: _Pairs, labelled: Any, weights: Weights) -> FloatArray:
+    """The inclusion probability of each labelled pair, NaN elsewhere."""
+    by_text = {(str(query), str(passage)): value for (query, passage), value in weights.items()}
+    inclusion = np.full(len(pairs.judge), np.nan)
+    for row in np.flatnonzero(labelled).tolist():
+        query, passage = pairs.key(row)
+        if (query, passage) not in by_text:
+            raise InputError(f"weights: the labelled pair of query {query!r} and passage {passage!r} has none")
+        value = by_text[query, passage]
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= 1:
+            raise InputError(
+                f"weights: query {query!r}, passage {passage!r}: an inclusion probability must be in (0, 1], "
+                f"got {value!r}"
+            )
+        inclusion[row] = value
+    return inclusion

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.against import Against, StoredReport
@@ -654,7 +656,20 @@ def claims(
         raise typer.Exit(1)
 
 
-@app.command()
+class _OnceCommand(typer.core.TyperCommand):
+    """A command that refuses an option given twice, of which the last one alone would count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for parameter, times in Counter(given).items():
+            if times > 1 and not parameter.multiple:
+                raise InputError(
+                    f"{parameter.opts[0]} is given {times} times, and takes one value; leave the others out"
+                )
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=_OnceCommand)
 def agree(
     human: Annotated[Path, typer.Option(help="Human labels: qrels, or a label store.")],
     labels: Annotated[Path, typer.Option(help="The judge's labels: a label store, or qrels.")],
@@ -662,20 +677,27 @@ def agree(
     judge_rule: JudgeRuleOption = None,
     grade_map: Annotated[str | None, typer.Option(help="Carry the human's grades over, as 0:1,1:3,2:4,3:5.")] = None,
     labels_grade_map: Annotated[str | None, typer.Option(help="Carry the judge's grades over.")] = None,
-    run: Annotated[
-        list[str] | None, typer.Option(help="A system to measure under both; FILE or NAME=FILE, may be repeated.")
+    drawn: Annotated[
+        str | None,
+        typer.Option(help="How people's pairs were drawn from the judge's: random or by-query. For corrected means."),
     ] = None,
-    corpus_size: SizeOption = None,
-    measure: MeasureOption = None,
-    depths: Annotated[str, typer.Option(help="For the runs.")] = "5,10",
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="In place of --drawn: a table of query_id, passage_id and inclusion probability."),
+    ] = None,
+    run: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    corpus_size: Annotated[str | None, typer.Option(hidden=True)] = None,
+    measure: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    depths: Annotated[str | None, typer.Option(hidden=True)] = None,
     scale: ScaleOption = "utility",
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap over queries.")] = 5000,
+    resamples: Annotated[int, typer.Option(help="Random weightings of the queries.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
+    clusters: ClustersOption = None,
     format: FormatOption = None,
     output: OutputOption = None,
 ) -> None:
-    """How far to trust a judge: its agreement with human labels, and what it does to the answer."""
+    """How far to trust a judge: its agreement with human labels, and the mean of its labels corrected by them."""
     from rag_selectivity.agree import agree as agree_labels
 
     result = agree_labels(
@@ -685,12 +707,14 @@ def agree(
         judge_rule=judge_rule,
         grade_map=grade_map,
         labels_grade_map=labels_grade_map,
-        runs=_named_files(run) if run else None,
-        corpus_size=_corpus_size(corpus_size),
-        measures=measure,
-        depths=_numbers(depths, "--depths"),
+        drawn="by query" if drawn == "by-query" else drawn,
+        weights=_inclusion(weights),
+        runs=run or None,
+        corpus_size=corpus_size,
+        measures=measure or None,
+        depths=depths,
         scale=scale,
-        bootstrap=Bootstrap(resamples, seed, level),
+        bootstrap=Bootstrap(resamples, seed, level, clusters=_clusters(clusters)),
     )
     _put(_view(result, _chosen(format, output)), output)
 
@@ -929,6 +953,28 @@ def _clusters(path: Path | None) -> dict[str, str] | None:
         query = find_column(list(row), QUERY_NAMES, "query", f"{path}:{line}")
         cluster = find_column(list(row), CLUSTER_NAMES, "cluster", f"{path}:{line}")
         found[str(row[query])] = str(row[cluster])
+    return found
+
+
+def _inclusion(path: Path | None) -> dict[tuple[str, str], float] | None:
+    """{(query, passage): probability} from a table."""
+    if path is None:
+        return None
+    from rag_selectivity.files import read_records
+    from rag_selectivity.frames import INCLUSION_NAMES, PASSAGE_NAMES, QUERY_NAMES, find_column
+
+    found: dict[tuple[str, str], float] = {}
+    for line, row in read_records(path):
+        where, names = f"{path}:{line}", list(row)
+        query = str(row[find_column(names, QUERY_NAMES, "query", where)])
+        passage = str(row[find_column(names, PASSAGE_NAMES, "passage", where)])
+        text = row[find_column(names, INCLUSION_NAMES, "inclusion probability", where)]
+        try:
+            value = float(text)
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: {text!r} is not a probability") from None
+        if found.setdefault((query, passage), value) != value:
+            raise InputError(f"{where}: query {query!r}, passage {passage!r} has two probabilities; remove one")
     return found
 
 

@@ -12,6 +12,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.report.report import Caveat, Estimate, Report, RunReport
+from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import JudgeReport
@@ -242,7 +243,9 @@ def _agreed(report: JudgeReport) -> Iterable[str | tuple[list[str], list[list[st
     """Sentences, and tables as (header, rows)."""
     found = report.agreement
     data = found.to_dict()
-    yield f"{found.n} pairs of {found.queries} queries: the judge is {found.verdict}."
+    drawn = "" if found.clusters is None else f" in {found.clusters} clusters"
+    verdict = found.verdict if found.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {found.verdict}"
+    yield f"{found.n} pairs of {found.queries} queries{drawn}: {verdict}. {found.reason}"
     names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
     header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]
     rows = []
@@ -259,22 +262,14 @@ def _agreed(report: JudgeReport) -> Iterable[str | tuple[list[str], list[list[st
     )
     if report.corrected:
         yield (
-            ["all pairs", "corrected", "human only", "judge only", "λ"],
+            ["all judged pairs", "corrected", "human only", "judge only", "λ"],
             [
                 [name.replace("_", " "), _interval(mean), _human(mean), number(mean.judge_only), number(mean.weight)]
                 for name, mean in report.corrected.items()
             ],
         )
-    if report.figures:
-        yield (
-            ["run", "measure", "human", "judge", "corrected"],
-            [
-                [row.run, str(row.measure), number(row.human), number(row.judge), _interval(row.corrected)]
-                for row in report.figures
-            ],
-        )
-    for measure, tau in report.tau.items():
-        yield f"Kendall's tau of the runs under {measure}: {number(tau)}"
+    else:
+        yield f"No corrected means: {report.uncorrected}."
 
 
 def _interval(estimate: Any) -> str:

@@ -12,25 +12,38 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.dirichlet import WeightedSums
 
-#: From these on a judge's labels are taken for what they say; see `Agreement.verdict`.
+#: Conventions for a verdict; see `Agreement.verdict`.
 FIT_KAPPA, FIT_BIAS, RANKING_KAPPA = 0.6, 0.25, 0.4
+#: From these on the intervals of the coefficients hold in simulation (benchmarks/agreement_simulation.py).
+MIN_PAIRS, MIN_QUERIES = 30, 10
+
+#: By how much the jackknife's interval is widened, so that it holds with few queries (same simulation).
+_WIDER = 1.1
+
+FIT, FIT_TO_RANK, UNFIT = "fit", "fit to rank systems", "unfit"
+TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the ends of its interval."""
+    """An estimate and the ends of its interval; `reason` says why there is no interval, where there is none."""
 
     value: float
     low: float
     high: float
+    reason: str = ""
 
-    def to_dict(self) -> dict[str, float | None]:
+    def within(self, distance: float) -> bool:
+        """Whether the whole interval is at most so far from 0; False without an interval."""
+        return -distance <= self.low and self.high <= distance
+
+    def to_dict(self) -> dict[str, Any]:
         """As JSON has it: null for what is not finite."""
-        return {
-            name: (value if np.isfinite(value) else None)
-            for name, value in (("value", self.value), ("low", self.low), ("high", self.high))
-        }
+        ends = (("value", self.value), ("low", self.low), ("high", self.high))
+        numbers = {name: (value if np.isfinite(value) else None) for name, value in ends}
+        return {**numbers, "reason": self.reason} if self.reason else numbers
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,8 @@ class Agreement:
     Attributes
     ----------
     n, queries : int
+    clusters : int or None
+        Groups of queries that were drawn together; None where each query is its own.
     exact, within_one : Interval
         Shares of pairs with the same grade, and with one that is at most one off.
     kappa, kappa_linear, kappa_quadratic : Interval
@@ -55,17 +70,29 @@ class Agreement:
         Mean of the judge's grade less the human's.
     bias_by_grade : {human grade: Interval}
     levels : tuple of int
+        All grades that there could be.
     confusion : int64[levels, levels]
         Pairs by the human's grade (rows) and the judge's (columns).
     per_query : {query: (pairs, exact, bias)}
 
+    Notes
+    -----
+    The drawn units are the queries, or their clusters. All intervals come from Dirichlet(1, …, 1) weights over
+    the units and one unseen unit of average size, so that none has width zero. Shares and biases: the unseen unit
+    lies at the end of the range (Gaffke's bound). Coefficients: all grades are equally common in the unseen unit,
+    which agrees by luck alone for the lower end (for alpha and Spearman's rho half of it is graded the other way
+    round), and fully for the upper one; the interval also holds that of Student's t for √(1 − coefficient) with the
+    jackknife's error, widened by a tenth. Coefficients have no interval with fewer than 30 pairs or 10 units, and
+    where either side gave one grade only: such intervals would not hold.
+
     References
     ----------
-    Cohen 1960, 1968; Gwet 2008; Krippendorff 2011.
+    Cohen 1960, 1968; Gwet 2008; Krippendorff 2011; Gaffke 2005.
     """
 
     n: int
     queries: int
+    clusters: int | None
     exact: Interval
     within_one: Interval
     kappa: Interval
@@ -82,15 +109,60 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """`fit`, `fit to rank systems` or `unfit`.
+        """`fit`, `fit to rank systems`, `unfit`, `undetermined` or `too few to tell`.
 
-        Fit: the lower end of the quadratic kappa reaches .6, and the bias is at most a quarter of a grade.
-        Fit to rank systems: the quadratic kappa itself reaches .4; figures need correction by some human
-        labels. Conventions, not laws; the intervals are the better judges of a judge.
+        - too few to tell: fewer than 30 pairs, or fewer than 10 queries (clusters, where there are some).
+        - fit: the interval of the quadratic kappa is at or above .6, that of the bias within a quarter of a grade.
+        - fit to rank systems: the interval of the quadratic kappa is at or above .4.
+        - unfit: the interval of the quadratic kappa is below .4.
+        - undetermined: the interval of the quadratic kappa contains .4, or either side gave one grade only.
+
+        The limits are conventions; `reason` says which of them decided.
         """
-        if self.kappa_quadratic.low >= FIT_KAPPA and abs(self.bias.value) <= FIT_BIAS:
-            return "fit"
-        return "fit to rank systems" if self.kappa_quadratic.value >= RANKING_KAPPA else "unfit"
+        return self._verdict[0]
+
+    @property
+    def reason(self) -> str:
+        """What the verdict rests on, as a sentence."""
+        return self._verdict[1]
+
+    @property
+    def _verdict(self) -> tuple[str, str]:
+        if self.n < MIN_PAIRS or self._units < MIN_QUERIES:
+            return (
+                TOO_FEW,
+                f"A verdict and the intervals of kappa and its kin need at least {MIN_PAIRS} pairs of {MIN_QUERIES} "
+                f"{self._unit_name}.",
+            )
+        kappa = self.kappa_quadratic
+        if kappa.reason:
+            return UNDETERMINED, kappa.reason
+        shown = f"The interval of the quadratic kappa, {kappa.low:.3f} to {kappa.high:.3f},"
+        if kappa.low >= FIT_KAPPA and self.bias.within(FIT_BIAS):
+            return FIT, f"{shown} is at or above {FIT_KAPPA}, and that of the bias is within ±{FIT_BIAS} grades."
+        if kappa.low >= RANKING_KAPPA:
+            return FIT_TO_RANK, f'{shown} is at or above {RANKING_KAPPA}. For "fit", {self._lacking()}.'
+        if kappa.high < RANKING_KAPPA:
+            return UNFIT, f"{shown} is below {RANKING_KAPPA}."
+        return UNDETERMINED, f"{shown} contains {RANKING_KAPPA}. More {self._unit_name} make it narrower."
+
+    def _lacking(self) -> str:
+        """What keeps a judge that is fit to rank from being fit."""
+        lacking = []
+        if self.kappa_quadratic.low < FIT_KAPPA:
+            lacking.append(f"the interval of the quadratic kappa must be at or above {FIT_KAPPA}")
+        if not self.bias.within(FIT_BIAS):
+            ends = f"{self.bias.low:+.3f} to {self.bias.high:+.3f}".replace("-", "−")
+            lacking.append(f"the interval of the bias must be within ±{FIT_BIAS} grades (it is {ends})")
+        return " and ".join(lacking)
+
+    @property
+    def _units(self) -> int:
+        return self.queries if self.clusters is None else self.clusters
+
+    @property
+    def _unit_name(self) -> str:
+        return "queries" if self.clusters is None else "clusters"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -100,6 +172,7 @@ class Agreement:
         return {
             "n": self.n,
             "queries": self.queries,
+            "clusters": self.clusters,
             **{name: getattr(self, name).to_dict() for name in names},
             "bias": {
                 **self.bias.to_dict(),
@@ -108,6 +181,7 @@ class Agreement:
             "confusion": {"levels": list(self.levels), "counts": self.confusion.tolist()},
             "per_query": {"exact": _quartiles(shares), "bias": _quartiles(biases)},
             "verdict": self.verdict,
+            "reason": self.reason,
         }
 
 
@@ -116,6 +190,7 @@ def agreement(
     judge: Sequence[int] | IntArray,
     queries: Sequence[str],
     *,
+    grades: tuple[int, int] | None = None,
     bootstrap: Bootstrap = Bootstrap(),
 ) -> Agreement:
     """Agreement of two sequences of grades of the same pairs.
@@ -125,6 +200,17 @@ def agreement(
     human, judge : int64[pairs]
     queries : sequence of str
         The query of each pair; queries are drawn whole for the intervals.
+    grades : (int, int), optional
+        The lowest and the highest grade that there could be; by default those that occur. AC2's agreement by luck
+        and the range of the bias depend on them.
+    bootstrap : Bootstrap
+        Its resamples, seed, level and clusters.
+
+    Raises
+    ------
+    InputError
+        If there are no pairs, if a query has no cluster, or for a `method` of the bootstrap: the intervals have
+        their own.
 
     >>> agreement([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"]).exact.value
     0.75
@@ -134,43 +220,154 @@ def agreement(
         raise InputError(f"agreement needs a grade of each side for each pair, got {first.shape} and {second.shape}")
     if not len(first):
         raise InputError("there are no pairs that both sides graded")
-    levels = np.arange(min(first.min(), second.min()), max(first.max(), second.max()) + 1)
-    if len(levels) > 50:
-        raise InputError(f"grades reach from {levels[0]} to {levels[-1]}: these are no grades")
+    if bootstrap.method != "bca":
+        raise InputError(
+            f"agreement has intervals of its own; leave the bootstrap's method out, got {bootstrap.method!r}"
+        )
+    seen = (int(min(first.min(), second.min())), int(max(first.max(), second.max())))
+    ends = seen if grades is None else (min(grades[0], seen[0]), max(grades[1], seen[1]))
+    if ends[1] - ends[0] >= 50:
+        raise InputError(f"grades reach from {ends[0]} to {ends[1]}: these are no grades")
     names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
-    size = len(levels)
-    cells = np.zeros((len(names), size * size))
-    np.add.at(cells, (of_pair, (first - levels[0]) * size + second - levels[0]), 1)
-
-    def of_table(figure: Callable[[FloatArray, FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
-        def statistic(sums: FloatArray) -> FloatArray:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return figure(sums.reshape(*sums.shape[:-1], size, size), levels.astype(np.float64))
-
-        return statistic
-
-    figures = [of_table(figure) for figure in _FIGURES.values()]
-    figures += [of_table(_bias_at(i)) for i in range(size)]
-    intervals = [Interval(*found) for found in bootstrap.of_statistics(cells, figures)]
-    named = dict(zip(_FIGURES, intervals, strict=False))
-    gap = second - first
-    per_query = {
-        str(name): (int(rows.sum()), float((gap[rows] == 0).mean()), float(gap[rows].mean()))
-        for name, rows in ((name, of_pair == i) for i, name in enumerate(names))
-    }
+    groups = bootstrap.units(names.tolist())
+    unit_of_query = np.arange(len(names)) if groups is None else groups
+    tables = _Tables.of(first, second, unit_of_query[of_pair], ends, bootstrap)
+    gap, pairs = second - first, np.bincount(of_pair)
+    same, off = np.bincount(of_pair, gap == 0) / pairs, np.bincount(of_pair, gap) / pairs
+    per_query = dict(zip(names.tolist(), zip(pairs.tolist(), same.tolist(), off.tolist(), strict=True), strict=True))
+    lowest, highest = ends[0] - ends[1], ends[1] - ends[0]
     return Agreement(
         n=len(first),
         queries=len(names),
-        **named,
+        clusters=None if groups is None else len(tables.cells),
+        exact=tables.mean(lambda gaps: gaps == 0, 0, 1),
+        within_one=tables.mean(lambda gaps: np.abs(gaps) <= 1, 0, 1),
+        **tables.coefficients(),
+        bias=tables.mean(lambda gaps: gaps, lowest, highest),
         bias_by_grade={
-            int(level): interval
-            for level, interval in zip(levels, intervals[len(_FIGURES) :], strict=True)
-            if not np.isnan(interval.value)
+            level: tables.mean(lambda gaps: gaps, ends[0] - level, ends[1] - level, of_human=level)
+            for level in np.unique(first).tolist()
         },
-        levels=tuple(levels.tolist()),
-        confusion=cells.sum(axis=0).reshape(size, size).astype(np.int64),
+        levels=tuple(tables.levels.tolist()),
+        confusion=tables.total.astype(np.int64),
         per_query=per_query,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The confusion table of each drawn unit.
+
+    `cells` is float64[units, human · judge], `levels` int64[levels].
+    """
+
+    cells: FloatArray
+    levels: IntArray
+    weighted: WeightedSums
+    tail: float
+
+    @classmethod
+    def of(
+        cls,
+        human: IntArray,
+        judge: IntArray,
+        unit: IntArray,
+        ends: tuple[int, int],
+        bootstrap: Bootstrap,
+    ) -> _Tables:
+        levels = np.arange(ends[0], ends[1] + 1)
+        cells = np.zeros((int(unit.max()) + 1, len(levels) ** 2))
+        np.add.at(cells, (unit, (human - ends[0]) * len(levels) + judge - ends[0]), 1)
+        # Clusters may hold queries without a common pair.
+        cells = cells[cells.any(axis=1)]
+        weighted = WeightedSums.of(cells, draws=bootstrap.resamples, seed=bootstrap.seed)
+        return cls(cells, levels, weighted, (1 - bootstrap.level) / 2)
+
+    @property
+    def total(self) -> FloatArray:
+        """Pairs by human grade and judge grade: float64[human, judge]."""
+        return self._square(self.cells.sum(axis=0))
+
+    def mean(
+        self,
+        value: Callable[[IntArray], Any],
+        lowest: float,
+        highest: float,
+        *,
+        of_human: int | None = None,
+    ) -> Interval:
+        """Mean of a function of the gap (judge less human) over the pairs, or over those of one human grade."""
+        gaps = self.levels - self.levels[:, None]
+        counted = (
+            np.ones(gaps.shape) if of_human is None else np.broadcast_to((self.levels == of_human)[:, None], gaps.shape)
+        )
+        columns = np.stack(
+            [(np.asarray(value(gaps), np.float64) * counted).ravel(), counted.astype(np.float64).ravel()], axis=1
+        )
+        of_units = self.cells @ columns
+        sums = WeightedSums(self.weighted.sums @ columns, self.weighted.unseen)
+        total, count = of_units.sum(axis=0)
+        size = count / np.count_nonzero(of_units[:, 1])
+        return Interval(float(total / count), *sums.mean_bounds(0, 1, size, lowest, highest, self.tail))
+
+    def coefficients(self) -> dict[str, Interval]:
+        """Kappas, AC2, alpha and Spearman's rho."""
+        reason = self._why_no_interval()
+        levels = self.levels.astype(np.float64)
+        found = {}
+        for name, coefficient in _COEFFICIENTS.items():
+            with np.errstate(invalid="ignore", divide="ignore"):
+                # Rounding lifts full agreement a little above 1.
+                value = float(np.minimum(1.0, coefficient(self.total, levels)))
+                ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
+            found[name] = Interval(value, *ends, reason=reason)
+        return found
+
+    def _why_no_interval(self) -> str:
+        units, pairs = len(self.cells), int(self.cells.sum())
+        if pairs < MIN_PAIRS or units < MIN_QUERIES:
+            return f"An interval needs at least {MIN_PAIRS} pairs of {MIN_QUERIES} queries or clusters."
+        for who, axis in (("People", 1), ("The judge", 0)):
+            given = np.flatnonzero(self.total.sum(axis=axis))
+            if len(given) == 1:
+                return (
+                    f"{who} gave grade {self.levels[given[0]]} to every pair: "
+                    f"kappa and its kin need two grades or more on either side."
+                )
+        return ""
+
+    def _ends(self, coefficient: _Coefficient, levels: FloatArray, value: float) -> tuple[float, float]:
+        size, count = float(self.cells.sum()) / len(self.cells), len(levels)
+        by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
+        # Luck hardly moves a coefficient of ranks where one grade is very common; half of the unit is reversed.
+        worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
+        low, high = (
+            coefficient(self._square(self.weighted.sums) + size * self.weighted.unseen[:, None, None] * unseen, levels)
+            for unseen in (worst, agreeing)
+        )
+        without_each = coefficient(self._square(self.cells.sum(axis=0) - self.cells), levels)
+        below, above = _jackknifed(without_each, value, self.tail)
+        return (
+            float(np.fmin(np.quantile(low, self.tail), np.fmin(below, value))),
+            float(min(1.0, np.fmax(np.quantile(high, 1 - self.tail), np.fmax(above, value)))),
+        )
+
+    def _square(self, cells: FloatArray) -> FloatArray:
+        return cells.reshape(*cells.shape[:-1], len(self.levels), len(self.levels))
+
+
+def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[float, float]:
+    """Interval of Student's t for √(1 − value), from the values without each unit; NaN where one is undefined.
+
+    The root makes the spread of a coefficient near 1 steadier.
+    """
+    from scipy.special import stdtrit
+
+    n = len(without_each)
+    middle, others = np.sqrt(max(0.0, 1 - value)), np.sqrt(np.maximum(0.0, 1 - without_each))
+    pseudo = n * middle - (n - 1) * others
+    reach = -float(stdtrit(n - 1, tail)) * _WIDER * pseudo.std(ddof=1) / np.sqrt(n)
+    return float(1 - (middle + reach) ** 2), float(1 - max(0.0, middle - reach) ** 2)
 
 
 # -- figures of a table of counts, float64[…, human, judge] ---------------------------------------------
@@ -179,15 +376,6 @@ def agreement(
 def _total(table: FloatArray) -> FloatArray:
     result: FloatArray = table.sum(axis=(-2, -1))
     return result
-
-
-def _within(distance: float) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    def figure(table: FloatArray, levels: FloatArray) -> FloatArray:
-        near = np.abs(levels[:, None] - levels) <= distance
-        result: FloatArray = (table * near).sum(axis=(-2, -1)) / _total(table)
-        return result
-
-    return figure
 
 
 def _kappa(power: float) -> Callable[[FloatArray, FloatArray], FloatArray]:
@@ -240,30 +428,14 @@ def _spearman(table: FloatArray, levels: FloatArray) -> FloatArray:
     return result
 
 
-def _bias(table: FloatArray, levels: FloatArray) -> FloatArray:
-    result: FloatArray = (table * (levels - levels[:, None])).sum(axis=(-2, -1)) / _total(table)
-    return result
-
-
-def _bias_at(row: int) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    def figure(table: FloatArray, levels: FloatArray) -> FloatArray:
-        counts = table[..., row, :]
-        result: FloatArray = (counts * (levels - levels[row])).sum(axis=-1) / counts.sum(axis=-1)
-        return result
-
-    return figure
-
-
-_FIGURES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "exact": _within(0),
-    "within_one": _within(1),
+_Coefficient = Callable[[FloatArray, FloatArray], FloatArray]
+_COEFFICIENTS: dict[str, _Coefficient] = {
     "kappa": _kappa(0),
     "kappa_linear": _kappa(1),
     "kappa_quadratic": _kappa(2),
     "ac2": _ac2,
     "alpha": _alpha,
     "spearman": _spearman,
-    "bias": _bias,
 }
 
 

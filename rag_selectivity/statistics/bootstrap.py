@@ -136,27 +136,6 @@ class Bootstrap:
             low[column], high[column] = min(low[column], below), max(high[column], above)
         return low, high
 
-    def of_statistics(
-        self, columns: FloatArray, statistics: Sequence[Callable[[FloatArray], FloatArray]]
-    ) -> list[tuple[float, float, float]]:
-        """(value, low, high) of statistics of the columns' sums; the rows are the units that are drawn.
-
-        Each statistic takes float64[…, columns] to float64[…]. NaN where there are fewer than two rows.
-        """
-        rows = len(columns)
-        mask = np.ones((rows, 1))
-        parts = tuple(columns[:, i : i + 1] for i in range(columns.shape[1]))
-
-        def of_means(statistic: Callable[[FloatArray], FloatArray]) -> Callable[..., FloatArray]:
-            return lambda *means: statistic(np.stack(means, axis=-1) * rows)
-
-        estimands = [_Estimand(parts, mask, of_means(statistic)) for statistic in statistics]
-        found = []
-        for estimand, bounds in zip(estimands, self._reduced(estimands, self._bounds), strict=True):
-            low, high = bounds[:, 0] if rows > 1 else (np.nan, np.nan)
-            found.append((float(estimand.value[0]), float(low), float(high)))
-        return found
-
     def units(self, queries: Sequence[str]) -> IntArray | None:
         """The number of each query's cluster; None where every query is its own."""
         if self.clusters is None:

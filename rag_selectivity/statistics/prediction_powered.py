@@ -10,28 +10,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.statistics.dirichlet import WeightedSums
+
+#: From so many labelled units on the intervals hold in simulation (benchmarks/agreement_simulation.py).
+MIN_UNITS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionPowered:
-    """A mean as humans would have it, from few human values and many of a judge's.
+    """A mean over all that the judge graded, as humans would have it.
 
     Attributes
     ----------
     value, low, high : float
-        The corrected mean and its interval.
+        The corrected mean and its interval, inside the range of the values.
     weight : float
         How much the judge's values count, 0 to 1: 0 where they tell nothing.
     human_only, human_low, human_high : float
         What the human values alone say.
     judge_only : float
-        The mean of the judge's values, with whatever bias it has.
+        The mean of all the judge's values, with whatever bias it has.
     n_human, n_judge : int
-        Values with a human's, and values with the judge's alone.
-    clusters : int
-        Queries among the human values.
+        Values with a human's and the judge's, and values with the judge's alone.
+    units : int
+        Drawn units with human values.
     """
 
     value: float
@@ -44,33 +47,44 @@ class PredictionPowered:
     judge_only: float
     n_human: int
     n_judge: int
-    clusters: int
+    units: int
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {
-            name: (value if isinstance(value, int) or np.isfinite(value) else None)
-            for name, value in ((name, getattr(self, name)) for name in self.__slots__)
-        }
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def prediction_powered_mean(
-    human: ArrayLike, judge: ArrayLike, clusters: Sequence[Any] | None = None, *, level: float = 0.95
+    human: ArrayLike,
+    judge: ArrayLike,
+    units: Sequence[Any] | None = None,
+    *,
+    bounds: tuple[float, float],
+    inclusion: ArrayLike | None = None,
+    level: float = 0.95,
+    draws: int = 5000,
+    seed: int = 7,
 ) -> PredictionPowered:
-    """The mean of what humans would say: mean(human − λ·judge) where both are known + λ·mean(judge) elsewhere.
+    """The mean of what humans would say of all values: λ·mean(judge) + mean(human − λ·judge) where humans said it.
 
-    λ is tuned to the smallest variance, so that a judge that tells nothing costs nothing, where plain
-    PPI (λ = 1) can be wider than the human values alone.
+    λ is tuned to the smallest variance, so that a judge that tells nothing costs nothing. That is PPI++ for a finite
+    set, all of which the judge has graded.
 
     Parameters
     ----------
     human : float64[values]
         NaN where no human said anything.
     judge : float64[values]
-        NaN where the judge said nothing; such values count only for `human_only`.
-    clusters : sequence, optional
-        The query of each value: values of a query hang together. Every value is its own if not given.
+    units : sequence, optional
+        What was drawn as one: the query of each value, where whole queries were drawn. Every value is its own if
+        not given.
+    bounds : (float, float)
+        Lowest and highest possible value, of both sides.
+    inclusion : float64[values], optional
+        With which probability a human was asked for the value; read where a human was. Equal ones if not given.
     level : float
+    draws, seed : int
+        Of the Dirichlet weights.
 
     Returns
     -------
@@ -79,131 +93,106 @@ def prediction_powered_mean(
     Raises
     ------
     InputError
-        If fewer than two clusters have both a human's and the judge's values.
+        If fewer than 10 units have human values, or a value is out of bounds or missing.
 
     Notes
     -----
-    The interval takes Student's t with a degree of freedom for each cluster with human values, less one
-    for the mean and one for λ, and leaves each cluster out in turn for the variance, which is on the
-    safe side for few clusters. Where it would be wider than the human values' own, λ is 0.
+    The mean is over the given values: the interval tells how far the drawing of the human's part can mislead, and
+    nothing of other queries. It comes from Dirichlet weights over the units and an unseen one at the end of the
+    range of human − λ·judge (Gaffke's bound). Where it would be wider than the human values' own, λ is 0.
 
     References
     ----------
-    Angelopoulos et al. 2023, Prediction-powered inference; Angelopoulos, Duchi, Zrnic 2023, PPI++ (arXiv 2311.01453).
+    Angelopoulos et al. 2023, Prediction-powered inference; Angelopoulos, Duchi, Zrnic 2023, PPI++ (arXiv 2311.01453);
+    Gaffke 2005.
     """
-    from scipy.special import stdtrit
-
     said, predicted = np.asarray(human, np.float64), np.asarray(judge, np.float64)
+    _check(said, predicted, units, bounds, level)
+    both = ~np.isnan(said)
+    weights = np.ones(len(said)) if inclusion is None else _inverted(np.asarray(inclusion, np.float64), both)
+    group = np.arange(len(said)) if units is None else _numbers(units)
+    columns = _by_unit(group[both], [weights[both] * said[both], weights[both] * predicted[both], weights[both]])
+    if len(columns) < MIN_UNITS:
+        raise InputError(f"a correction needs at least {MIN_UNITS} drawn units with human labels, got {len(columns)}")
+    sums = WeightedSums.of(columns, draws=draws, seed=seed)
+    everywhere, tail = float(predicted.mean()), (1 - level) / 2
+    alone = _mean_at(0.0, columns, sums, everywhere, bounds, tail)
+    tuned = _tuned(columns)
+    chosen = _mean_at(tuned, columns, sums, everywhere, bounds, tail)
+    if chosen[2] - chosen[1] >= alone[2] - alone[1]:
+        # A judge that does not narrow the interval is not listened to.
+        tuned, chosen = 0.0, alone
+    return PredictionPowered(
+        *chosen,
+        tuned,
+        *alone,
+        judge_only=everywhere,
+        n_human=int(both.sum()),
+        n_judge=int((~both).sum()),
+        units=len(columns),
+    )
+
+
+def _check(
+    said: FloatArray, predicted: FloatArray, units: Sequence[Any] | None, bounds: tuple[float, float], level: float
+) -> None:
     if said.shape != predicted.shape or said.ndim != 1:
         raise InputError(
             f"one human and one judge value is needed for each row, got {said.shape} and {predicted.shape}"
         )
-    if clusters is not None and len(clusters) != len(said):
-        raise InputError(f"there are {len(said)} values and {len(clusters)} clusters")
+    if units is not None and len(units) != len(said):
+        raise InputError(f"there are {len(said)} values and {len(units)} units")
+    if np.isnan(predicted).any():
+        raise InputError(f"the judge's value is missing in row {int(np.isnan(predicted).argmax())}")
     if not 0 < level < 1:
         raise InputError(f"`level` must be in the open interval (0, 1), got {level!r}")
-    group = _numbers(clusters, len(said))
-    both = ~np.isnan(said) & ~np.isnan(predicted)
-    alone = np.isnan(said) & ~np.isnan(predicted)
-    labelled = len(np.unique(group[both]))
-    if labelled < 2:
-        raise InputError("at least two queries with both human and judge labels are needed for a correction")
-
-    sums = _Sums.of(said, predicted, group, both, alone)
-    mean, error = sums.estimate(np.zeros(1)), sums.error(tuned=False)
-    human_reach = -float(stdtrit(labelled - 1, (1 - level) / 2)) * error
-    weight, value, reach = 0.0, mean, human_reach
-    if alone.any() and labelled > 2:
-        tuned = sums.error(tuned=True) * -float(stdtrit(labelled - 2, (1 - level) / 2))
-        # A judge that does not narrow the interval is not listened to.
-        if tuned < human_reach:
-            weight, reach = float(sums.weights()[0]), tuned
-            value = sums.estimate(np.array([weight]))
-    return PredictionPowered(
-        value=value,
-        low=value - reach,
-        high=value + reach,
-        weight=weight,
-        human_only=mean,
-        human_low=mean - human_reach,
-        human_high=mean + human_reach,
-        judge_only=float(predicted[~np.isnan(predicted)].mean()),
-        n_human=int(both.sum()),
-        n_judge=int(alone.sum()),
-        clusters=labelled,
-    )
+    lowest, highest = bounds
+    for values in (said, predicted):
+        off = (values < lowest) | (values > highest)
+        if off.any():
+            raise InputError(f"row {int(off.argmax())}: {values[off.argmax()]} is not within {lowest} and {highest}")
 
 
-def _numbers(clusters: Sequence[Any] | None, count: int) -> IntArray:
-    if clusters is None:
-        return np.arange(count)
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(cluster, len(known)) for cluster in clusters], np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """For each cluster: sums of human and judge values where both are known, their count, and the same elsewhere.
-
-    `columns` is float64[clusters, 5]: human, judge, count; judge and count of the judge's own values.
-    """
-
-    columns: FloatArray
-
-    @classmethod
-    def of(cls, human: FloatArray, judge: FloatArray, group: IntArray, both: Any, alone: Any) -> _Sums:
-        size = int(group.max()) + 1
-        chosen = ((both, human), (both, judge), (both, None), (alone, judge), (alone, None))
-        return cls(
-            np.stack(
-                [
-                    np.bincount(group[rows], None if values is None else values[rows], minlength=size).astype(float)
-                    for rows, values in chosen
-                ],
-                axis=1,
-            )
+def _inverted(inclusion: FloatArray, both: Any) -> FloatArray:
+    off = both & ~((inclusion > 0) & (inclusion <= 1))
+    if off.any():
+        raise InputError(
+            f"row {int(off.argmax())}: an inclusion probability must be in (0, 1], got {inclusion[off][0]}"
         )
+    result: FloatArray = 1 / np.where(both, inclusion, 1.0)
+    return result
 
-    def weights(self, without: FloatArray | None = None) -> FloatArray:
-        """λ of the smallest variance, between 0 and 1: of all clusters, or without each of those given."""
-        left_out = np.zeros((1, 5)) if without is None else without
-        # Variances of cluster sums around their means, written out in moments, so that leaving each
-        # cluster out in turn takes one pass.
-        moments = self.columns.T @ self.columns - left_out[:, :, None] * left_out[:, None, :]
-        human, judge, n, own, others = (self.columns.sum(axis=0) - left_out).T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mh, mj, me = human / n, judge / n, own / others
 
-            def crossed(a: int, la: int, ma: FloatArray, b: int, lb: int, mb: FloatArray) -> FloatArray:
-                m = moments
-                result: FloatArray = m[:, a, b] - mb * m[:, a, lb] - ma * m[:, la, b] + ma * mb * m[:, la, lb]
-                return result
+def _numbers(units: Sequence[Any]) -> Any:
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(unit, len(known)) for unit in units], np.int64)
 
-            covariance = crossed(0, 2, mh, 1, 2, mj) / n**2 - crossed(0, 2, mh, 3, 4, me) / (n * others)
-            spread = crossed(1, 2, mj, 1, 2, mj) / n**2 + crossed(3, 4, me, 3, 4, me) / others**2
-            spread = spread - 2 * crossed(1, 2, mj, 3, 4, me) / (n * others)
-            scale = (moments[:, 1, 1] / n**2 + moments[:, 3, 3] / others**2) * 1e-12
-            return np.where(spread > scale, np.clip(covariance / spread, 0.0, 1.0), 0.0)
 
-    def estimate(self, weight: FloatArray) -> float:
-        """The mean at a weight."""
-        return float(self._estimates(weight, np.zeros((1, 5)))[0])
+def _by_unit(group: Any, columns: Sequence[FloatArray]) -> FloatArray:
+    """Column sums of each unit that has human values: float64[units, columns]."""
+    _, place = np.unique(group, return_inverse=True)
+    return np.stack([np.bincount(place, column) for column in columns], axis=1)
 
-    def _estimates(self, weights: FloatArray, left_out: FloatArray) -> FloatArray:
-        human, judge, n, own, others = (self.columns.sum(axis=0) - left_out).T
-        elsewhere = np.divide(own, others, out=np.zeros(len(own)), where=others > 0)
-        result: FloatArray = (human - weights * judge) / n + weights * elsewhere
-        return result
 
-    def error(self, *, tuned: bool) -> float:
-        """Jackknife standard error over clusters, with λ tuned anew without each one, or 0."""
-        variance = 0.0
-        labelled = self.columns[:, 2] > 0
-        for kind in (labelled, ~labelled & (self.columns[:, 4] > 0) & tuned):
-            left_out = self.columns[kind]
-            if len(left_out) < 2:
-                continue
-            weights = self.weights(left_out) if tuned else np.zeros(len(left_out))
-            estimates = self._estimates(weights, left_out)
-            variance += (len(estimates) - 1) * float(estimates.var())
-        return float(np.sqrt(variance))
+def _tuned(columns: FloatArray) -> float:
+    """λ of the smallest variance: how the units' human sums follow the judge's, between 0 and 1."""
+    human, judge, count = columns.T
+    human = human - count * human.sum() / count.sum()
+    judge = judge - count * judge.sum() / count.sum()
+    spread = float(judge @ judge)
+    # Rounding leaves a constant judge with a spread of the order of 1e-32.
+    return float(np.clip(human @ judge / spread, 0, 1)) if spread > 1e-12 * float(count @ count) else 0.0
+
+
+def _mean_at(
+    weight: float, columns: FloatArray, sums: WeightedSums, everywhere: float, bounds: tuple[float, float], tail: float
+) -> tuple[float, float, float]:
+    """(value, low, high) at a λ."""
+    residual = np.array([[1.0, 0.0], [-weight, 0.0], [0.0, 1.0]])
+    total, count = (columns @ residual).sum(axis=0)
+    lowest, highest = bounds
+    low, high = WeightedSums(sums.sums @ residual, sums.unseen).mean_bounds(
+        0, 1, count / len(columns), lowest - weight * highest, highest - weight * lowest, tail
+    )
+    value, low, high = np.clip(np.array([total / count, low, high]) + weight * everywhere, lowest, highest).tolist()
+    return value, low, high
