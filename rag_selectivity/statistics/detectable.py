@@ -33,7 +33,7 @@ def rate_difference(n: int, discordant: float, level: float, power: float) -> fl
         ∞ where not even a gain in every query would be shown.
 
     >>> round(rate_difference(200, 0.1, 0.05, 0.8), 3)
-    0.069
+    0.064
     """
 
     def reached(gain: float) -> bool:
@@ -80,7 +80,7 @@ def bits_of_gain(gain: float, rate: float) -> float:
     """A gain in success rate as bits over a rate; beyond certainty, a loss of as much; ∞ where neither is possible.
 
     >>> bits_of_gain(0.25, 0.25), round(bits_of_gain(0.25, 0.9), 3), bits_of_gain(0.6, 0.5)
-    (1.0, 0.47, inf)
+    (1.0, 0.469, inf)
     """
     if rate > 0 and rate + gain <= 1:
         return math.log2((rate + gain) / rate)

@@ -39,7 +39,7 @@ def paired_difference(gained: Numbers, lost: Numbers, n: Numbers, level: float) 
     Tango 1998, Equivalence test and confidence interval for the difference in proportions for the paired-sample design.
 
     >>> [end.round(4).tolist() for end in paired_difference(np.array([9.0]), np.array([1.0]), np.array([75.0]), 0.95)]
-    [[0.0158], [0.2085]]
+    [[0.03], [0.202]]
     """
     gained, lost, n = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (gained, lost, n)))
     difference = (gained - lost) / n
