@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.frames import is_frame
@@ -25,6 +26,7 @@ from rag_selectivity.report.caveats import concentration, with_caveats
 from rag_selectivity.run import Run
 from rag_selectivity.scales import Scale, scale_named
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.moments import Moments
 
 
 def evaluate(
@@ -236,7 +238,7 @@ def report_of_measured(
             keys = [str(measure @ depth) for depth in at.tolist()]
             if intervals is not None:
                 low, high = intervals[name][i]
-                estimates.update(zip(keys, _estimates(outcome, low, high), strict=True))
+                estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
         if intervals is not None:
@@ -342,16 +344,38 @@ def _intervals(
     return {name: result[name] for name in judged}
 
 
-def _estimates(outcome: Outcome, low: FloatArray, high: FloatArray) -> list[Estimate]:
-    """The measure's figure at each depth."""
+def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: int | None = None) -> list[Estimate]:
+    """The measure's figure at each depth with its interval; `total` is how many queries there are, if not the rows."""
     defined = outcome.defined
     counts = defined.sum(axis=0)
     with np.errstate(invalid="ignore"):
         # Queries along the last axis, where sums are pairwise and so exact to the last digits.
         means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
         values = outcome.aggregate.value(*means)
-    effective = outcome.effective_queries()
-    return estimates_of(values, low, high, counts, len(defined), outcome.undefined, effective)
+    return estimates_of(
+        values,
+        low,
+        high,
+        counts,
+        len(defined) if total is None else total,
+        outcome.undefined,
+        outcome.effective_queries(),
+        outcome.without_spread(),
+    )
+
+
+def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) -> list[Estimate]:
+    """As `estimates_with`, of queries that were summed."""
+    return estimates_of(
+        moments.value,
+        low,
+        high,
+        moments.defined,
+        moments.total,
+        moments.undefined,
+        moments.effective_queries(),
+        moments.without_spread(),
+    )
 
 
 def estimates_of(
@@ -362,16 +386,17 @@ def estimates_of(
     total: int,
     undefined: str,
     effective: FloatArray | None = None,
+    constant: NDArray[np.bool_] | None = None,
 ) -> list[Estimate]:
     """Figures with their intervals and counts; a figure or an interval that does not exist has its reason.
 
-    `effective` is the number of queries that the random baseline is spread over, where there is one.
+    `effective` is the number of queries that the random baseline is spread over, where there is one; `constant` says
+    where a property of corpus and labels is the same for all queries, so that its spread is not known.
     """
     found = []
     spread = np.full(len(values), np.inf) if effective is None else effective
-    for value, below, above, n, carried in zip(
-        values.tolist(), low.tolist(), high.tolist(), counts.tolist(), spread.tolist(), strict=True
-    ):
+    same = np.zeros(len(values), bool) if constant is None else constant
+    for i, (value, n) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
         reason = None
         if n == 0:
             value, reason = math.nan, undefined
@@ -381,6 +406,8 @@ def estimates_of(
             reason = "a random draw of this depth can never succeed"
         elif n == 1:
             reason = "one query has no interval"
-        caveats = concentration(carried, n) if math.isfinite(value) else ()
-        found.append(Estimate(value, below, above, n, total, reason, caveats=caveats))
+        elif same[i]:
+            reason = "all queries have the same figure: there is no interval"
+        caveats = concentration(float(spread[i]), n) if math.isfinite(value) else ()
+        found.append(Estimate(value, float(low[i]), float(high[i]), n, total, reason, caveats=caveats))
     return found

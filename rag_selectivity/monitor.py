@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation import estimates_of
+from rag_selectivity.evaluation import estimates_of_moments
 from rag_selectivity.judged import Coverage, JudgedRun, judge
 from rag_selectivity.labels import Labels
 from rag_selectivity.live.alerts import Alarm, Alerts
@@ -270,15 +270,7 @@ class Monitor:
             for i, (measure, at) in enumerate(self._plan):
                 moments = self._moments[i]
                 low, high = intervals[i] if intervals is not None else moments.interval(bootstrap.level)
-                figures = estimates_of(
-                    moments.value,
-                    low,
-                    high,
-                    moments.defined,
-                    moments.total,
-                    moments.undefined,
-                    moments.effective_queries(),
-                )
+                figures = estimates_of_moments(moments, low, high)
                 for column, (depth, figure) in enumerate(zip(at.tolist(), figures, strict=True)):
                     if depth != WHOLE_LIST and depth > longest:
                         continue

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation import estimates_of
+from rag_selectivity.evaluation import estimates_of_moments
 from rag_selectivity.ids import IdColumn, IntArray
 from rag_selectivity.join_facts import JoinFacts, first_ids, joint_range
 from rag_selectivity.judged import Coverage, JudgedRun, check_depth_fits, judge
@@ -236,9 +236,7 @@ class Tally:
         for (measure, at), moments in zip(self._plan, self._moments, strict=True):
             none = np.full(len(at), np.nan)
             low, high = moments.interval(level) if level is not None else (none, none)
-            figures = estimates_of(
-                moments.value, low, high, moments.defined, moments.total, moments.undefined, moments.effective_queries()
-            )
+            figures = estimates_of_moments(moments, low, high)
             for depth, cell in zip(at.tolist(), figures, strict=True):
                 if depth in chosen[measure]:
                     estimates[str(measure @ depth)] = cell

@@ -116,3 +116,52 @@ def test_the_ceilings_interval_holds_its_value_next_to_certainty() -> None:
 def test_mistaken_settings_are_named(options, message) -> None:
     with pytest.raises(InputError, match=message):
         Bootstrap(**options)
+
+
+def test_what_all_queries_share_has_no_interval_and_a_reason() -> None:
+    qrels, run = {f"q{i}": {"d": 1} for i in range(30)}, {f"q{i}": ["d"] for i in range(30)}
+    for bootstrap in (Bootstrap(), "poisson"):
+        report = rs.evaluate(
+            qrels,
+            {"r": run},
+            corpus_size=100,
+            measures=["RandomSuccess", "BoR_max", "lambda", "BoR"],
+            depths=[1],
+            bootstrap=bootstrap,
+        )
+        for name in ("RandomSuccess@1", "BoR_max@1", "lambda@1"):
+            assert isnan(report[name].low)
+            assert report[name].reason == "all queries have the same figure: there is no interval"
+        assert report["BoR@1"].low < report["BoR@1"].value
+
+
+def test_few_queries_that_carry_the_baseline_are_a_caveat_on_every_path() -> None:
+    qrels = {f"q{i}": {f"d{j}": 1 for j in range(3000 if i == 0 else 2)} for i in range(40)}
+    run = {query: ["d0"] for query in qrels}
+    for bootstrap in (Bootstrap(resamples=50), "poisson", None):
+        report = rs.evaluate(
+            qrels, {"r": run}, corpus_size=100_000, measures=["BoR", "Success"], depths=[10], bootstrap=bootstrap
+        )
+        assert [caveat.code for caveat in report["BoR@10"].caveats] == ["concentrated-chance"]
+        assert report["Success@10"].caveats == ()
+    assert report.to_dict()["runs"]["r"]["measures"]["BoR@10"]["caveats"][0]["code"] == "concentrated-chance"
+    assert "note: BoR: Rough: few queries carry the random baseline" in report.to_text().replace("\n", " ")
+
+
+@pytest.mark.parametrize(("low", "high", "rough"), [(30, 33, False), (30, 60, True), (29, 30, True)])
+def test_where_a_baseline_begins_to_be_rough(low, high, rough) -> None:
+    """Thirty queries of two chances: rough below two thirds effective queries, and below thirty queries at all."""
+    queries = 30 if low == 30 else 29
+    counts = [low if i % 2 else high for i in range(queries)]
+    if (low, high) == (30, 60):
+        counts = [low] * 28 + [high * 40] * 2
+    qrels = {f"q{i}": {f"d{j}": 1 for j in range(count)} for i, count in enumerate(counts)}
+    report = rs.evaluate(
+        qrels,
+        {"r": {query: ["d0"] for query in qrels}},
+        corpus_size=100_000,
+        measures=["BoR"],
+        depths=[1],
+        bootstrap=None,
+    )
+    assert bool(report["BoR@1"].caveats) == rough

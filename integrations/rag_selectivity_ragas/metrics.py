@@ -19,6 +19,7 @@ from rag_selectivity import (
     InputError,
     Measure,
 )
+from rag_selectivity.evaluation import estimates_with
 from rag_selectivity.labels import Labels, figure_of, judge_query, per_query_measure
 from rag_selectivity.measures import BoR as BoRMeasure
 from rag_selectivity.measures import Outcome
@@ -188,14 +189,9 @@ def bor_from_result(
     columns = [np.array([_figure(row.get(name)) for row in rows], np.float64)[:, None] for name in (success, chance)]
     known = ~np.isnan(columns[0]) & ~np.isnan(columns[1])
     parts = [np.where(known, column, np.nan) for column in (*columns, 1 - columns[1])]
-    outcome = Outcome(tuple(parts), "no row has both figures", BoRMeasure.aggregate)
+    outcome = Outcome(tuple(parts), "no row has both figures", BoRMeasure.aggregate, baseline=1)
     ((low, high),) = bootstrap.intervals([outcome])
-    n = int(known.sum())
-    value = math.nan
-    if n:
-        value = float(outcome.aggregate.value(*(np.asarray(part[known].mean()) for part in parts)))
-    reason = outcome.undefined if not n else "no query succeeded: log2 of 0" if value == -math.inf else None
-    return Estimate(value, float(low[0]), float(high[0]), n, total if total is not None else len(rows), reason)
+    return estimates_with(outcome, low, high, total)[0]
 
 
 def _score_rows(result: Any) -> list[Mapping[str, Any]]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.evaluation import estimates_with
 from rag_selectivity.grading.claim_questions import (
     PROMPT_VERSION,
     Asker,
@@ -481,12 +482,6 @@ def _estimates(
             columns[f"{MEASURES[check]}@{depth}"] = np.array([sample.figure(check, depth) for sample in found])
     for depth in whole:
         columns[f"ContextRecall(whole)@{depth}"] = np.array([sample.whole[depth] for sample in found])
-    table = Figures((np.stack(list(columns.values()), axis=1),), "")
+    table = Figures((np.stack(list(columns.values()), axis=1),), "no sample has what the check needs")
     ((low, high),) = bootstrap.intervals([table], [str(i) for i in range(len(found))])
-    estimates = {}
-    for i, (key, values) in enumerate(columns.items()):
-        known = values[~np.isnan(values)]
-        value = float(known.mean()) if len(known) else float("nan")
-        reason = None if len(known) else "no sample has what the check needs"
-        estimates[key] = Estimate(value, float(low[i]), float(high[i]), len(known), len(values), reason)
-    return estimates
+    return dict(zip(columns, estimates_with(table, low, high), strict=True))

@@ -87,6 +87,15 @@ class Outcome:
         low, high = (float(np.broadcast_to(end, self.parts[0].shape[1:])[column]) for end in self.bounds)
         return low, high
 
+    def without_spread(self) -> NDArray[np.bool_]:
+        """Whether it is a property of corpus and labels that all queries share, at each depth: bool[depths]."""
+        if self.bounds is not None:
+            return np.zeros(self.parts[0].shape[1], bool)
+        first = self.parts[0]
+        lowest = np.where(self.defined, first, np.inf).min(axis=0, initial=np.inf)
+        same: NDArray[np.bool_] = lowest == np.where(self.defined, first, -np.inf).max(axis=0, initial=-np.inf)
+        return same
+
     def effective_queries(self) -> FloatArray | None:
         """Over how many queries the random baseline is spread: (Σp)²/Σp² at each depth; None without a baseline.
 

@@ -105,7 +105,9 @@ class Bootstrap:
                 binomial = _of_success_rate(outcome, self._tail)
                 bounds = np.where(np.isnan(binomial), bounds, binomial)
             low, high = _widened(bounds, _if_all_agree(outcome, estimand.units, self._tail), estimand.units)
-            result.append(self._for_few(outcome, estimand, low, high))
+            low, high = self._for_few(outcome, estimand, low, high)
+            same = outcome.without_spread()
+            result.append((np.where(same, np.nan, low), np.where(same, np.nan, high)))
         return result
 
     def _for_few(

@@ -129,6 +129,11 @@ class Moments:
         """The measure's figure at each depth; NaN without a query that has one."""
         return self._of(self._means())
 
+    def without_spread(self) -> NDArray[np.bool_]:
+        """As `Outcome.without_spread`."""
+        same: NDArray[np.bool_] = self.lowest[0] == self.highest[0]
+        return same & (self.bounds is None)
+
     def effective_queries(self) -> FloatArray | None:
         """As `Outcome.effective_queries`."""
         if self.baseline is None:
@@ -159,7 +164,7 @@ class Moments:
             few = ends_of_few(self.sums.rounded()[0], self.products.rounded()[0, 0], units, self.bounds, tail, FEW)
             few = np.where(plain, np.nan, few)
             bounds = np.stack([np.fmin(bounds[0], few[0]), np.fmax(bounds[1], few[1])])
-        known = self.defined > 1
+        known = (self.defined > 1) & ~self.without_spread()
         return np.where(known, bounds[0], np.nan), np.where(known, bounds[1], np.nan)
 
     def _delta(self, means: FloatArray, tail: float) -> FloatArray:
