@@ -232,7 +232,10 @@ def grades(report: Report, run: str | None = None, depth: int | None = None, ax:
 
 
 def harm(report: Report, ax: Any = None, *, measure: str = "Harm") -> Any:
-    """The share of junk over K, a curve with its interval for each run."""
+    """The share of junk over K, a curve with its interval for each run.
+
+    A dotted curve above it is the share if every unjudged passage is junk, where lists are judged in part.
+    """
     axes = _axes(ax, "plots.harm")
     base = parse_measure(measure)
     for i, name in enumerate(report.runs):
@@ -242,6 +245,9 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm") -> Any:
         axes.fill_between(
             report.depths, [c.low for c in cells], [c.high for c in cells], color=style["color"], alpha=0.2, linewidth=0
         )
+        if any(cell.possible for cell in cells):
+            most = [cell.possible[1] if cell.possible else cell.value for cell in cells]
+            axes.plot(report.depths, most, ":", color=style["color"], label=f"{name}, if all unjudged are junk")
     axes.set(xscale="log", ylim=(0, 1), xlabel="K (passages given to the LLM)", ylabel=f"{base}: share of junk")
     _ticks(axes, report.depths)
     axes.legend(frameon=False, fontsize="small")

@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation import join, measure_all, named_runs, report_of_measured
 from rag_selectivity.frames import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.judged import JudgedRun
-from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Lambda, Measure, RandomSuccess, Success
+from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.measures.next_passages import NextPassages, next_passages
@@ -33,7 +33,8 @@ class RunSweep:
 
     Columns of a row: K, success, random_success, BoR, BoR_max, regime, headroom (BoR_max − BoR), lambda,
     doubling (BoR at 2K − BoR at K) and doubling_predicted (what sparse relevance implies), with the
-    utility scale RA-nWG and Harm, with passage lengths tokens (mean of the top K) and bits_per_1000_tokens.
+    utility scale RA-nWG, Harm, Harm_most (Harm if every unjudged passage is junk) and Judged, with passage lengths
+    tokens (mean of the top K) and bits_per_1000_tokens.
     What is undefined is None.
     """
 
@@ -195,7 +196,7 @@ class _Swept:
             "lambda": Lambda(rel=rel),
         }
         if judged.scale.name == "utility":
-            measures |= {"RA-nWG": RANWG(), "Harm": Harm()}
+            measures |= {"RA-nWG": RANWG(), "Harm": Harm(), "Harm_most": Harm(unjudged="harmful"), "Judged": Judged()}
         runs = {"run": judged}
         measured = measure_all(runs, list(measures.values()), self.depths.tolist())
         report = report_of_measured(runs, measured, None)
@@ -223,7 +224,7 @@ class _Swept:
             row["lambda"] = figures["lambda"]
             row["doubling"] = finite(observed[i])
             row["doubling_predicted"] = finite(bought[i] - self.m)
-            row |= {name: figures[name] for name in ("RA-nWG", "Harm") if name in figures}
+            row |= {name: figures[name] for name in ("RA-nWG", "Harm", "Harm_most", "Judged") if name in figures}
             if self.tokens is not None:
                 row["tokens"] = float(self.tokens[i])
                 row["bits_per_1000_tokens"] = finite(bor[i] / self.tokens[i] * 1000) if self.tokens[i] > 0 else None

@@ -81,7 +81,8 @@ def summary_evaluator(
         for measure in chosen:
             cell = report["experiment", measure]
             comment = f"[{cell.low:.4g}, {cell.high:.4g}], {cell.n} of {cell.n_total} examples"
-            results.append(_result(measure, cell.value, cell.reason or comment))
+            said = [cell.reason or comment, *(caveat.text for caveat in cell.caveats)]
+            results.append(_result(measure, cell.value, " ".join(said)))
         return results[0] if len(results) == 1 else {"results": results}
 
     return selectivity

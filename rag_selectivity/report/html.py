@@ -343,7 +343,13 @@ def _of_all_runs(report: Report) -> list[Picture]:
     has = _at_every_depth(report, report.runs)
     found = []
     if "Harm" in has:
-        found.append(_picture("Junk over K", "Harm: the share of junk in the top K.", lambda a: plots.harm(report, a)))
+        found.append(
+            _picture(
+                "Junk over K",
+                "Harm: the share of junk in the top K. Dotted: the share if every unjudged passage is junk.",
+                lambda a: plots.harm(report, a),
+            )
+        )
     if all(any(plots.is_curve(key) for key in run.estimates) for run in report.runs.values()):
         found.append(
             _picture(

@@ -147,6 +147,8 @@ _SWEPT = {
     "doubling_predicted": "×2 sparse",
     "RA-nWG": "RA-nWG",
     "Harm": "Harm",
+    "Harm_most": "at most",
+    "Judged": "Judged",
     "tokens": "tokens",
     "bits_per_1000_tokens": "bits/1000",
 }

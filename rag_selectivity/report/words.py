@@ -31,9 +31,10 @@ class Figure:
     @property
     def interval(self) -> str:
         """Its interval, or nothing."""
-        if math.isnan(self.estimate.low):
-            return ""
-        return f"{number(self.estimate.low)} to {number(self.estimate.high)}"
+        ends = [] if math.isnan(self.estimate.low) else [f"{number(self.estimate.low)} to {number(self.estimate.high)}"]
+        if self.estimate.possible is not None:
+            ends.append(f"up to {number(self.estimate.possible[1])} if all unjudged are junk")
+        return "; ".join(ends)
 
 
 @dataclass(frozen=True, slots=True)
