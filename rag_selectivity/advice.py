@@ -229,7 +229,7 @@ class _Advice:
         if not chosen:
             return Recommendation(
                 None,
-                "No K keeps the budgets.",
+                "No K meets the requirements.",
                 str(measure),
                 self.reference,
                 within_tokens=affordable,
@@ -284,11 +284,13 @@ class _Advice:
         high = losses.high_at(chosen)
         if high is None or self.bootstrap is None:
             return f"{said}."
-        said += f", at most {_points_up(high)} (upper end of the paired {100 * self.bootstrap.level:.4g}% interval)."
+        said += f". Its paired {100 * self.bootstrap.level:.4g}% interval ends at {_points_up(high)} points"
         if losses.shown(chosen, self.max_loss):
-            return f"{said} So it is shown that no more than {allowed} are lost."
-        where = "" if high > self.max_loss else f" at K = {losses.first_doubtful(chosen, self.max_loss)}"
-        return f"{said} A loss of more than {allowed}{where} is not ruled out."
+            return f"{said}, so it is shown that no more than {allowed} are lost."
+        if high > self.max_loss:
+            return f"{said}, so a loss of more than {allowed} is not ruled out."
+        doubtful = losses.first_doubtful(chosen, self.max_loss)
+        return f"{said}, but at K = {doubtful} a loss of more than {allowed} is not ruled out."
 
     def _points(self, loss: float) -> str:
         """A loss in percentage points, with a second digit where one would hide on which side of the allowed it is."""
@@ -304,7 +306,8 @@ class _Advice:
                 f", the smallest with a success rate of {percent(wanted)} or more in these queries ({reached}).",
             )
         warnings.append(
-            f"no K up to {self.reference} has a success rate of {percent(wanted)}; the best is {percent(figures.max())}"
+            f"no K up to {self.reference} has a success rate of {percent(wanted)} or more; "
+            f"the best is {percent(figures.max())}"
         )
         return None, ""
 
@@ -365,7 +368,7 @@ class _Advice:
 
 @dataclass(frozen=True, slots=True)
 class _Losses:
-    """The measure at the last depth less that at each: the mean, and the upper end of its interval"""
+    """The measure at the last depth less that at each: the mean, and the upper end of its interval."""
 
     value: FloatArray
     high: FloatArray

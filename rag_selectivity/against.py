@@ -82,8 +82,8 @@ class StoredReport:
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA and str(schema).startswith(_SCHEMAS):
             raise InputError(
-                f"{file}: a report of schema {schema}, and this version reads {SCHEMA}, which tells its queries and "
-                f"labels too: write it anew with -o report.json"
+                f"{file}: the report has schema {schema}, and this version reads {SCHEMA}, which also identifies "
+                f"queries and labels: write it again with -o report.json"
             )
         if schema != SCHEMA:
             raise InputError(
@@ -92,7 +92,7 @@ class StoredReport:
         try:
             return cls(file, {run: _stored_run(part) for run, part in data["runs"].items()})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{file}: damaged ({error!r}); write it anew with -o report.json") from None
+            raise InputError(f"{file}: damaged ({error!r}); write it again with -o report.json") from None
 
     def run(self, name: str, runs: int) -> StoredRun:
         """A run by name; with one run on either side, its name does not matter."""
@@ -181,7 +181,12 @@ class Against:
         here, there = (outcome.defined[:, 0] for outcome in outcomes)
         n = int((here & there).sum())
         if pair.shared and (now.possible or before.possible):
-            return Change(before, now, n, reason="lists are judged in part; --on all shows how far that reaches")
+            return Change(
+                before,
+                now,
+                n,
+                reason="lists are judged in part, so that it is a range, and --on shared compares no ranges",
+            )
         if pair.shared:
             now, before = (_over(outcome, here & there) for outcome in outcomes)
         elif (here != there).any():
@@ -193,7 +198,7 @@ class Against:
         outcome = self.report.outcome(run, measure)
         stored = rows.records.parts.get(str(measure), ())
         if outcome is None or len(stored) != len(outcome.parts):
-            raise InputError(f"{self.stored.path}: its figures of single queries do not fit {measure}; write it anew")
+            raise InputError(f"{self.stored.path}: its figures of single queries do not fit {measure}; write it again")
         now = tuple(part[rows.here] for part in outcome.parts)
         then = (part[rows.there, None] for part in stored)
         return (
@@ -299,7 +304,7 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
         known = now is not None and now.labels is not None
         raise InputError(
             f"{stored.path} cannot be compared with run {run!r}: {stored.path if known else 'the report'} does not "
-            f"tell its queries and labels, as the reports of live retrievals and of counts do not; evaluate a run "
+            f"identify its queries and labels (reports of live retrievals and of counts never do); evaluate runs "
             f"against judgments on both sides"
         )
     pair = Pair(stored.path, run, then, now.pool == then.fingerprint.pool, on == "shared")
@@ -359,11 +364,12 @@ def _refuse(pair: Pair, settings: list[str], queries: list[str]) -> None:
     """An error that names the differences, where there are any, and the mend."""
     if not settings and not queries:
         return
-    mend = f"evaluate as {pair.path} was evaluated, or write it anew"
+    mend = f"evaluate as {pair.path} was evaluated, or write that report again"
     if not settings:
-        mend = f"--on shared compares the queries that both have with the same labels; or write {pair.path} anew"
+        mend = f"take the queries that both have with the same labels (--on shared), or write {pair.path} again"
     raise InputError(
-        f"{pair.path} cannot be compared with run {pair.run!r}: {'; '.join([*settings, *queries])}. The mend: {mend}"
+        f"{pair.path} cannot be compared with run {pair.run!r}: {'; '.join([*settings, *queries])}. "
+        f"To compare them, {mend}"
     )
 
 

@@ -165,9 +165,9 @@ def agree(
 def _refuse_runs(*given: Any) -> None:
     if any(value is not None for value in given):
         raise InputError(
-            "agree measures no runs: people's labels of a part know only a part of the relevant passages, so that "
-            "oracles, random baselines and Harm would be those of the part. Measure the runs under the judge's labels "
-            "(evaluate), or have people label every pair of some queries that the judge graded, and "
+            "agree does not measure runs: people labelled only a part of the passages and know only a part of the "
+            "relevant ones, so that oracles, random baselines and Harm would be wrong. Measure the runs under the "
+            "judge's labels (evaluate), or have people label every pair of some queries that the judge graded, and "
             "evaluate on those queries"
         )
 
@@ -265,13 +265,14 @@ def _corrected(
         return {}, "people labelled every pair that the judge graded"
     if drawn is None and weights is None:
         return {}, (
-            "they need to know how people's pairs were drawn from those that the judge graded "
+            "say how people's pairs were drawn from those that the judge graded "
             '(drawn="random", drawn="by query", or weights)'
         )
     whole_queries = drawn != "random"
     units = len(np.unique(pairs.query[labelled])) if whole_queries else int(labelled.sum())
     if units < MIN_UNITS:
-        return {}, f"people labelled {units} {'queries' if whole_queries else 'pairs'}, and {MIN_UNITS} are needed"
+        what = ("query" if units == 1 else "queries") if whole_queries else "pair" if units == 1 else "pairs"
+        return {}, f"people labelled {units} {what}, and {MIN_UNITS} are needed"
     inclusion = None
     if drawn == "random":
         check_random(pairs.query, pairs.judge, labelled, seed=bootstrap.seed)

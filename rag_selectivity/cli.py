@@ -95,17 +95,21 @@ ClustersOption = Annotated[
 ]
 RelOption = Annotated[int | None, typer.Option(help="Lowest relevant grade of a success; default: the scale's.")]
 HitsOption = Annotated[int | None, typer.Option("-m", help="Relevant ones that make a success; default: 1.")]
-MaxKOption = Annotated[int, typer.Option(help="The most passages to be shown: what a smaller K is measured against.")]
-MaxLossOption = Annotated[float, typer.Option(help="How much less than at --max-k the advised K may reach.")]
+MaxKOption = Annotated[int, typer.Option(help="The most passages to show; smaller K's are compared with it.")]
+MaxLossOption = Annotated[
+    float, typer.Option(help="Largest loss of the advised K against --max-k; .02 is two percentage points.")
+]
 FailIfOption = Annotated[
     list[str] | None,
-    typer.Option(help="Exit with 1 if so: 'BoR@10 < 4.5', or of the interval 'low(BoR@10) < 4.5'; may be repeated."),
+    typer.Option(
+        help="Exit with 1 if this holds: 'BoR@10 < 4.5', or 'low(BoR@10) < 4.5' of the interval; may be repeated."
+    ),
 ]
 MaxDropOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="Exit with 1 if worse than in --against by more: 'RA-nWG@10:0.02'; with 'low(RA-nWG@10):0.02' also if the "
-        "paired interval does not rule out a larger drop; may be repeated."
+        help="Exit with 1 if a figure is worse than in --against by more than this: 'RA-nWG@10:0.02'; with "
+        "'low(RA-nWG@10):0.02' also if the paired interval does not rule that out; may be repeated."
     ),
 ]
 AgainstOption = Annotated[
@@ -125,7 +129,7 @@ def _unless_interrupted(work: Callable[..., Report], *arguments: Any, **options:
     try:
         return work(*arguments, **options)
     except KeyboardInterrupt:
-        typer.echo("interrupted: nothing was written, and what lay on disk meanwhile is gone", err=True)
+        typer.echo("interrupted: nothing was written, and temporary files were removed", err=True)
         raise typer.Exit(130) from None
 
 
@@ -243,7 +247,7 @@ def evaluate(
         int | None, typer.Option(help="Drawn for each query, where --sample lists only the relevant ones.")
     ] = None,
     resamples: Annotated[
-        int, typer.Option(help="Of the bootstrap; 0 leaves the intervals out. Out of core 1000 if not given.")
+        int, typer.Option(help="Bootstrap resamples; 0 disables intervals. Default out of core: 1000.")
     ] = 5000,
     seed: int = 7,
     level: float = 0.95,
@@ -346,7 +350,7 @@ def compare(
     qrels_format: QrelsFormatOption = None,
     judge: JudgeOption = None,
     judge_rule: JudgeRuleOption = None,
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
     method: PairedMethodOption = "bca",
@@ -355,9 +359,11 @@ def compare(
         bool, typer.Option("--unpaired", help="The runs are over different queries, as the arms of an A/B test.")
     ] = False,
     draws: Annotated[
-        int, typer.Option(help="Random swaps of the runs' figures, where not all can be counted.")
+        int, typer.Option(help="Random swaps of the two runs' figures, where there are too many to try all.")
     ] = 10_000,
-    power: Annotated[float, typer.Option(help="With which the smallest shown difference would be found.")] = 0.8,
+    power: Annotated[
+        float, typer.Option(help="How often a true difference of the size in the column 'shows ≥' is shown.")
+    ] = 0.8,
     fail_if: FailIfOption = None,
     max_drop: MaxDropOption = None,
     against: AgainstOption = None,
@@ -365,7 +371,7 @@ def compare(
     format: FormatOption = None,
     output: OutputOption = None,
 ) -> None:
-    """Compare runs with a baseline: differences, intervals, tests, and what could have been seen."""
+    """Compare runs with a baseline: differences, intervals, tests, and the difference that would likely be shown."""
     gates = _Gates.parse(fail_if, max_drop, against, on)
     bootstrap = Bootstrap(resamples, seed, level, method, _clusters(clusters))
     comparison = compare_runs(
@@ -400,7 +406,7 @@ def sweep(
     tokens: Annotated[Path | None, typer.Option(help="A table of passage_id and tokens.")] = None,
     max_tokens: Annotated[float | None, typer.Option(help="Budget for the passages of a prompt, on average.")] = None,
     min_success: Annotated[
-        float | None, typer.Option(help="The success rate that is needed, as .9: in place of --max-loss.")
+        float | None, typer.Option(help="Advise the smallest K with this success rate, as .9, in place of --max-loss.")
     ] = None,
     rel: RelOption = None,
     m: HitsOption = None,
@@ -419,7 +425,7 @@ def sweep(
     qrels_format: QrelsFormatOption = None,
     judge: JudgeOption = None,
     judge_rule: JudgeRuleOption = None,
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 5000,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 5000,
     seed: int = 7,
     level: float = 0.95,
     method: PairedMethodOption = "bca",
@@ -679,7 +685,9 @@ def agree(
     labels_grade_map: Annotated[str | None, typer.Option(help="Carry the judge's grades over.")] = None,
     drawn: Annotated[
         str | None,
-        typer.Option(help="How people's pairs were drawn from the judge's: random or by-query. For corrected means."),
+        typer.Option(
+            help="How people's pairs were drawn: random (pairs) or by-query (whole queries). For corrected means."
+        ),
     ] = None,
     weights: Annotated[
         Path | None,
@@ -778,9 +786,13 @@ def plan(
         float | None,
         typer.Option(help="Find the largest K at which a random draw succeeds less often. Default: .632, healthy."),
     ] = None,
-    min_ceiling: Annotated[float | None, typer.Option(help="Find the largest K with a ceiling above b bits.")] = None,
+    min_ceiling: Annotated[
+        float | None, typer.Option(help="Find the largest K with a ceiling above so many bits.")
+    ] = None,
     tokens_per_item: Annotated[float | None, typer.Option(help="Of a passage, or of a tool's definition.")] = None,
-    detect: Annotated[float | None, typer.Option(help="Bits: how many queries tell two systems apart?")] = None,
+    detect: Annotated[
+        float | None, typer.Option(help="Print how many queries show a difference of so many bits.")
+    ] = None,
     success: Annotated[float, typer.Option(help="Success rate of the better system, for --detect.")] = 0.8,
     correlation: Annotated[float, typer.Option(help="Of the systems' successes, for --detect.")] = 0.0,
     power: Annotated[float, typer.Option(help="How often the difference is to be found, for --detect.")] = 0.8,
@@ -807,15 +819,15 @@ def plan(
     )
     lines = [_deepest(percent(most), result["max_K_for_random_success"])]
     if min_ceiling is not None:
-        lines.append(f"the ceiling stays above {min_ceiling:g} bits up to K = {result['max_K_for_ceiling']}")
+        lines.append(_above(min_ceiling, result["max_K_for_ceiling"]))
     if detect is not None:
         tests = rows_of_comparison(scale) if rows is None else rows
         needed = queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)
         result["queries_needed"] = needed
         lines.append(
-            f"{needed} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or more "
-            f"(success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
-            f"level {level:g}, {tests} rows in the comparison)"
+            f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
+            f"more (success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
+            f"level {level:g}, {tests} tests in the comparison)"
         )
     chosen = _chosen(format, output)
     text = _rows_text(result, result["rows"], chosen)
@@ -1041,6 +1053,13 @@ def _deepest(share: str, depth: int) -> str:
     if depth == 0:
         return f"a random draw succeeds in {share} of the queries or more even at K = 1"
     return f"a random draw succeeds in less than {share} of the queries up to K = {depth}"
+
+
+def _above(bits: float, depth: int) -> str:
+    ceiling = "1 bit" if bits == 1 else f"{bits:g} bits"
+    if depth == 0:
+        return f"the ceiling is not above {ceiling} at any K"
+    return f"the ceiling stays above {ceiling} up to K = {depth}"
 
 
 def _relevant(text: str, rel: int | None, scale: str) -> list[int]:

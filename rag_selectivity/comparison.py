@@ -1,4 +1,4 @@
-"""`compare`: runs beside a baseline, with differences, intervals, tests and what could have been seen."""
+"""`compare`: runs beside a baseline: differences, intervals, tests, and the difference that would likely be shown."""
 
 from __future__ import annotations
 
@@ -314,11 +314,13 @@ def comparison_of(
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
     base = next(iter(judged)) if baseline is None else baseline
     if base not in judged:
-        raise InputError(f"no run {base!r}{did_you_mean(base, judged)} to be the baseline (runs: {', '.join(judged)})")
+        raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
     if not 0 < power < 1:
         raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
     if not paired and bootstrap.clusters is not None:
-        raise InputError("an unpaired comparison takes every query for itself; clusters need paired=True")
+        raise InputError(
+            "an unpaired comparison draws single queries: leave out the clusters, or compare in pairs (paired=True)"
+        )
     judged, said = _over_shared_queries(judged, base, paired, missing_query)
     measured = measure_all(judged, _compared(measures, judged[base]), _depths(depths, judged))
     for measure in measured.wanted:
@@ -351,7 +353,9 @@ def _over_shared_queries(
     if missing_query == "skip":
         shared = np.logical_and.reduce(list(has.values()))
         if not shared.any():
-            raise InputError(f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False")
+            raise InputError(
+                f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False (--unpaired)"
+            )
         left_out = int((~shared).sum())
         notes = [f"{left_out} queries that a run lacks are left out of all runs"] if left_out else []
         return {name: run.over(shared) for name, run in judged.items()}, notes
@@ -372,7 +376,10 @@ def _over_shared_queries(
             )
     for name, mask in has.items():
         if lacking := int((~mask).sum()):
-            notes.append(f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures")
+            notes.append(
+                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures; "
+                f"Harm and Judged leave them out"
+            )
     return judged, notes
 
 

@@ -50,12 +50,12 @@ class Demo:
         return json_text({"schema": SCHEMA, **data})
 
     def meaning(self) -> str:
-        """What the tables say: that luck would do as well is said only where BoR's interval holds 0."""
+        """What the tables say: that luck would do as well is said only where BoR's interval contains 0."""
         first, last = 10, self.dense.depths[-1]
         dense, sparse = ({key: cell.value for key, cell in part.estimates.items()} for part in self._parts())
         bits = self._parts()[0].estimates[f"BoR@{last}"]
         lucky = 2 ** -dense[f"BoR_max@{last}"]
-        no_better = ", and the interval of BoR holds 0: success does not tell this retriever from a random draw"
+        no_better = ", and the interval of BoR contains 0: success does not tell this retriever from a random draw"
         return (
             f"Dense relevance: from K = {first} to {last}, success climbs from {percent(dense[f'Success@{first}'])} to "
             f"{percent(dense[f'Success@{last}'])} while BoR falls from {dense[f'BoR@{first}']:.2f} to "

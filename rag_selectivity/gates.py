@@ -66,7 +66,7 @@ class FailIf:
         """Of a figure that is a range: a gate holds only if it holds for all of it."""
         between = f"lies between {possible[0]:.4g} and {possible[1]:.4g}, since lists are judged in part"
         if self.bound == "high":
-            return [f"{what} cannot be told: {self.measure} {between}"]
+            return [f"{what} is not known: {self.measure} {between}"]
         if any(_COMPARED[self.comparison](end, self.limit) for end in possible):
             return [f"{what} {between}, and {self.comparison} {self.limit:g} is not ruled out"]
         return []
@@ -101,7 +101,7 @@ class MaxDrop:
             return f"{run}: {self.measure} cannot be compared ({before:.4g} → {now:.4g}): {reason}"
         if self.bound == "low" and math.isnan(bounds[1]):
             return (
-                f"{run}: low({self.measure}) cannot be told: {count_of_queries(change.n)} give no paired interval "
+                f"{run}: low({self.measure}) is not known: {count_of_queries(change.n)} give no paired interval "
                 f"({before:.4g} → {now:.4g})"
             )
         drop = 0.0 if math.isnan(drop) else drop  # no success then, and none now
@@ -124,7 +124,7 @@ class MaxDrop:
             return None
         return (
             f"{run}: {self.measure} lay between {before[0]:.4g} and {before[1]:.4g} and lies between {now[0]:.4g} and "
-            f"{now[1]:.4g}, since lists are judged in part: worse by {worst:.4g} is not ruled out; "
+            f"{now[1]:.4g}, since lists are judged in part: it may be worse by up to {worst:.4g}; "
             f"at most {self.amount:g} is allowed"
         )
 
@@ -186,7 +186,9 @@ def parse_max_drop(text: str) -> MaxDrop:
             f"they are, low({measure}):{match['amount']} the worst that the queries do not rule out"
         )
     if measure.higher_is_better is None:
-        raise InputError(f"--max-drop {text!r}: {measure.name} is a property of the corpus and cannot get worse")
+        raise InputError(
+            f"--max-drop {text!r}: {measure.name} is a property of corpus, labels and K, and cannot get worse"
+        )
     return MaxDrop(measure, _limit(match["amount"], f"--max-drop {text!r}"), match["bound"] or "value")
 
 

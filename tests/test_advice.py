@@ -237,13 +237,13 @@ def test_the_sentences_and_their_conditions() -> None:
     found = advice_on([*[1] * 196, *[9] * 3, 0])
     assert found.reason == (
         "K = 1, the smallest that loses no more than 2 percentage points of Success against K = 20: Success is 98.0% "
-        "at K = 1 and 99.5% at K = 20, a loss of 1.5 points in these 200 queries, at most 4.4 (upper end of the paired "
-        "95% interval). A loss of more than 2 is not ruled out."
+        "at K = 1 and 99.5% at K = 20, a loss of 1.5 points in these 200 queries. Its paired 95% interval ends at "
+        "4.4 points, so a loss of more than 2 is not ruled out."
     )
     shown = advice_on([*[1] * 999, 9])
     assert shown.shown
     assert shown.reason.endswith(
-        "at most 0.6 (upper end of the paired 95% interval). So it is shown that no more than 2 are lost."
+        "Its paired 95% interval ends at 0.6 points, so it is shown that no more than 2 are lost."
     )
     # 0 of 183 is the first that shows it: 1 − .025^(1/183) = .01996, 1 − .025^(1/182) = .02006.
     assert (advice_on([1] * 183).shown, advice_on([1] * 182).shown) == (True, False)
@@ -264,7 +264,7 @@ def test_a_bound_is_rounded_up_and_a_loss_is_never_rounded_to_the_allowed_one() 
     found = advice_on([*[1] * 1000, *[20] * 20, *[20] * 1, *[1] * 20])  # 21 of 1,041 are 2.017 %
     assert found.K == 20
     assert "a loss of 2.02 percentage points" in found.reason
-    stated = float(re.search(r"at most ([\d.]+)", advice_on([*[1] * 196, *[9] * 3, 0]).reason)[1])
+    stated = float(re.search(r"ends at ([\d.]+) points", advice_on([*[1] * 196, *[9] * 3, 0]).reason)[1])
     assert stated / 100 >= highest_rate(np.array([3]), np.array([200]), 0.025)[0]
 
 

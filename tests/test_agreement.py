@@ -285,7 +285,7 @@ def test_what_agreement_cannot_take_is_named() -> None:
     with pytest.raises(rs.InputError, match=r"grade 0 is off the utility scale \(1 to 5\)"):
         rs.agree({"q": {"d": 0}}, {"q": {"d": 1}})
     for options in ({"runs": {"r": {"q": ["d"]}}}, {"corpus_size": 10}, {"depths": [5]}, {"measures": ["BoR"]}):
-        with pytest.raises(rs.InputError, match="agree measures no runs: people's labels of a part know only"):
+        with pytest.raises(rs.InputError, match="agree does not measure runs: people labelled only a part"):
             rs.agree({"q": {"d": 1}}, {"q": {"d": 1}}, **options)
 
 
@@ -327,7 +327,7 @@ def test_the_command_refuses_runs(tmp_path) -> None:
     (tmp_path / "a").write_text("q 0 d 1\n")
     for option in ("--run a", "--corpus-size 5", "--depths 5", "--measure BoR"):
         done = CliRunner().invoke(app, f"agree --human {tmp_path}/a --labels {tmp_path}/a {option}".split())
-        assert "agree measures no runs" in str(done.exception)
+        assert "agree does not measure runs" in str(done.exception)
 
 
 def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:
@@ -507,7 +507,7 @@ def test_corrected_means_need_to_know_the_draw() -> None:
     told = rs.agree(at_random, judged)
     assert told.corrected == {}
     assert told.to_dict()["uncorrected"] == told.uncorrected
-    assert "No corrected means: they need to know how people's pairs were drawn" in " ".join(told.to_text().split())
+    assert "No corrected means: say how people's pairs were drawn" in " ".join(told.to_text().split())
     for human, how in (
         (at_random, {"drawn": "random"}),
         (whole, {"drawn": "by query"}),
@@ -532,7 +532,7 @@ def test_what_cannot_be_such_a_draw_is_refused() -> None:
     best = some(people, lambda q, p: q in liked)
     certain = {(q, p): 1.0 for q, row in judged.items() for p in row}
     for human, how, message in (
-        (first, {"drawn": "random"}, r"its mean grade is 3.\d\d on them and 2.\d\d on the others"),
+        (first, {"drawn": "random"}, r"mean grade is 3.\d\d on them and 2.\d\d on the others"),
         (spread, {"drawn": "random"}, "spread over the queries more evenly than such a draw is, 3 to 3 a query"),
         (whole, {"drawn": "random"}, 'spread over the queries less evenly .* whole queries are drawn="by query"'),
         (first, {"drawn": "by query"}, "60 queries are labelled in part .*; of 'q0' 5 of 12 pairs"),

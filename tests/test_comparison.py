@@ -210,7 +210,7 @@ def test_figures_of_seed_7_do_not_move() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"baseline": "newer"}, "no run 'newer'; did you mean \"new\""),
+        ({"baseline": "newer"}, "'newer' is none of the runs old, new, same; did you mean \"new\""),
         ({"measures": ["lambda"]}, "lambda is a property of corpus, labels and K"),
         ({"power": 1}, r"`power` must be in the open interval \(0, 1\), got 1"),
     ],
@@ -350,8 +350,8 @@ def test_arms_of_different_queries_are_refused_by_name() -> None:
     asked = rs.compare(qrels, runs, measures=["Success"], depths=[1], missing_query="fail")
     assert asked["new", "Success@1"].n == 60
     assert asked.notes == (
-        "old lacks 30 of the 60 queries; they count as its failures",
-        "new lacks 30 of the 60 queries; they count as its failures",
+        "old lacks 30 of the 60 queries; they count as its failures; Harm and Judged leave them out",
+        "new lacks 30 of the 60 queries; they count as its failures; Harm and Judged leave them out",
     )
 
 
@@ -364,7 +364,7 @@ def test_arms_are_compared_as_samples_of_their_own() -> None:
     assert (success.wins, success.ties, success.losses) == (0, 0, 0)
     assert success.low < 0 < success.high
     assert found["new", "BoR@1"].p == 1.0
-    assert "30 and 30 queries of their own" in found.to_text()
+    assert "30 and 30 queries, unpaired" in found.to_text()
 
 
 def test_queries_in_common_are_compared_where_that_is_asked_for() -> None:

@@ -134,7 +134,7 @@ def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
         "other": "not a report",
         "broken": "not JSON",
         "absent": "cannot be read",
-        "older": r"schema rag-selectivity/report/1, and this version reads .*: write it anew with -o report.json",
+        "older": r"schema rag-selectivity/report/1, and this version reads .*: write it again with -o report.json",
         "cut": "damaged",
     }
     for name, message in mistakes.items():
@@ -167,7 +167,7 @@ def test_another_corpus_size_does_not_hide_a_lost_fifth(dropped, refusal) -> Non
     told = refusal(before, now, "BoR@1:0.1", "RA-nWG@1:0.02")
     assert told == (
         "FILE cannot be compared with run 'run': the corpus size N is 10,000 here and 100 in FILE. "
-        "The mend: evaluate as FILE was evaluated, or write it anew"
+        "To compare them, evaluate as FILE was evaluated, or write that report again"
     )
     assert told == refusal(before, now, "BoR@1:0.1", on="shared")
     (line,) = dropped(before, report(found(60), qrels=HUNDRED), "BoR@1:0.1")
@@ -204,7 +204,7 @@ def test_the_easy_queries_alone_are_refused_by_name(refusal) -> None:
     told = refusal(report(found(60), qrels=HUNDRED), report(found(60), qrels=easy), "RA-nWG@1:0.02")
     assert told == (
         "FILE cannot be compared with run 'run': 40 queries only in FILE ('q60', 'q61', 'q62'). "
-        "The mend: --on shared compares the queries that both have with the same labels; or write FILE anew"
+        "To compare them, take the queries that both have with the same labels (--on shared), or write FILE again"
     )
     more = refusal(report(found(60), qrels=easy), report(found(60), qrels=HUNDRED), "RA-nWG@1:0.02")
     assert "40 queries only here ('q60', 'q61', 'q62')" in more
@@ -410,8 +410,8 @@ def test_live_reports_and_counts_do_not_tell_their_labels(refusal) -> None:
     for query, ids in GOOD.items():
         monitor.record(rs.Retrieval(query, ids, query_id=query))
     live = monitor.report()
-    assert "FILE does not tell its queries and labels" in refusal(live, report(), "BoR@1:0")
-    assert "the report does not tell its queries and labels" in refusal(report(), live, "BoR@1:0")
+    assert "FILE does not identify its queries and labels" in refusal(live, report(), "BoR@1:0")
+    assert "the report does not identify its queries and labels" in refusal(report(), live, "BoR@1:0")
 
 
 # -- reports made of sums ----------------------------------------------------------------------------------

@@ -122,7 +122,10 @@ def test_the_figures_of_the_first_screen_are_the_reports(report, page) -> None:
 def test_the_words_have_the_reports_numbers(report) -> None:
     said = {finding.question: finding.answer for finding in findings(report, "mine", 2)}
     bor, most, success = (report["mine", key].value for key in ("BoR@2", "BoR_max@2", "Success@2"))
-    assert f"worth {number(bor)} bits over a random draw, of {number(most)}" in said["What is the selectivity?"]
+    assert (
+        f"worth {number(bor)} bits over a random draw. The most that is possible at this K is {number(most)} bits."
+        in (said["What is the selectivity?"])
+    )
     assert f"in {success:.1%} of the queries, a random draw in {2**-most:.1%}" in said["What is the selectivity?"]
     proc, share = report["mine", "PROC@2"].value, report["mine", "%PROC@2"].value
     assert f"The pool holds {proc:.1%} of it, and {share:.1%} of that was selected" in said["Who lost the evidence?"]

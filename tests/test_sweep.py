@@ -89,7 +89,7 @@ def test_budgets(tokens) -> None:
     )
     impossible = advice(min_success=0.9)
     assert impossible.K is None
-    assert impossible.warnings == ("no K up to 8 has a success rate of 90.0%; the best is 80.0%",)
+    assert impossible.warnings == ("no K up to 8 has a success rate of 90.0% or more; the best is 80.0%",)
     conflict = advice(min_success=0.8, max_tokens=300)
     assert conflict.K is None
     assert conflict.warnings == ("K = 4 is needed for that success, and 300 tokens pay for K = 3",)

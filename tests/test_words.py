@@ -132,7 +132,7 @@ def test_junk_of_lists_judged_in_part_is_a_range() -> None:
     one = said(JUNK, of_junk({"q1": ["a", "j", "x"], "q2": ["a", "j", "y"]}), 10)
     assert one.startswith("Of 3.0 passages that the LLM reads on average at K = 10, between 1.0 and 2.0 are junk.")
     assert "10.0% to 20.0% of the K slots" in one
-    assert "Only 66.7% of the passages have a label." in one
+    assert "Only 66.7% of the top 10 have a label." in one
     exhaustive = said(JUNK, of_junk({"q1": ["a", "j", "x"], "q2": ["a", "j", "y"]}, unjudged="worst"), 10)
     assert "2.0 are junk" in exhaustive
     assert "between" not in exhaustive

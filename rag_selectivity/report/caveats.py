@@ -62,8 +62,9 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
     rest = (
         "The figure counts the rest as not relevant."
         if most is None
-        else "The figure counts the rest as harmless, the upper end of its range counts them as harmful."
+        else "The figure counts the rest as harmless; the upper end of its range counts them as harmful."
     )
-    caveat = Caveat(PARTLY_JUDGED, f"Only {judged.value:.1%} of the passages have a label. {rest}")
+    listed = "retrieved passages" if measure.at is None else f"top {measure.at}"
+    caveat = Caveat(PARTLY_JUDGED, f"Only {judged.value:.1%} of the {listed} have a label. {rest}")
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))

@@ -303,8 +303,8 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
             _picture(
                 f"{name}: who lost the evidence, query by query",
                 f"At K = {depth} the pool holds {_figure(report, name, f'PROC@{depth}')} of the best evidence, and "
-                f"{_figure(report, name, f'%PROC@{depth}')} of that was selected. Of a query left of .8 the pool lacks "
-                f"evidence, of one below .8 the selection left evidence there.",
+                f"{_figure(report, name, f'%PROC@{depth}')} of that was selected. For a query left of .8, the "
+                f"pool lacks evidence; for one below .8, the selection left evidence in the pool.",
                 lambda axes: plots.evidence(report, name, depth, axes),
                 square=True,
             )

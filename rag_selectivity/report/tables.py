@@ -76,7 +76,7 @@ def _compared(comparison: Comparison) -> Iterable[tuple[str, list[str], list[lis
 def _counted(rows: Sequence[RunDifference], comparison: Comparison) -> str:
     if comparison.settings["paired"]:
         return f"{rows[0].n_total} queries"
-    return f"{max(row.n for row in rows)} and {max(row.n_baseline for row in rows)} queries of their own"
+    return f"{max(row.n for row in rows)} and {max(row.n_baseline for row in rows)} queries, unpaired"
 
 
 def _compared_cells(row: RunDifference) -> list[str]:
@@ -247,7 +247,8 @@ def _agreed(report: JudgeReport) -> Iterable[str | tuple[list[str], list[list[st
     data = found.to_dict()
     drawn = "" if found.clusters is None else f" in {found.clusters} clusters"
     verdict = found.verdict if found.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {found.verdict}"
-    yield f"{found.n} pairs of {found.queries} queries{drawn}: {verdict}. {found.reason}"
+    of_queries = "1 query" if found.queries == 1 else f"{found.queries} queries"
+    yield f"{found.n} pairs of {of_queries}{drawn}: {verdict}. {found.reason}"
     names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
     header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]
     rows = []

@@ -115,7 +115,7 @@ def _selectivity(report: Report, run: str, depth: int, found: Mapping[str, Figur
         said, tone = f"{run} succeeds in none of the {bits.n:,} queries at K = {depth}.", "bad"
     else:
         said = f"At K = {depth} {run} is worth {number(bits.value)} bits over a random draw"
-        said += f", of {number(most)} that could be shown." if math.isfinite(most) else "."
+        said += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
         doubt, tone = _beyond_chance(report, bits)
         said += doubt
     if "Success" in found and math.isfinite(most):
@@ -141,7 +141,7 @@ def _beyond_chance(report: Report, bits: Estimate) -> tuple[str, str]:
     if bits.high < 0:
         return f" That is less than a random draw gives: the {ends} ends at {number(bits.high)}.", "bad"
     held = f"{number(bits.low)} to {number(bits.high)}"
-    return f" It is not shown that this is more than a random draw gives: the {ends}, {held}, holds 0.", "bad"
+    return f" It is not shown that this is more than a random draw gives: the {ends}, {held}, contains 0.", "bad"
 
 
 def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
@@ -151,7 +151,8 @@ def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure])
     share = found["RA-nWG"].estimate.value
     if math.isnan(share):
         return Finding(question, f"Undefined: {found['RA-nWG'].estimate.reason}.", _pick(found, "RA-nWG"))
-    said = f"{_percent(share)} of the best evidence that {depth} passages can hold is in the top {depth}."
+    said = f"On average over the queries, {_percent(share)} of the best evidence that {depth} passages can hold is in "
+    said += f"the top {depth}."
     figures = _pick(found, "RA-nWG", "PROC", "%PROC")
     if "PROC" not in found or "%PROC" not in found:
         return Finding(question, said, figures)
@@ -182,8 +183,8 @@ def _who_lost_more(report: Report, run: str, depth: int) -> str:
     if gap.low > 0:
         return " The selection lost more of it than the retriever."
     return (
-        f" Which of the two lost more is not shown: PROC less %PROC is {number(gap.low)} to {number(gap.high)} "
-        f"query by query."
+        f" Which of the two lost more is not shown: the paired interval of PROC − %PROC, {number(gap.low)} to "
+        f"{number(gap.high)}, contains 0."
     )
 
 
@@ -226,11 +227,14 @@ def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) ->
     if "BoR" in found or "Success" in found:
         cell = (found.get("BoR") or found["Success"]).estimate
         if cell.n < cell.n_total:
-            said += f" {cell.n_total - cell.n:,} have too few relevant passages for a success and are left out of it."
+            short = cell.n_total - cell.n
+            verb = "has" if short == 1 else "have"
+            said += f" {short:,} of them {verb} too few relevant passages for a success: Success and BoR leave "
+            said += "it out." if short == 1 else "them out."
     if "Judged" in found and math.isfinite(found["Judged"].estimate.value):
         judged = found["Judged"].estimate.value
         said += f" {_percent(judged)} of the top {depth} has a label"
         worst = part.judged is not None and part.judged.policy.unjudged == "worst"
-        rest = "counts as junk" if worst else "passes as neither useful nor harmful"
+        rest = "counts as junk" if worst else "counts as neither useful nor harmful"
         said += f"; the rest {rest}." if judged < 0.95 else "."
     return Finding("How far can it be trusted?", said, _pick(found, "Judged"))

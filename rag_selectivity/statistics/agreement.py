@@ -131,8 +131,8 @@ class Agreement:
         if self.n < MIN_PAIRS or self._units < MIN_QUERIES:
             return (
                 TOO_FEW,
-                f"A verdict and the intervals of kappa and its kin need at least {MIN_PAIRS} pairs of {MIN_QUERIES} "
-                f"{self._unit_name}.",
+                f"A verdict, and intervals of kappa and the other coefficients, need at least {MIN_PAIRS} pairs of "
+                f"{MIN_QUERIES} {self._unit_name}.",
             )
         kappa = self.kappa_quadratic
         if kappa.reason:
@@ -332,7 +332,7 @@ class _Tables:
             if len(given) == 1:
                 return (
                     f"{who} gave grade {self.levels[given[0]]} to every pair: "
-                    f"kappa and its kin need two grades or more on either side."
+                    f"kappa and the other coefficients need two grades or more on each side."
                 )
         return ""
 

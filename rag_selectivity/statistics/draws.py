@@ -14,7 +14,7 @@ from rag_selectivity.measures.base import FloatArray
 #: A draw is refused where it would look like this by luck in at most one case of a thousand.
 REFUSED_AT = 0.001
 _DRAWS = 3999
-_MEND = "leave it out, and there are no corrected means; or draw pairs at random and have people label those"
+_MEND = "leave it out and have no corrected means, or draw pairs at random and have people label those"
 
 BoolArray = NDArray[np.bool_]
 
@@ -53,8 +53,8 @@ def check_random(query: IntArray, grade: IntArray, labelled: BoolArray, *, seed:
     rarity = _rarity(statistics, np.flatnonzero(labelled), len(labelled), seed)
     if rarity[:2].min() <= REFUSED_AT / 2:
         raise InputError(
-            f'drawn="random": the labelled pairs are no random draw from what the judge graded: its mean grade is '
-            f"{grade[labelled].mean():.2f} on them and {grade[~labelled].mean():.2f} on the others "
+            f'drawn="random": the labelled pairs are no random draw from what the judge graded: the judge\'s mean '
+            f"grade is {grade[labelled].mean():.2f} on them and {grade[~labelled].mean():.2f} on the others "
             f"(p {_p(rarity[:2])}); {_MEND}"
         )
     if rarity[2:].min() <= REFUSED_AT / 2:
@@ -113,7 +113,7 @@ def check_by_query(query: IntArray, grade: IntArray, labelled: BoolArray, names:
         raise InputError(
             f'drawn="by query": the labelled queries are no random draw: the judge\'s mean grade is {means[0]:.2f} on '
             f"them and {means[1]:.2f} on the others, with {sizes[0]:.1f} and {sizes[1]:.1f} pairs a query "
-            f"(p {_p(rarity)}); leave it out, and there are no corrected means; or draw queries at random"
+            f"(p {_p(rarity)}); leave it out and have no corrected means, or draw queries at random"
         )
 
 
