@@ -260,13 +260,16 @@ def _corrected(
     if drawn is not None and weights is not None:
         raise InputError("give `drawn` or `weights`: weights say how the pairs were drawn")
     if drawn is not None and drawn not in DRAWN:
-        raise InputError(f"`drawn` must be {' or '.join(map(repr, DRAWN))}, got {drawn!r}{did_you_mean(drawn, DRAWN)}")
+        raise InputError(
+            f"`drawn` must be {' or '.join(map(repr, DRAWN))} (--drawn random or by-query), got {drawn!r}"
+            f"{did_you_mean(drawn, DRAWN)}"
+        )
     if labelled.all():
         return {}, "people labelled every pair that the judge graded"
     if drawn is None and weights is None:
         return {}, (
             "say how people's pairs were drawn from those that the judge graded "
-            '(drawn="random", drawn="by query", or weights)'
+            '(drawn="random", drawn="by query", or weights; --drawn random, --drawn by-query, or --weights)'
         )
     whole_queries = drawn != "random"
     units = len(np.unique(pairs.query[labelled])) if whole_queries else int(labelled.sum())

@@ -25,6 +25,7 @@ from rag_selectivity.comparison import compare as compare_runs
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluation import evaluate as evaluate_runs
 from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.join_facts import doubts_of_scale
 from rag_selectivity.judged import whole_count
 from rag_selectivity.measures import REGISTRY, Measure, parse_measure
 from rag_selectivity.measures.base import explain, summary
@@ -531,7 +532,7 @@ def report(
         max_k=max_k,
         max_loss=max_loss,
         title=title,
-        depth=depth_shown,
+        shown_depth=depth_shown,
         max_queries=max_queries,
         max_read=max_read,
         top=top,
@@ -1067,6 +1068,8 @@ def _relevant(text: str, rel: int | None, scale: str) -> list[int]:
         qrels = Qrels.read(text)
         chosen_scale = scale_named(scale)
         qrels.check_scale(chosen_scale)
+        for doubt in doubts_of_scale(chosen_scale.name, (int(qrels.grade.min()), int(qrels.grade.max()))):
+            warnings.warn(doubt, SelectivityWarning, stacklevel=1)
         threshold = chosen_scale.relevant_from if rel is None else rel
         return [sum(grade >= threshold for grade in qrels[query].values()) for query in qrels]
     try:

@@ -366,12 +366,16 @@ def _over_shared_queries(
         shared, either = int((mask & has[base]).sum()), int((mask | has[base]).sum())
         if missing_query is None and shared < LEAST_SHARED * either:
             queries = np.array(judged[name].queries, object)
+            skip = (
+                'missing_query="skip" (--missing-query skip) to compare over those that all runs have, or '
+                if shared
+                else "or "
+            )
             raise InputError(
                 f"{name} and {base} share {shared} of {either} queries (only {name} has "
                 f"{examples(queries[mask & ~has[base]].tolist()) or 'none'}, only {base} has "
                 f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): what a run never saw would count as its "
-                f'failure. Say paired=False (--unpaired) for samples of different queries, missing_query="skip" '
-                f'(--missing-query skip) to compare over those that all runs have, or missing_query="fail" '
+                f'failure. Say paired=False (--unpaired) for samples of different queries, {skip}missing_query="fail" '
                 f"(--missing-query fail) if a missing query is a failure"
             )
     for name, mask in has.items():
@@ -503,7 +507,12 @@ class _Differences:
             detectable=math.nan,
             level=self.bootstrap.level,
             possible=_possible(*estimates),
-            caveats=tuple(dict.fromkeys(c for each in estimates if each is not None for c in each.caveats)),
+            caveats=tuple(
+                replace(caveat, text=f"{run}: {caveat.text}")
+                for run, each in zip((name, self.baseline), estimates, strict=True)
+                if each is not None
+                for caveat in each.caveats
+            ),
             moved=self._moved(pair, column, gaps),
             reason=reason,
         )

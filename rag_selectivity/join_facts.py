@@ -106,12 +106,7 @@ class JoinFacts:
             said.append(
                 f"{name}: query {query!r} has {passages} passages, more than its corpus, N = {size}; is N right?"
             )
-        if scale == "trec" and self.grades in ((1, 5), (2, 5)):
-            said.append(
-                "the grades go up to 5 and none is 0, as on the utility scale; on the trec scale every one of them "
-                "counts as relevant: did you mean scale='utility' (--scale utility)?"
-            )
-        return said
+        return [*said, *doubts_of_scale(scale, self.grades)]
 
     def notes(self, name: str) -> list[str]:
         """What is worth knowing and no reason to doubt the input."""
@@ -123,3 +118,13 @@ def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> t
     if one is None or other is None:
         return one or other
     return min(one[0], other[0]), max(one[1], other[1])
+
+
+def doubts_of_scale(scale: str, grades: tuple[int, int] | None) -> list[str]:
+    """What speaks against a scale, given the lowest and the highest grade."""
+    if scale == "trec" and grades in ((1, 5), (2, 5)):
+        return [
+            "the grades go up to 5 and none is 0, as on the utility scale; on the trec scale every one of them "
+            "counts as relevant: did you mean scale='utility' (--scale utility)?"
+        ]
+    return []

@@ -343,7 +343,7 @@ def arms(shared: int = 0) -> tuple[dict, dict]:
 
 def test_arms_of_different_queries_are_refused_by_name() -> None:
     qrels, runs = arms()
-    with pytest.raises(rs.InputError, match=r"new and old share 0 of 60 queries .*paired=False.*--missing-query skip"):
+    with pytest.raises(rs.InputError, match=r"new and old share 0 of 60 queries .*paired=False.*--missing-query fail"):
         rs.compare(qrels, runs, measures=["Success"], depths=[1])
     with pytest.raises(rs.InputError, match="no query is in all of the runs old, new"):
         rs.compare(qrels, runs, measures=["Success"], depths=[1], missing_query="skip")

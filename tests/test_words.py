@@ -141,3 +141,13 @@ def test_junk_of_lists_judged_in_part_is_a_range() -> None:
 def test_junk_of_what_was_returned_is_a_share() -> None:
     answer = said(JUNK, of_junk({"q1": ["a", "j"], "q2": ["a", "j"]}, depth="returned"), 10)
     assert answer == "50.0% of what the LLM reads at K = 10 is junk, on average over the queries."
+
+
+def test_caveats_of_different_measures_keep_their_own_words() -> None:
+    qrels = {"q1": {"a": 5, "j": 1}, "q2": {"a": 5, "j": 1}}
+    runs = {name: {"q1": ["a", "x"], "q2": ["a", "y"]} for name in ("one", "other")}
+    text = rs.compare(qrels, runs, scale="utility", measures=["P", "Harm"], depths=[1, 2]).to_text().replace("\n", " ")
+    p, harm = text.index("P@2: other:"), text.index("Harm@2: other:")
+    assert "counts the rest as not relevant" in text[p:harm]
+    assert "counts the rest as harmless" in text[harm:]
+    assert "one: Only 50.0%" in text[harm:]

@@ -50,7 +50,7 @@ def html_report(
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
     title: str = "What retrieval is worth",
-    depth: int | None = None,
+    shown_depth: int | None = None,
     max_queries: int = 500,
     max_read: int = 100,
     top: int = 10,
@@ -81,7 +81,7 @@ def html_report(
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
         advised = {advise(run, bootstrap, **of_advice).K for run in joined.judged.values()}
-        depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, depth} if k is not None and k <= reach)
+        depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, shown_depth} if k is not None and k <= reach)
     measured = measure_all(joined.judged, wanted, depths)
     report = report_of_measured(joined.judged, measured, bootstrap, joined.notes)
     comparison = None
@@ -111,7 +111,7 @@ def html_report(
         corpus=corpus,
         reasons=reasons_in(qrels, list(judges) if judges else None),
         title=title,
-        depth=depth,
+        depth=shown_depth,
         **of_advice,
         max_queries=max_queries,
         max_read=max_read,

@@ -125,15 +125,17 @@ def between(ends: tuple[float, float]) -> str:
 
 
 def caveat_lines(of_figures: Iterable[tuple[str, Sequence[Caveat]]]) -> Iterable[str]:
-    """Each caveat once, behind the first figure that has it and the number of the others."""
-    named: dict[str, list[tuple[str, str]]] = {}
-    for name, caveats in of_figures:
+    """Each caveat of a measure at its first depth, and at how many others; measures that say the same share a line."""
+    said: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for key, caveats in of_figures:
         for caveat in caveats:
-            named.setdefault(caveat.code, []).append((name, caveat.text))
-    for found in named.values():
-        names = ", ".join(dict.fromkeys(name.partition("@")[0] for name, _ in found))
-        first = f" ({found[0][0]})" if len(found) > 1 else ""
-        yield f"{names}: {found[0][1]}{first}"
+            said.setdefault((key.partition("@")[0], caveat.code), {}).setdefault(key, []).append(caveat.text)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for found in said.values():
+        alike.setdefault(tuple(" ".join(texts) for texts in found.values()), []).append(next(iter(found)))
+    for (text, *others), keys in alike.items():
+        more = f" (Likewise at {len(others)} other {'depth' if len(others) == 1 else 'depths'}.)" if others else ""
+        yield f"{', '.join(keys)}: {text}{more}"
 
 
 _SWEPT = {
@@ -471,7 +473,7 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
     # The ceiling is −log2 of the mean RandomSuccess, by which a K is judged.
     if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
         text = f"{regime(2**-cell.value)} {text}"
-    if interval:
+    if interval and not math.isnan(cell.low):
         text += f" [{number(cell.low)}, {number(cell.high)}]"
     if cell.possible is not None:
         text += f" … {number(cell.possible[1])}"

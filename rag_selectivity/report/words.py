@@ -209,7 +209,10 @@ def _junk(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> 
     shares = _percent(ends[0]) if harm.possible is None else f"{_percent(ends[0])} to {_percent(ends[1])}"
     said = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
     judged = report.runs[run].judged
-    if judged is not None and judged.policy.depth == "requested":
+    if judged is not None and judged.policy.unjudged == "condense":
+        said = f"{shares} of the K = {depth} slots are junk, on average over the queries; passages without a label are"
+        said += " left out of the lists."
+    elif judged is not None and judged.policy.depth == "requested":
         listed = judged.returned[judged.returned > 0]
         read = float(np.minimum(listed, depth).mean())
         junk = [f"{depth * end:.1f}" for end in ends]
