@@ -280,6 +280,8 @@ def _agreed(report: JudgeReport) -> Iterable[str | tuple[list[str], list[list[st
 def _interval(estimate: Any) -> str:
     if estimate is None:
         return _BLANK
+    if math.isnan(estimate.low):
+        return number(estimate.value)
     return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
 
 
