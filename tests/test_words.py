@@ -151,3 +151,12 @@ def test_caveats_of_different_measures_keep_their_own_words() -> None:
     assert "counts the rest as not relevant" in text[p:harm]
     assert "counts the rest as harmless" in text[harm:]
     assert "one: Only 50.0%" in text[harm:]
+
+
+def test_tables_of_rows_carry_the_range_and_the_caveat_codes() -> None:
+    report = of_junk({"q1": ["a", "j", "x"], "q2": ["a", "j", "y"]})
+    rows = {row["measure"]: row for row in report.to_rows()}
+    harm = rows["Harm@10"]
+    assert (harm["possible_low"], harm["possible_high"], harm["caveats"]) == (0.1, 0.2, "partly-judged")
+    assert rows["Judged@10"]["caveats"] == ""
+    assert rows["Judged@10"]["possible_low"] != rows["Judged@10"]["possible_low"]

@@ -287,7 +287,12 @@ class Report(Views):
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row a run, measure and depth, as the CSV view and the DataFrame have it."""
+        """One row a run, measure and depth, as the CSV view and the DataFrame have it.
+
+        `possible_low` and `possible_high` are the ends of a figure of lists judged in part, NaN elsewhere; `caveats`
+        holds the codes of what speaks against the figure.
+        """
+        none = (math.nan, math.nan)
         return [
             {
                 "run": name,
@@ -297,6 +302,9 @@ class Report(Views):
                 "high": estimate.high,
                 "n": estimate.n,
                 "n_total": estimate.n_total,
+                "possible_low": (estimate.possible or none)[0],
+                "possible_high": (estimate.possible or none)[1],
+                "caveats": " ".join(caveat.code for caveat in estimate.caveats),
             }
             for name, part in self.runs.items()
             for key, estimate in part.estimates.items()
