@@ -36,14 +36,14 @@ def having(*lines: str) -> list[str]:
 #: What has to work with nothing but the extra.
 DOORS: dict[str, list[list[str]]] = {
     "": [having(), ["-c", WITHOUT_CLI]],
-    "files": [having("import rag_selectivity.files.tabular, pyarrow.parquet")],
+    "files": [having("import rag_selectivity.io.tables, pyarrow.parquet")],
     "cli": [[*COMMAND, "measures"], [*COMMAND, "plan", "--corpus-size", "58", "--relevant", "4"]],
     "report": [having("assert '<svg' in report.to_html()")],
     "demo": [[*COMMAND, "demo", "--output", "demo"]],
     "judge": [having("from rag_selectivity.grading.openai_judge import OpenAIJudge", "rs.grade, rs.check_claims")],
     "ragas": [having("import rag_selectivity_ragas as a", "a.selectivity, a.RANWG, a.RagasJudge")],
     "llama-index": [having("import rag_selectivity_llama_index as a", "a.SelectivityEvaluator, a.LiveSelectivity")],
-    "ray": [having("import rag_selectivity.ray", "rs.ray.evaluate, rs.ray.grade")],
+    "ray": [having("import rag_selectivity.scale.ray", "rs.ray.evaluate, rs.ray.grade")],
     "langchain": [having("import rag_selectivity_langchain as a", "a.SelectivityCallback, a.ToolSelectivityCallback")],
 }
 

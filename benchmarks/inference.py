@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from rag_selectivity.estimates import concentration
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.report.caveats import concentration
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.detectable import sensitivity
 from rag_selectivity.statistics.paired import Difference, paired_difference

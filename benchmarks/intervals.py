@@ -16,7 +16,7 @@ from scipy import stats
 
 import rag_selectivity as rs
 from rag_selectivity import Bootstrap
-from rag_selectivity.ids import IdColumn
+from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.measures import REGISTRY, BoR
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.hypergeometric import random_success

@@ -61,7 +61,7 @@ def measure(folder: Path, memory: int) -> None:
             pass
     plain = time.perf_counter() - start
 
-    from rag_selectivity.out_of_core import evaluate_out_of_core
+    from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
     start = time.perf_counter()
     report = evaluate_out_of_core(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import rag_selectivity as rs
-from rag_selectivity.ids import IdColumn
+from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.measures.utility import LEVELS
 
 QUERIES, DEPTH, JUDGED, CORPUS_SIZE = 6980, 1000, 50, 8_841_823

@@ -37,7 +37,7 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from rag_selectivity_langchain import ToolSelectivityCallback
 
-from rag_selectivity import plots
+from rag_selectivity.render import plots
 
 FUNCTIONS: dict[Any, str] = {
     statistics: "mean fmean geometric_mean harmonic_mean median mode stdev pstdev variance quantiles correlation "

@@ -24,7 +24,7 @@ from rag_selectivity_llama_index import Evaluation, SelectivityEvaluator
 
 import rag_selectivity as rs
 from rag_selectivity.demo import docstrings
-from rag_selectivity.files import read_records
+from rag_selectivity.io.reading import read_records
 
 CANDIDATES, QUESTIONS = 50, 200
 

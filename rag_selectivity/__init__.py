@@ -9,31 +9,31 @@
 from typing import TYPE_CHECKING, Any
 
 from rag_selectivity.agree import JudgeReport, agree
-from rag_selectivity.calibration import Calibration, calibrate_alpha
-from rag_selectivity.comparison import Comparison, compare
+from rag_selectivity.calibrate import Calibration, calibrate_alpha
+from rag_selectivity.compare import Comparison, compare
+from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
-from rag_selectivity.evaluation import evaluate, report_of
-from rag_selectivity.judged import JudgedRun, judge
+from rag_selectivity.evaluate import evaluate, report_of
+from rag_selectivity.join.judged_run import JudgedRun, judge
+from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools import ToolMonitor
 from rag_selectivity.measures import Measure, parse_measure, udcg
-from rag_selectivity.monitor import Monitor
 from rag_selectivity.planning import audit, plan, queries_needed
-from rag_selectivity.policy import Policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report import Estimate, Report
-from rag_selectivity.run import Run
+from rag_selectivity.results.report import Estimate, Report
+from rag_selectivity.scale.tally import Tally
 from rag_selectivity.statistics import Bootstrap
 from rag_selectivity.sweep import Sweep, sweep
-from rag_selectivity.tally import Tally
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rag_selectivity.grading.background import BackgroundGrader
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.runner import Budget, Limits
+    from rag_selectivity.live.background import BackgroundGrader
 
 #: What asks a judge, and so needs the extra [judge].
 _ASKING = {

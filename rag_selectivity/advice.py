@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.measures.utility import RANWG
-from rag_selectivity.report.report import Report
-from rag_selectivity.report.tables import number, percent
+from rag_selectivity.render.text import number, percent
+from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -124,7 +124,7 @@ def advise(
     Clopper and Pearson 1934, Biometrika 26; Maurer, Hothorn and Lehmacher 1995 (tests in a fixed sequence);
     Waudby-Smith and Ramdas 2024, JRSS B 86 (betting).
 
-    >>> from rag_selectivity.evaluation import join
+    >>> from rag_selectivity.evaluate import join
     >>> qrels = {f"q{i}": ["d"] for i in range(200)}
     >>> run = {f"q{i}": [*["x"] * (i % 3), "d", *["x"] * 20] for i in range(200)}
     >>> found = advise(join(qrels, {"r": run}).judged["r"])

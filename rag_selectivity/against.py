@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluation import estimates_of
-from rag_selectivity.ids import IntArray
+from rag_selectivity.evaluate import estimates_of
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.report.report import SCHEMA, Estimate, Report
-from rag_selectivity.report.stored import Fingerprint, QueryRecords
+from rag_selectivity.results.report import SCHEMA, Estimate, Report
+from rag_selectivity.results.stored import Fingerprint, QueryRecords
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.files.opening import first_bytes
 from rag_selectivity.grading.store import Store, is_store, label_rows
-from rag_selectivity.ids import IntArray
+from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report.views import Views
-from rag_selectivity.scales import Scale, scale_named
+from rag_selectivity.results.result import Views
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
@@ -66,13 +66,13 @@ class JudgeReport(Views):
 
     def to_text(self, *, ruled: bool = True) -> str:
         """Tables for a terminal."""
-        from rag_selectivity.report.tables import agreement_text
+        from rag_selectivity.render.text import agreement_text
 
         return agreement_text(self, ruled=ruled)
 
     def to_markdown(self) -> str:
         """Tables for a pull request."""
-        from rag_selectivity.report.tables import agreement_markdown
+        from rag_selectivity.render.text import agreement_markdown
 
         return agreement_markdown(self)
 

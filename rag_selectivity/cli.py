@@ -21,12 +21,15 @@ import typer.core
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.against import Against, StoredReport
-from rag_selectivity.comparison import compare as compare_runs
+from rag_selectivity.compare import compare as compare_runs
+from rag_selectivity.data.grades import SCALES, parse_grade_map, scale_named
+from rag_selectivity.data.policy import POLICIES
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
-from rag_selectivity.evaluation import evaluate as evaluate_runs
+from rag_selectivity.evaluate import evaluate as evaluate_runs
 from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
-from rag_selectivity.join_facts import doubts_of_scale
-from rag_selectivity.judged import whole_count
+from rag_selectivity.join.facts import doubts_of_scale
+from rag_selectivity.join.judged_run import whole_count
 from rag_selectivity.measures import REGISTRY, Measure, parse_measure
 from rag_selectivity.measures.base import explain, summary
 from rag_selectivity.measures.chance import DEGRADED_FROM
@@ -34,12 +37,9 @@ from rag_selectivity.measures.plan import DEFAULT_DEPTHS, default_measures
 from rag_selectivity.planning import audit as audit_log
 from rag_selectivity.planning import plan as plan_depths
 from rag_selectivity.planning import queries_needed, rows_of_comparison
-from rag_selectivity.policy import POLICIES
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report.report import Report
-from rag_selectivity.report.tables import align, markdown, number, percent
-from rag_selectivity.report.views import Views, write_whole
-from rag_selectivity.scales import SCALES, parse_grade_map, scale_named
+from rag_selectivity.render.text import align, markdown, number, percent
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.result import Views, write_whole
 from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
 from rag_selectivity.sweep import sweep as sweep_depths
 
@@ -183,7 +183,7 @@ def _check_out_of_core(context: typer.Context, qrels: Path, method: str) -> None
 
 
 def _is_parquet(path: Path) -> bool:
-    from rag_selectivity.files.datasets import is_dataset
+    from rag_selectivity.io.datasets import is_dataset
 
     return is_dataset(path)
 
@@ -269,7 +269,7 @@ def evaluate(
     """Measure runs against judgments."""
     gates = _Gates.parse(fail_if, max_drop, against, on)
     if out_of_core or _is_parquet_folder(qrels) or any(_is_parquet_folder(path) for path in _paths(run)):
-        from rag_selectivity.out_of_core import evaluate_out_of_core
+        from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
         gates.refuse_paired("out of core")
         _check_out_of_core(context, qrels, method)
@@ -321,7 +321,7 @@ def evaluate(
         **choices,
     )
     if per_query is not None:
-        from rag_selectivity.files.tabular import write_rows
+        from rag_selectivity.io.tables import write_rows
 
         write_rows(per_query, report.per_query())
     _put(_view(report, _chosen(format, output)), output)
@@ -508,7 +508,7 @@ def report(
     top: Annotated[int, typer.Option(help="Passages of each.")] = 10,
 ) -> None:
     """One self-contained HTML file: the answer in words, plots, and the queries with their passages."""
-    from rag_selectivity.report.make import html_report
+    from rag_selectivity.render.from_files import html_report
 
     page = html_report(
         qrels,
@@ -958,8 +958,8 @@ def _choices(*given: str | None) -> dict[str, str]:
 def _clusters(path: Path | None) -> dict[str, str] | None:
     if path is None:
         return None
-    from rag_selectivity.files import read_records
-    from rag_selectivity.frames import CLUSTER_NAMES, QUERY_NAMES, find_column
+    from rag_selectivity.data.columns import CLUSTER_NAMES, QUERY_NAMES, find_column
+    from rag_selectivity.io.reading import read_records
 
     found = {}
     for line, row in read_records(path):
@@ -973,8 +973,8 @@ def _inclusion(path: Path | None) -> dict[tuple[str, str], float] | None:
     """{(query, passage): probability} from a table."""
     if path is None:
         return None
-    from rag_selectivity.files import read_records
-    from rag_selectivity.frames import INCLUSION_NAMES, PASSAGE_NAMES, QUERY_NAMES, find_column
+    from rag_selectivity.data.columns import INCLUSION_NAMES, PASSAGE_NAMES, QUERY_NAMES, find_column
+    from rag_selectivity.io.reading import read_records
 
     found: dict[tuple[str, str], float] = {}
     for line, row in read_records(path):
@@ -1031,8 +1031,8 @@ def _corpus_size(text: str | None) -> int | dict[str, int] | None:
     except ValueError:
         if not Path(text).exists():
             raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
-    from rag_selectivity.files import read_records
-    from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, find_column
+    from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, find_column
+    from rag_selectivity.io.reading import read_records
 
     sizes = {}
     for line, row in read_records(text):
@@ -1045,7 +1045,7 @@ def _corpus_size(text: str | None) -> int | dict[str, int] | None:
 def _corpus_ids(path: Path | None) -> list[str] | None:
     if path is None:
         return None
-    from rag_selectivity.files import read_corpus_ids
+    from rag_selectivity.io.reading import read_corpus_ids
 
     return list(read_corpus_ids(path))
 

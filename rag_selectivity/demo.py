@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.evaluation import evaluate
+from rag_selectivity.evaluate import evaluate
 from rag_selectivity.measures.chance import regime
-from rag_selectivity.report.report import Report, RunReport
-from rag_selectivity.report.tables import percent
-from rag_selectivity.report.views import json_text, write_whole
+from rag_selectivity.render.text import percent
+from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.results.result import json_text, write_whole
 
 SCHEMA = "rag-selectivity/demo/1"
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -130,7 +130,7 @@ def _draw(demo: Demo, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "demo", "the demo's plot") from None
-    from rag_selectivity import plots
+    from rag_selectivity.render import plots
 
     figure = Figure(figsize=(10.4, 3.8), layout="constrained")
     for axes, report in zip(figure.subplots(1, 2), (demo.sparse, demo.dense), strict=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rag_selectivity.against import ON, SAME, Against, Change, count_of_queries
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.report.report import Estimate, Report
+from rag_selectivity.results.report import Estimate, Report
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.comparison import DEFAULT_DEPTHS as COMPARED_DEPTHS
+from rag_selectivity.compare import DEFAULT_DEPTHS as COMPARED_DEPTHS
+from rag_selectivity.data.columns import find_column
+from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation import report_of
-from rag_selectivity.frames import find_column
-from rag_selectivity.judged import JudgedRun, whole_count
+from rag_selectivity.evaluate import report_of
+from rag_selectivity.join.judged_run import JudgedRun, whole_count
 from rag_selectivity.measures.chance import DEGRADED_FROM, regime
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS
-from rag_selectivity.policy import Policy
-from rag_selectivity.report.report import Report, finite
+from rag_selectivity.results.report import Report, finite
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -289,7 +289,7 @@ def _audit_summary(report: Report, depth: int) -> dict[str, Any]:
 
 
 def _read_log(path: Path, given: dict[str, str]) -> JudgedRun:
-    from rag_selectivity.files import read_records
+    from rag_selectivity.io.reading import read_records
 
     for role in given:
         if role not in _LOG_FIELDS:

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, Recommendation, advise, reach_of
+from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
+from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluation import join, measure_all, named_runs, report_of_measured
-from rag_selectivity.frames import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.evaluate import join, measure_all, named_runs, report_of_measured
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import regime
 from rag_selectivity.measures.next_passages import NextPassages, next_passages
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.report.report import finite
-from rag_selectivity.report.views import Views
-from rag_selectivity.run import Run
-from rag_selectivity.scales import Scale
+from rag_selectivity.results.report import finite
+from rag_selectivity.results.result import Views
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 SCHEMA = "rag-selectivity/sweep/1"
@@ -77,13 +77,13 @@ class Sweep(Views):
 
     def to_text(self, *, ruled: bool = True) -> str:
         """A table at doubling K's and the recommended one, the next passages, and the recommendation in words."""
-        from rag_selectivity.report.tables import sweep_text
+        from rag_selectivity.render.text import sweep_text
 
         return sweep_text(self, ruled=ruled)
 
     def to_markdown(self) -> str:
         """The same as Markdown."""
-        from rag_selectivity.report.tables import sweep_markdown
+        from rag_selectivity.render.text import sweep_markdown
 
         return sweep_markdown(self)
 
@@ -247,7 +247,7 @@ def _lengths(tokens: Any) -> dict[str, float] | None:
         values = column_values(tokens, find_column(names, TOKEN_NAMES, "tokens", "tokens frame"))
         pairs = [(p, v, f"tokens of passage {p!r}") for p, v in zip(passages, values, strict=True)]
     else:
-        from rag_selectivity.files import read_records
+        from rag_selectivity.io.reading import read_records
 
         pairs = []
         for line, row in read_records(tokens):

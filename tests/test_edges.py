@@ -9,7 +9,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import InputError, SelectivityWarning, judge
-from rag_selectivity.policy import resolve_policy
+from rag_selectivity.data.policy import resolve_policy
 
 QRELS = {"q1": {"a": 1, "b": 0, "c": 1}, "q2": {"a": 1}, "q3": {"z": 0}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.engines import map_in_arrow, report_of_states, tally_rows
+from rag_selectivity.scale.engines import map_in_arrow, report_of_states, tally_rows
 from tests.test_out_of_core import judgments, rows_of, same, world
 
 pyarrow = pytest.importorskip("pyarrow")

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from rag_selectivity import InputError, Qrels, Run, judge
-from rag_selectivity.files import FORMATS, read_corpus_ids, read_qrels, read_records, read_run, trec
-from rag_selectivity.files.tabular import write_rows
+from rag_selectivity.io import trec
+from rag_selectivity.io.reading import FORMATS, read_corpus_ids, read_qrels, read_records, read_run
+from rag_selectivity.io.tables import write_rows
 
 QRELS = {"q1": {"a": 5, "é漢": 1}, "q2": {"c": 4}}
 RUN = {"q1": {"a": 2.5, "x": 1.0}, "q2": {"c": -3.0, "y": 0.25}}

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.against import Against, StoredReport
+from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
-from rag_selectivity.ids import IdColumn
 
 QRELS = {f"q{i}": {"d": 5, "j": 1} for i in range(40)}
 GOOD = {q: ["d", "x"] if i < 30 else ["j", "x"] for i, q in enumerate(QRELS)}

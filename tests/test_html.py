@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity import plots
-from rag_selectivity.report.tables import number
-from rag_selectivity.report.words import findings
+from rag_selectivity.render import plots
+from rag_selectivity.render.text import number
+from rag_selectivity.render.words import findings
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")

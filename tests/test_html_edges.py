@@ -7,7 +7,7 @@ import math
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity import plots
+from rag_selectivity.render import plots
 from tests.test_html import Page
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")

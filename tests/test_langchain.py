@@ -24,7 +24,7 @@ from rag_selectivity_langchain import (
 )
 
 import rag_selectivity as rs
-from rag_selectivity.ids import text_id
+from rag_selectivity.data.ids import text_id
 from tests.test_llama_index import GRADES, QUERIES, TEXTS
 
 BY_TEXT = {QUERIES[q]: row for q, row in GRADES.items()}

@@ -12,14 +12,14 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import monitor as monitor_module
-from rag_selectivity.grading.background import BackgroundGrader
 from rag_selectivity.grading.judge import CallableJudge
 from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.live.alerts import Alarm
+from rag_selectivity.live.background import BackgroundGrader
 from rag_selectivity.live.calls import CallTree, Kind, Passages
+from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
-from rag_selectivity.monitor import Monitor
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 LABELS = {"good?": {"a": 5, "b": 4, "j": 1}, "bad?": {"a": 5, "j": 1}}

@@ -171,7 +171,7 @@ def test_a_missing_extra_is_named(tmp_path, module, work, expected) -> None:
 import sys
 sys.modules[{module!r}] = None
 import rag_selectivity as rs
-from rag_selectivity import plots
+from rag_selectivity.render import plots
 rs.plots = plots
 report = rs.evaluate({{"q": {{"d": 1}}}}, {{"r": {{"q": ["d"]}}}}, bootstrap=None)
 def openai_judge():

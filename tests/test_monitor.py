@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity import monitor as monitor_module
+from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.chance import _BITS
-from rag_selectivity.monitor import Monitor
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 

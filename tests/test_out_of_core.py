@@ -15,7 +15,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import out_of_core
-from rag_selectivity.out_of_core import evaluate_out_of_core
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -11,7 +11,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.measures.plan import default_depths, default_measures, given_depths, plan_of, ranks_in
-from rag_selectivity.tally import Tally
+from rag_selectivity.scale.tally import Tally
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rag_selectivity import InputError, Qrels, Run
 from rag_selectivity import ids as ids_module
-from rag_selectivity.ids import IdColumn
-from rag_selectivity.policy import resolve_policy
-from rag_selectivity.qrels import pair_keys
-from rag_selectivity.scales import SCALES
+from rag_selectivity.data.grades import SCALES
+from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.data.qrels import pair_keys
 
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}}
 ROWS = [(q, d, g) for q, judged in QRELS.items() for d, g in judged.items()]
@@ -157,7 +157,7 @@ def test_lookup_is_that_of_a_dict_even_when_hashes_collide(buckets, qrels, rows,
     with pytest.MonkeyPatch.context() as patch:
         if buckets is not None:
             mix = ids_module.mix
-            patch.setattr("rag_selectivity.qrels.mix", lambda state, value: mix(state, value) % np.uint64(buckets))
+            patch.setattr("rag_selectivity.data.qrels.mix", lambda state, value: mix(state, value) % np.uint64(buckets))
         labels = Qrels.from_dict(qrels)
         query = np.array([labels.position(q) for q, _ in rows], np.int64)
         passages = IdColumn.from_strings([d for _, d in rows])

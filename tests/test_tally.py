@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.files import read_run
+from rag_selectivity.io.reading import read_run
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.chance import _BITS
+from rag_selectivity.scale.tally import Tally
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.poisson import counts, query_hashes
-from rag_selectivity.tally import Tally
 
 MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "%PROC", "Harm", "nDCG", "AP", "IPrec"]
 FINITE = st.floats(-1e11, 1e11, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.report.words import findings
+from rag_selectivity.render.words import findings
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 

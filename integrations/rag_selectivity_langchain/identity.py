@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.documents import Document
 
 from rag_selectivity import InputError
-from rag_selectivity.ids import text_id
+from rag_selectivity.data.ids import text_id
 
 
 def identity_of(document: Document, identity: str | None = None) -> str:

@@ -20,7 +20,7 @@ from rag_selectivity import (
     parse_measure,
     report_of,
 )
-from rag_selectivity.labels import figure_of, judge_query, per_query_measure
+from rag_selectivity.single import figure_of, judge_query, per_query_measure
 from rag_selectivity_langchain.identity import identity_of
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.

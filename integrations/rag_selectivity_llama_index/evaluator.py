@@ -28,8 +28,8 @@ from rag_selectivity import (
     report_of,
 )
 from rag_selectivity.errors import examples
-from rag_selectivity.labels import Labels
 from rag_selectivity.measures import default_measures
+from rag_selectivity.single import Labels
 from rag_selectivity_llama_index.identity import identity_of
 from rag_selectivity_llama_index.metrics import SelectivityMetric
 

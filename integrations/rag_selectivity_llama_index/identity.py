@@ -5,7 +5,7 @@ from __future__ import annotations
 from llama_index.core.schema import BaseNode, MetadataMode
 
 from rag_selectivity import InputError
-from rag_selectivity.ids import text_id
+from rag_selectivity.data.ids import text_id
 
 
 def identity_of(node: BaseNode, identity: str = "node_id") -> str:

@@ -19,7 +19,7 @@ from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Limits
 from rag_selectivity.grading.single import GradedPassage, SingleQuery
-from rag_selectivity.labels import figure_of, judge_query
+from rag_selectivity.single import figure_of, judge_query
 from rag_selectivity_llama_index.judge import LLMJudge
 
 _log = logging.getLogger("rag_selectivity")

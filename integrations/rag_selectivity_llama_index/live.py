@@ -16,9 +16,9 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 from pydantic import PrivateAttr
 
 from rag_selectivity.live.calls import CallTree, Kind, Passages
+from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import approximate_tokens
-from rag_selectivity.monitor import Monitor
-from rag_selectivity.report import Report
+from rag_selectivity.results.report import Report
 from rag_selectivity_llama_index.identity import identity_of
 
 _log = logging.getLogger("rag_selectivity")

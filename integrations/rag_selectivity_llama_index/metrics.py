@@ -10,8 +10,8 @@ from llama_index.core.evaluation.retrieval.metrics_base import BaseRetrievalMetr
 from pydantic import PrivateAttr
 
 from rag_selectivity import InputError, Measure, parse_measure
-from rag_selectivity.labels import Labels, depth_of, figure_of, judge_query, per_query_measure
 from rag_selectivity.measures import REGISTRY
+from rag_selectivity.single import Labels, depth_of, figure_of, judge_query, per_query_measure
 
 
 class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore]

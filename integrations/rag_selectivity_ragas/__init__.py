@@ -15,8 +15,8 @@ except ImportError as error:
     raise MissingExtraError(f"a ragas that imports ({error})", "ragas", "rag_selectivity_ragas") from error
 
 from rag_selectivity import Run
-from rag_selectivity.ids import text_id
-from rag_selectivity.labels import Labels
+from rag_selectivity.data.ids import text_id
+from rag_selectivity.single import Labels
 from rag_selectivity_ragas.batch import selectivity
 from rag_selectivity_ragas.metrics import (
     NDCG,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, judge, report_of
-from rag_selectivity.labels import Labels
+from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.measures import default_measures
-from rag_selectivity.policy import resolve_policy
+from rag_selectivity.single import Labels
 from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, passage_key, rows_of, scale_of
 
 

@@ -19,10 +19,10 @@ from rag_selectivity import (
     InputError,
     Measure,
 )
-from rag_selectivity.evaluation import estimates_with
-from rag_selectivity.labels import Labels, figure_of, judge_query, per_query_measure
+from rag_selectivity.evaluate import estimates_with
 from rag_selectivity.measures import BoR as BoRMeasure
 from rag_selectivity.measures import Outcome
+from rag_selectivity.single import Labels, figure_of, judge_query, per_query_measure
 from rag_selectivity_ragas.samples import check_texts_match, grades_of, passage_key, row_of, scale_of
 
 _COLUMNS = {

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity import InputError
+from rag_selectivity.data.ids import TEXT_PREFIX, text_id
+from rag_selectivity.data.qrels import whole_grade
 from rag_selectivity.errors import examples
-from rag_selectivity.ids import TEXT_PREFIX, text_id
-from rag_selectivity.judged import whole_count
-from rag_selectivity.labels import Labels
-from rag_selectivity.qrels import whole_grade
+from rag_selectivity.join.judged_run import whole_count
+from rag_selectivity.single import Labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Sample:
 def read_samples(source: Any, *, needs_reference: bool = True) -> list[Sample]:
     """Samples from dicts, objects with Ragas' fields, a Ragas dataset, or a JSONL or Parquet file."""
     if isinstance(source, (str, Path)):
-        from rag_selectivity.files import read_records
+        from rag_selectivity.io.reading import read_records
 
         rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
     else:

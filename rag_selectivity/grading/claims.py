@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation import estimates_with
+from rag_selectivity.evaluate import estimates_with
 from rag_selectivity.grading.claim_questions import (
     PROMPT_VERSION,
     Asker,
@@ -35,8 +35,8 @@ from rag_selectivity.grading.runner import Budget, Limits, Runner, interruptible
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures import Outcome as Figures
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.report.report import Estimate, finite
-from rag_selectivity.report.views import Views
+from rag_selectivity.results.report import Estimate, finite
+from rag_selectivity.results.result import Views
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 SCHEMA = "rag-selectivity/claims/1"
@@ -209,13 +209,13 @@ class ClaimReport(Views):
 
     def to_text(self, *, ruled: bool = True) -> str:
         """Tables for a terminal."""
-        from rag_selectivity.report.tables import align
+        from rag_selectivity.render.text import align
 
         return "\n\n".join([self._heading(), align(*self._table(), ruled=ruled)])
 
     def to_markdown(self) -> str:
         """Tables for a pull request."""
-        from rag_selectivity.report.tables import markdown
+        from rag_selectivity.render.text import markdown
 
         return "\n\n".join([f"**{self._heading()}**", markdown(*self._table())])
 
@@ -225,7 +225,7 @@ class ClaimReport(Views):
         return f"{len(self.samples)} samples, {self.calls} calls to {self.judge}{failed}{stopped}"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        from rag_selectivity.report.tables import number
+        from rag_selectivity.render.text import number
 
         names = list(dict.fromkeys(key.partition("@")[0] for key in self.estimates))
         rows = []

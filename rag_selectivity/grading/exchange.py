@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.qrels import whole_grade
 from rag_selectivity.errors import InputError
-from rag_selectivity.files import read_qrels, read_records
-from rag_selectivity.files.tabular import write_rows
 from rag_selectivity.grading.store import Label, Settings, Store, label_rows
-from rag_selectivity.qrels import whole_grade
-from rag_selectivity.report.views import write_whole
+from rag_selectivity.io.reading import read_qrels, read_records
+from rag_selectivity.io.tables import write_rows
+from rag_selectivity.results.result import write_whole
 
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 

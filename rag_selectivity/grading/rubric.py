@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError
-from rag_selectivity.scales import SCALES
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.data.run import ranked_rows
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.frames import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.grading.store import digest
-from rag_selectivity.run import ranked_rows
-from rag_selectivity.texts import checked_texts, read_texts
+from rag_selectivity.io.texts import checked_texts, read_texts
 
 _TABLES = """
 CREATE TEMP TABLE pool (

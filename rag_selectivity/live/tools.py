@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM, BoR_max, Lambda, regime
-from rag_selectivity.monitor import Monitor
 from rag_selectivity.planning import plan
-from rag_selectivity.report.report import Report, finite
-from rag_selectivity.report.tables import percent
-from rag_selectivity.report.views import Views
-from rag_selectivity.scales import scale_named
+from rag_selectivity.render.text import percent
+from rag_selectivity.results.report import Report, finite
+from rag_selectivity.results.result import Views
 
 SCHEMA = "rag-selectivity/tools/1"
 _log = logging.getLogger("rag_selectivity")
@@ -120,14 +120,14 @@ class ToolReport(Views):
 
     def to_text(self, *, ruled: bool = True) -> str:
         """Words and a table for a terminal."""
-        from rag_selectivity.report.tables import align
+        from rag_selectivity.render.text import align
 
         parts = [self._words(), align(*self._table(), ruled=ruled)]
         return "\n\n".join([*parts, *([self.selectivity.to_text(ruled=ruled)] if self.selectivity is not None else [])])
 
     def to_markdown(self) -> str:
         """The same as Markdown."""
-        from rag_selectivity.report.tables import markdown
+        from rag_selectivity.render.text import markdown
 
         parts = [self._words(), markdown(*self._table())]
         return "\n\n".join([*parts, *([self.selectivity.to_markdown()] if self.selectivity is not None else [])])

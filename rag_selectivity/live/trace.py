@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.files import read_records
+from rag_selectivity.io.reading import read_records
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.run import Run
 
 _log = logging.getLogger("rag_selectivity")
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.join.judged_run import JudgedRun
 
 FloatArray = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import Hits, JudgedRun, count_at
+from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
 from rag_selectivity.measures.base import (
     WHOLE_LIST,
     Choice,

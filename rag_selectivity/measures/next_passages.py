@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
 from rag_selectivity.measures.chance import _BITS, Success
 from rag_selectivity.measures.hypergeometric import random_success
@@ -114,7 +114,7 @@ def next_passages(
     ----------
     The definition is BoR's ("The 99% Success Paradox", ICLR Blogposts 2026), on what is left after a.
 
-    >>> from rag_selectivity.evaluation import join
+    >>> from rag_selectivity.evaluate import join
     >>> found = join({"q": ["d"], "r": ["e"]}, {"x": {"q": ["d", "a"], "r": ["b", "e"]}}, corpus_size=101).judged["x"]
     >>> [(each.queries, each.successes, round(each.bits, 3)) for each in next_passages(found)]
     [(2, 1, 5.658), (1, 1, 6.644)]

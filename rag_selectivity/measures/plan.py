@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, with_companions, with_upper_ends
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.scales import Scale, scale_named
 
 DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import JudgedRun, count_at
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.join.judged_run import JudgedRun, count_at
 from rag_selectivity.measures.base import (
     Choice,
     FloatArray,

@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, Outcome, Real, parameter, register, rel_parameter
 from rag_selectivity.measures.utility import over_slots
 

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import Hits, JudgedRun, count_at
+from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
 from rag_selectivity.measures.base import (
     Aggregate,
     Choice,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.dirichlet import WeightedSums

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_selectivity.ids import IntArray
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
 
 #: Stakes, as shares of the most that may be staked, and how much of the money lies on each. Half is on nearly all: it

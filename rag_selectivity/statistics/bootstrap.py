@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.exact import ends_if_all_agree, mid_p_rate

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rag_selectivity.ids import IntArray
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.paired import influence

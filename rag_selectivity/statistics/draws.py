@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
 
 #: A draw is refused where it would look like this by luck in at most one case of a thousand.

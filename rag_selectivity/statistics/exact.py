@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.ids import IntArray
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import Aggregate, FloatArray
 
 

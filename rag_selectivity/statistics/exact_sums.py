@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
 
 #: A value is split into whole numbers of 24 bits, from 2^40 downwards: their products with counts, and the sums of a

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
 
 #: How far from its mean, in standard deviations, the number of discordant pairs is followed: the rest is below 1e-14.

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.ids import IntArray
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded, mcnemar, score
 

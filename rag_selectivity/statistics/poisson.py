@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.ids import HashArray, IdColumn, mix
+from rag_selectivity.data.ids import HashArray, IdColumn, mix
 
 _PER_HASH = 4
 

@@ -21,14 +21,14 @@ from rag_selectivity.advice import (
     parameters_of,
     resampling_of,
 )
-from rag_selectivity.comparison import Comparison
+from rag_selectivity.compare import Comparison
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.measures import BoR, BoR_max, Success
 from rag_selectivity.measures.next_passages import next_passages
-from rag_selectivity.report.passages import Passage, Reading, read_passages
-from rag_selectivity.report.report import Report, finite
-from rag_selectivity.report.tables import grid, lines_without_depth, next_grids, notes_of, number, percent
-from rag_selectivity.report.words import Finding, findings, headline_depth
+from rag_selectivity.render.passages import Passage, Reading, read_passages
+from rag_selectivity.render.text import grid, lines_without_depth, next_grids, notes_of, number, percent
+from rag_selectivity.render.words import Finding, findings, headline_depth
+from rag_selectivity.results.report import Report, finite
 
 _PAGE = Path(__file__).with_name("page")
 #: What a query is judged by in the table, worst first by the first that was measured.
@@ -268,7 +268,7 @@ def _worst(
 
 
 def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, depth: int) -> list[Picture]:
-    from rag_selectivity import plots
+    from rag_selectivity.render import plots
 
     run = report.runs[name]
     has = _at_every_depth(report, [name])
@@ -338,7 +338,7 @@ def _at_every_depth(report: Report, runs: Iterable[str]) -> set[str]:
 
 
 def _of_all_runs(report: Report) -> list[Picture]:
-    from rag_selectivity import plots
+    from rag_selectivity.render import plots
 
     has = _at_every_depth(report, report.runs)
     found = []
@@ -362,7 +362,7 @@ def _of_all_runs(report: Report) -> list[Picture]:
 
 
 def _forest(comparison: Comparison) -> Picture:
-    from rag_selectivity import plots
+    from rag_selectivity.render import plots
 
     shown = [row for row in comparison.rows if row.verdict != "no difference shown"]
     return _picture(

@@ -12,18 +12,25 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.columns import (
+    GRADE_NAMES,
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    SCORE_NAMES,
+    find_column,
+    optional_column,
+)
+from rag_selectivity.data.grades import Scale, parse_grade_map, scale_named
+from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.files.datasets import block_of_arrow
-from rag_selectivity.files.trec import Block
-from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
-from rag_selectivity.judged import corpus_size_of
+from rag_selectivity.io.datasets import block_of_arrow
+from rag_selectivity.io.trec import Block
+from rag_selectivity.join.judged_run import corpus_size_of
 from rag_selectivity.measures import Measure
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report import Report
-from rag_selectivity.run import Run
-from rag_selectivity.scales import Scale, parse_grade_map, scale_named
-from rag_selectivity.tally import Tally, report_of_tallies
+from rag_selectivity.results.report import Report
+from rag_selectivity.scale.tally import Tally, report_of_tallies
 
 
 def tally_rows(

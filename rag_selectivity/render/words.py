@@ -10,9 +10,9 @@ import numpy as np
 
 from rag_selectivity.advice import Recommendation, advise_on, parameters_of
 from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, Success, regime
-from rag_selectivity.report.report import Estimate, Report
-from rag_selectivity.report.tables import number
-from rag_selectivity.report.tables import percent as _percent
+from rag_selectivity.render.text import number
+from rag_selectivity.render.text import percent as _percent
+from rag_selectivity.results.report import Estimate, Report
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError
-from rag_selectivity.frames import (
+from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
     SCORE_NAMES,
@@ -21,9 +20,10 @@ from rag_selectivity.frames import (
     optional_column,
     token_count,
 )
-from rag_selectivity.ids import IdColumn, IntArray
-from rag_selectivity.policy import Policy
-from rag_selectivity.qrels import query_text
+from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.qrels import query_text
+from rag_selectivity.errors import InputError
 
 
 class ScatteredQueries(Exception):
@@ -159,8 +159,8 @@ class Run:
 
     @classmethod
     def read(cls, path: str | Path, *, format: str | None = None) -> Run:
-        """From a file: TREC, JSONL, CSV, Parquet; see `rag_selectivity.files`."""
-        from rag_selectivity.files import read_run
+        """From a file: TREC, JSONL, CSV, Parquet; see `rag_selectivity.io.reading`."""
+        from rag_selectivity.io.reading import read_run
 
         try:
             return cls.concatenate(list(read_run(path, format=format)))
@@ -267,7 +267,7 @@ def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -
 def _parts(run: Any) -> Iterable[Run]:
     if not isinstance(run, (str, Path)):
         return [Run.of(run)]
-    from rag_selectivity.files import read_run
+    from rag_selectivity.io.reading import read_run
 
     def streamed() -> Iterator[Run]:
         try:

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.files import tabular, trec
-from rag_selectivity.files.opening import first_bytes
-from rag_selectivity.frames import (
+from rag_selectivity.data.columns import (
     GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -23,8 +20,12 @@ from rag_selectivity.frames import (
     optional_column,
     token_count,
 )
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.run import Run
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.io import tables as tabular
+from rag_selectivity.io import trec
+from rag_selectivity.io.opening import first_bytes
 
 FORMATS = ("trec", "beir", "jsonl", "csv", "tsv", "parquet", "store")
 _BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import JudgedRun, whole_count
+from rag_selectivity.join.judged_run import JudgedRun, whole_count
 from rag_selectivity.measures.base import FloatArray, Measure
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.report.report import Report
+from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 _GRID = tuple(round(0.01 * i, 2) for i in range(101))

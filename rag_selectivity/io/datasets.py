@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.columns import (
+    GRADE_NAMES,
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    SCORE_NAMES,
+    find_column,
+    optional_column,
+)
+from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.files.trec import Block
-from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
-from rag_selectivity.ids import IdColumn
+from rag_selectivity.io.trec import Block
 
 _ROWS = 1 << 18
 

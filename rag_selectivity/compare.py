@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.evaluation import Measured, join, measure_all, report_of_measured
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.evaluate import Measured, join, measure_all, report_of_measured
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.report.report import Caveat, Report, finite
-from rag_selectivity.report.views import Views
-from rag_selectivity.scales import Scale
+from rag_selectivity.results.report import Caveat, Report, finite
+from rag_selectivity.results.result import Views
 from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import Difference, holm, paired_difference
@@ -190,19 +190,19 @@ class Comparison(Views):
 
     def to_text(self, *, ruled: bool = True) -> str:
         """Tables for a terminal."""
-        from rag_selectivity.report.tables import comparison_text
+        from rag_selectivity.render.text import comparison_text
 
         return comparison_text(self, ruled=ruled)
 
     def to_markdown(self) -> str:
         """Tables for a pull request."""
-        from rag_selectivity.report.tables import comparison_markdown
+        from rag_selectivity.render.text import comparison_markdown
 
         return comparison_markdown(self)
 
     def to_latex(self) -> str:
         """The same for a paper (booktabs)."""
-        from rag_selectivity.report.tables import comparison_latex
+        from rag_selectivity.render.text import comparison_latex
 
         return comparison_latex(self)
 

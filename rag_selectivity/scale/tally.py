@@ -16,11 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation import estimates_of_moments
-from rag_selectivity.ids import IdColumn, IntArray
-from rag_selectivity.join_facts import JoinFacts, first_ids, joint_range
-from rag_selectivity.judged import Coverage, JudgedRun, check_depth_fits, judge
+from rag_selectivity.estimates import with_caveats
+from rag_selectivity.evaluate import estimates_of_moments
+from rag_selectivity.join.facts import JoinFacts, first_ids, joint_range
+from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits, judge
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.plan import (
     DEFAULT_DEPTHS,
@@ -31,13 +36,8 @@ from rag_selectivity.measures.plan import (
     ranks_in,
     wanted_measures,
 )
-from rag_selectivity.policy import Policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report import Estimate, Report, RunReport
-from rag_selectivity.report.caveats import with_caveats
-from rag_selectivity.report.stored import Fingerprint
-from rag_selectivity.run import Run
-from rag_selectivity.scales import scale_named
+from rag_selectivity.results.report import Estimate, Report, RunReport
+from rag_selectivity.results.stored import Fingerprint
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments

@@ -12,15 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.engines import report_of_states, tally_for, tally_rows
+from rag_selectivity.data.columns import (
+    GRADE_NAMES,
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    SCORE_NAMES,
+    find_column,
+    optional_column,
+)
+from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.files.datasets import block_of_arrow
-from rag_selectivity.frames import GRADE_NAMES, PASSAGE_NAMES, QUERY_NAMES, SCORE_NAMES, find_column, optional_column
-from rag_selectivity.judged import corpus_size_of
+from rag_selectivity.io.datasets import block_of_arrow
+from rag_selectivity.join.judged_run import corpus_size_of
 from rag_selectivity.measures import Measure
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.report import Report
-from rag_selectivity.scales import Scale
+from rag_selectivity.results.report import Report
+from rag_selectivity.scale.engines import report_of_states, tally_for, tally_rows
 from rag_selectivity.statistics.poisson import query_hashes
 
 _PAIR = ("query_id", "passage_id", "query", "passage")
@@ -63,7 +70,7 @@ def evaluate(
     sizes = corpus_size_of(corpus_size)
     chosen_policy = resolve_policy(policy, **choices)
     tally = tally_for(sizes, measures, depths, scale, resamples, seed)
-    ray = _ray("rag_selectivity.ray.evaluate")
+    ray = _ray("rag_selectivity.scale.ray.evaluate")
     count = parts if parts is not None else max(1, 4 * int(ray.cluster_resources().get("CPU", 1)))
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(f"parts must be a whole number ≥ 1, got {parts!r}")
@@ -183,7 +190,7 @@ def grade(
     -------
     {"pairs", "graded", "failed", "batches"}
     """
-    ray = _ray("rag_selectivity.ray.grade")
+    ray = _ray("rag_selectivity.scale.ray.grade")
     from rag_selectivity.grading.exchange import import_labels
     from rag_selectivity.grading.store import Store
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from rag_selectivity.measures import Judged, Measure, parse_measure
-from rag_selectivity.report.report import Caveat, Estimate
+from rag_selectivity.results.report import Caveat, Estimate
 
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
 #: Below these, an interval that rests on a mean of chances holds the truth too rarely (docs/numbers.md).

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.ids import HashArray, IntArray, mix
 from rag_selectivity.errors import InputError
-from rag_selectivity.ids import HashArray, IntArray, mix
-from rag_selectivity.judged import JudgedRun
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics.poisson import query_hashes
 

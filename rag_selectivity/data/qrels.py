@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError
-from rag_selectivity.frames import (
+from rag_selectivity.data.columns import (
     GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -18,8 +17,9 @@ from rag_selectivity.frames import (
     find_column,
     is_frame,
 )
-from rag_selectivity.ids import HashArray, IdColumn, IntArray, mix
-from rag_selectivity.scales import Scale, parse_grade_map
+from rag_selectivity.data.grades import Scale, parse_grade_map
+from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.errors import InputError
 
 
 class Qrels:
@@ -139,8 +139,8 @@ class Qrels:
         judges: Sequence[str] | None = None,
         judge_rule: str | None = None,
     ) -> Qrels:
-        """From a file, BEIR folder or label store: TREC, BEIR, JSONL, CSV, Parquet; see `rag_selectivity.files`."""
-        from rag_selectivity.files import read_qrels
+        """From a file, BEIR folder or label store: TREC, BEIR, JSONL, CSV, Parquet; see `rag_selectivity.io.reading`."""
+        from rag_selectivity.io.reading import read_qrels
 
         return read_qrels(path, format=format, judges=judges, judge_rule=judge_rule)
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.files.opening import first_bytes
 from rag_selectivity.grading.store import is_store
-from rag_selectivity.judged import JudgedRun, judge
+from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.join.judged_run import JudgedRun, judge
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.policy import resolve_policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.run import Run
 
 
 @dataclass(frozen=True)

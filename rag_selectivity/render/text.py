@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, regime
-from rag_selectivity.report.report import Caveat, Estimate, Report, RunReport
+from rag_selectivity.results.report import Caveat, Estimate, Report, RunReport
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 
 if TYPE_CHECKING:
     from rag_selectivity.agree import JudgeReport
-    from rag_selectivity.comparison import Comparison, RunDifference
+    from rag_selectivity.compare import Comparison, RunDifference
     from rag_selectivity.measures.next_passages import NextPassages
     from rag_selectivity.statistics.prediction_powered import PredictionPowered
     from rag_selectivity.sweep import RunSweep, Sweep

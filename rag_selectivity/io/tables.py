@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.files.opening import opened, text_lines
+from rag_selectivity.io.opening import opened, text_lines
 
 Row = dict[str, Any]
 

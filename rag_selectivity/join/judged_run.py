@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame
+from rag_selectivity.data.grades import SCALES, Scale, scale_named
+from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.frames import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame
-from rag_selectivity.ids import HashArray, IdColumn, IntArray, mix
-from rag_selectivity.join_facts import JoinFacts, first_ids
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.qrels import Qrels, pair_keys
-from rag_selectivity.run import Run, ScatteredQueries
-from rag_selectivity.scales import SCALES, Scale, scale_named
+from rag_selectivity.join.facts import JoinFacts, first_ids
 
 FloatArray = NDArray[np.float64]
 

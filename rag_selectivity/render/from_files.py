@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of
-from rag_selectivity.comparison import compare
+from rag_selectivity.compare import compare
+from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation import join, measure_all, report_of_measured
-from rag_selectivity.files import read_corpus_ids, read_records
+from rag_selectivity.evaluate import join, measure_all, report_of_measured
+from rag_selectivity.io.reading import read_corpus_ids, read_records
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report.html import to_html
-from rag_selectivity.report.passages import reasons_in
-from rag_selectivity.scales import Scale, scale_named
+from rag_selectivity.render.html import to_html
+from rag_selectivity.render.passages import reasons_in
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 _COMPARED_AT = (5, 10, 20)

@@ -6,8 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.columns import (
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    column_values,
+    find_column,
+    is_frame,
+    optional_column,
+)
 from rag_selectivity.errors import InputError
-from rag_selectivity.frames import PASSAGE_NAMES, QUERY_NAMES, column_values, find_column, is_frame, optional_column
 
 TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
 
@@ -64,8 +71,8 @@ def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    from rag_selectivity.files import read_records
-    from rag_selectivity.files.opening import first_bytes, text_lines
+    from rag_selectivity.io.opening import first_bytes, text_lines
+    from rag_selectivity.io.reading import read_records
 
     first = first_bytes(path).split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r").split("\t")
     if len(first) == 2 and not first[0].startswith("{") and optional_column(first, ("_id", "id", *names)) is None:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
-from rag_selectivity.files.opening import opened, text_lines
-from rag_selectivity.ids import IdColumn
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.run import Run, ScatteredQueries
+from rag_selectivity.io.opening import opened, text_lines
 
 # Small, since throughput hardly depends on it and a block costs many times its size while it is parsed.
 _BLOCK = 1 << 18

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.columns import is_frame
+from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.frames import is_frame
-from rag_selectivity.ids import IntArray
-from rag_selectivity.judged import JudgedRun, judge
+from rag_selectivity.estimates import concentration, with_caveats
+from rag_selectivity.join.judged_run import JudgedRun, judge
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import Plan, default_depths, given_depths, plan_of, ranks_in, wanted_measures
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report import Estimate, Report, RunReport
-from rag_selectivity.report.caveats import concentration, with_caveats
-from rag_selectivity.run import Run
-from rag_selectivity.scales import Scale, scale_named
+from rag_selectivity.results.report import Estimate, Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 
@@ -265,7 +265,7 @@ def _tallied(
     run: JudgedRun, measured: Measured, outcomes: Sequence[Outcome], bootstrap: Bootstrap
 ) -> Mapping[str, Estimate]:
     """Figures as sums have them, digit by digit what the same queries give in parts."""
-    from rag_selectivity.tally import Tally
+    from rag_selectivity.scale.tally import Tally
 
     if bootstrap.clusters is not None:
         raise InputError("the Poisson bootstrap draws queries one by one; clusters need bca or percentile")
@@ -311,7 +311,7 @@ def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _opened(run: Any) -> Run | Iterable[Run]:
     if isinstance(run, (str, Path)):
-        from rag_selectivity.files import read_run
+        from rag_selectivity.io.reading import read_run
 
         return read_run(run)
     return Run.of(run)

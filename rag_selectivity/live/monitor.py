@@ -17,22 +17,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluation import estimates_of_moments
-from rag_selectivity.judged import Coverage, JudgedRun, judge
-from rag_selectivity.labels import Labels
+from rag_selectivity.estimates import with_caveats
+from rag_selectivity.evaluate import estimates_of_moments
+from rag_selectivity.join.judged_run import Coverage, JudgedRun, judge
 from rag_selectivity.live.alerts import Alarm, Alerts
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_companions, with_upper_ends
 from rag_selectivity.measures.plan import default_measures
-from rag_selectivity.policy import resolve_policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report import Estimate, Report, RunReport
-from rag_selectivity.report.caveats import with_caveats
-from rag_selectivity.run import Run
-from rag_selectivity.scales import scale_named
+from rag_selectivity.results.report import Estimate, Report, RunReport
+from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.judged import Coverage, JudgedRun
+from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import diagnosis
-from rag_selectivity.report.stored import Fingerprint, QueryRecords
-from rag_selectivity.report.views import Views
+from rag_selectivity.results.result import Views
+from rag_selectivity.results.stored import Fingerprint, QueryRecords
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
 
@@ -312,30 +312,30 @@ class Report(Views):
 
     def to_text(self, *, ruled: bool = True) -> str:
         """A table for a terminal; without `ruled` nothing but words and numbers."""
-        from rag_selectivity.report.tables import text_tables
+        from rag_selectivity.render.text import text_tables
 
         return text_tables(self, ruled=ruled)
 
     def to_markdown(self) -> str:
         """Tables for a pull request."""
-        from rag_selectivity.report.tables import markdown_tables
+        from rag_selectivity.render.text import markdown_tables
 
         return markdown_tables(self)
 
     def to_latex(self) -> str:
         """A table for each run, for a paper (booktabs)."""
-        from rag_selectivity.report.tables import latex_tables
+        from rag_selectivity.render.text import latex_tables
 
         return latex_tables(self)
 
     def to_html(self, **options: Any) -> str:
-        """One HTML file with words, plots and queries; see `rag_selectivity.report.html.to_html` for the options."""
-        from rag_selectivity.report.html import to_html
+        """One HTML file with words, plots and queries; see `rag_selectivity.render.html.to_html` for the options."""
+        from rag_selectivity.render.html import to_html
 
         return to_html(self, **options)
 
     def _repr_html_(self) -> str:
-        from rag_selectivity.report.html import notebook_html
+        from rag_selectivity.render.html import notebook_html
 
         return notebook_html(self)
 

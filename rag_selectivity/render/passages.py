@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.files.opening import first_bytes
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.run import ranked_rows
-from rag_selectivity.texts import read_texts
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import ranked_rows
+from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.io.texts import read_texts
 
 _LONGEST = 2000
 

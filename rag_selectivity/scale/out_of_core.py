@@ -11,23 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.engines import tally_for
+from rag_selectivity.data.grades import Scale, parse_grade_map
+from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluation import named_runs
-from rag_selectivity.files import datasets, read_qrels, trec
-from rag_selectivity.files.opening import first_bytes
-from rag_selectivity.files.trec import Block
-from rag_selectivity.ids import IdColumn
-from rag_selectivity.judged import Coverage, corpus_size_of
+from rag_selectivity.evaluate import named_runs
+from rag_selectivity.io import datasets, trec
+from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.io.trec import Block
+from rag_selectivity.join.judged_run import Coverage, corpus_size_of
 from rag_selectivity.measures import Measure
-from rag_selectivity.policy import Policy, resolve_policy
-from rag_selectivity.qrels import Qrels
-from rag_selectivity.report import Report
-from rag_selectivity.run import Run
-from rag_selectivity.scales import Scale, parse_grade_map
+from rag_selectivity.results.report import Report
+from rag_selectivity.scale.engines import tally_for
+from rag_selectivity.scale.tally import report_of_tallies
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
-from rag_selectivity.tally import report_of_tallies
 
 #: What a row takes while its part is joined: ids, offsets, scores, and the copies that sorting makes.
 _BYTES_A_ROW = 160
