@@ -186,7 +186,7 @@ def is_refused(how: str, query: np.ndarray, given: np.ndarray, known: np.ndarray
 def refused_first_ranks(task: tuple[int, int]) -> dict[str, float]:
     """Cranfield's BM25, a made judge of ranks 1–20, people's labels of ranks 1–5 alone: how often refused."""
     samples, queries = task
-    qrels, run = rs.Qrels.read(CRANFIELD / "qrels.trec").to_dict(), {}
+    qrels, run = rs.read_qrels(CRANFIELD / "qrels.trec").to_dict(), {}
     for line in (CRANFIELD / "runs" / "bm25.trec").read_text().splitlines():
         query, _, passage, *_ = line.split()
         run.setdefault(query, []).append(passage)

@@ -51,7 +51,7 @@ def judged_run(rng: np.random.Generator) -> rs.JudgedRun:
         judged = np.append(passages[rng.integers(0, 1000, 8)], rng.integers(0, CORPUS_SIZE, 2))
         rows.extend((name, str(p), int(g)) for p, g in dict(zip(judged, rng.integers(1, 6, 10), strict=True)).items())
     run = rs.Run(names, np.arange(QUERIES + 1) * 1000, IdColumn.from_strings(np.concatenate(listed).tolist()))
-    return rs.judge(rs.Qrels.from_records(rows), run, scale="utility", corpus_size=CORPUS_SIZE)
+    return rs.join(rs.Qrels.from_records(rows), run, scale="utility", corpus_size=CORPUS_SIZE)
 
 
 def main() -> None:

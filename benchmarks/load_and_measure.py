@@ -56,7 +56,7 @@ def ours(folder: Path, name: str, *, intervals: bool = False) -> dict[str, float
     import rag_selectivity as rs
 
     report = rs.evaluate(
-        rs.Qrels.read(folder / "qrels.trec"),
+        rs.read_qrels(folder / "qrels.trec"),
         {"run": folder / name},
         corpus_size=CORPUS_SIZE,
         measures=["Success", "BoR"],

@@ -49,8 +49,8 @@ def main() -> None:
     run = rs.Run(names, np.arange(QUERIES + 1) * DEPTH, IdColumn.from_strings(np.concatenate(listed).tolist()))
 
     def measure(measures: Sequence[str], depths: Sequence[int]) -> Callable[[], object]:
-        return lambda: rs.report_of(
-            {"run": rs.judge(qrels, run, scale="utility")}, measures=measures, depths=depths, bootstrap=None
+        return lambda: rs.evaluate_joined(
+            {"run": rs.join(qrels, run, scale="utility")}, measures=measures, depths=depths, bootstrap=None
         )
 
     one = seconds(measure(["RA-nWG"], [10]))

@@ -98,7 +98,7 @@ def collection_in(folder: Path) -> tuple[list[TextNode], dict[str, str], dict[st
         for _, row in read_records(folder / "corpus.jsonl")
     ]
     queries = {str(row["_id"]): str(row["text"]) for _, row in read_records(folder / "queries.jsonl")}
-    judged = rs.Qrels.read(folder / "qrels.trec").to_dict()
+    judged = rs.read_qrels(folder / "qrels.trec").to_dict()
     rest = dict.fromkeys((node.node_id for node in nodes), 1)
     return nodes, {q: queries[q] for q in judged}, {q: {**rest, **grades} for q, grades in judged.items()}
 

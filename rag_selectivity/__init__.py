@@ -6,26 +6,36 @@
 8.966
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rag_selectivity.agree import JudgeReport, agree
+from rag_selectivity.agree import agree
 from rag_selectivity.calibrate import Calibration, calibrate_alpha
-from rag_selectivity.compare import Comparison, compare
+from rag_selectivity.compare import compare
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
-from rag_selectivity.evaluate import evaluate, report_of
-from rag_selectivity.join.judged_run import JudgedRun, judge
+from rag_selectivity.evaluate import evaluate, evaluate_joined
+
+# Imported to register label stores beside the other formats of files.
+from rag_selectivity.grading import labels_format as _labels_format  # noqa: F401
+from rag_selectivity.io.reading import read_qrels, read_run
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools import ToolMonitor
 from rag_selectivity.measures import Measure, parse_measure, udcg
 from rag_selectivity.planning import audit, plan, queries_needed
-from rag_selectivity.results.report import Estimate, Report
+from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.sweep import Sweep
 from rag_selectivity.scale.tally import Tally
-from rag_selectivity.statistics import Bootstrap
-from rag_selectivity.sweep import Sweep, sweep
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.sweep import sweep
 
 __version__ = "0.1.0"
 
@@ -34,28 +44,20 @@ if TYPE_CHECKING:
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.runner import Budget, Limits
     from rag_selectivity.live.background import BackgroundGrader
+    from rag_selectivity.render import plots
+    from rag_selectivity.scale import engines, ray
 
-#: What asks a judge, and so needs the extra [judge].
-_ASKING = {
-    "BackgroundGrader": "background",
-    "Budget": "runner",
-    "Limits": "runner",
-    "check_claims": "claims",
-    "grade": "grade",
+#: What needs an extra, by the module that has it: loaded when it is first used.
+_LOADED_LATER = {
+    "BackgroundGrader": "live.background",
+    "Budget": "grading.runner",
+    "Limits": "grading.runner",
+    "check_claims": "grading.claims",
+    "grade": "grading.grade",
+    "engines": "scale.engines",
+    "plots": "render.plots",
+    "ray": "scale.ray",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("engines", "ray", "plots"):
-        from importlib import import_module
-
-        return import_module(f"rag_selectivity.{name}")
-    if name in _ASKING:
-        from importlib import import_module
-
-        return getattr(import_module(f"rag_selectivity.grading.{_ASKING[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
 
 __all__ = [
     "BackgroundGrader",
@@ -86,13 +88,29 @@ __all__ = [
     "calibrate_alpha",
     "check_claims",
     "compare",
+    "engines",
     "evaluate",
+    "evaluate_joined",
     "grade",
-    "judge",
+    "join",
     "parse_measure",
     "plan",
+    "plots",
     "queries_needed",
-    "report_of",
+    "ray",
+    "read_qrels",
+    "read_run",
     "sweep",
     "udcg",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOADED_LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_LOADED_LATER[name]}")
+    return module if name == _LOADED_LATER[name].rpartition(".")[2] else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,10 +15,12 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.measures.utility import RANWG
-from rag_selectivity.render.text import number, percent
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.paired import paired_difference
+from rag_selectivity.wording import number, percent
 
 BoolArray = NDArray[np.bool_]
 #: With fewer queries (or clusters of them) there is no advice: a single query would be 10 percentage points and more.
@@ -27,43 +29,6 @@ FEWEST_QUERIES = 10
 DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02
 #: Means differ in the last digits.
 _SAME = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """Which K to take.
-
-    Attributes
-    ----------
-    K : int or None
-        None where there is no advice: too few queries, no success, budgets that cannot be kept.
-    reason : str
-        In a few sentences, for whoever decides.
-    measure : str
-        What the loss is counted in: Success, or RA-nWG on the utility scale.
-    max_k : int
-        Against which K the loss is measured: the budget, or the longest list where none is so long.
-    loss, loss_high : float or None
-        The measure at max_k less that at K, from 0 to 1 (0 at max_k itself), and the upper end of its paired interval.
-        None where there is no advice, and, for the latter, no interval.
-    shown : bool
-        Whether that upper end is at most max_loss at K and at every K from there to max_k. Never at max_k itself, where
-        there is nothing to be shown.
-    within_tokens : int or None
-        The largest K up to max_k that the token budget pays for on average, 0 where not even one is; None without one.
-    warnings : tuple of str
-        What speaks against it: a random draw that does as well, budgets that cannot be kept.
-    """
-
-    K: int | None
-    reason: str
-    measure: str
-    max_k: int
-    loss: float | None = None
-    loss_high: float | None = None
-    shown: bool = False
-    within_tokens: int | None = None
-    warnings: tuple[str, ...] = ()
 
 
 def advise(
@@ -124,10 +89,10 @@ def advise(
     Clopper and Pearson 1934, Biometrika 26; Maurer, Hothorn and Lehmacher 1995 (tests in a fixed sequence);
     Waudby-Smith and Ramdas 2024, JRSS B 86 (betting).
 
-    >>> from rag_selectivity.evaluate import join
+    >>> from rag_selectivity.evaluate import join_runs
     >>> qrels = {f"q{i}": ["d"] for i in range(200)}
     >>> run = {f"q{i}": [*["x"] * (i % 3), "d", *["x"] * 20] for i in range(200)}
-    >>> found = advise(join(qrels, {"r": run}).judged["r"])
+    >>> found = advise(join_runs(qrels, {"r": run}).judged["r"])
     >>> found.K, found.loss, round(found.loss_high, 4), found.shown
     (3, 0.0, 0.0183, True)
     """
@@ -438,3 +403,29 @@ def _affordable(tokens: FloatArray, depths: IntArray, most: float) -> int:
 def _points_up(bound: float) -> str:
     """An upper bound in percentage points, rounded up."""
     return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeOfGap:
+    """The mean difference of two figures over queries, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def who_lost_more(report: Report, run: str, depth: int | None) -> RangeOfGap | None:
+    """PROC − %PROC query by query, with the paired interval of its mean: who lost more, if that is shown.
+
+    Below 0 the retriever lost more, above 0 the selection. None where both are defined for no query. A depth of None
+    stands for all that was shown, where a monitor measured that.
+    """
+    names = [name if depth is None else f"{name}@{depth}" for name in ("PROC", "%PROC")]
+    columns = [report.runs[run].per_query.get(name, np.empty(0)) for name in names]
+    sides = [Outcome((column[:, None],), "") for column in columns]
+    if not (sides[0].defined & sides[1].defined).any():
+        return None
+    bootstrap = report.bootstrap if report.bootstrap is not None else Bootstrap()
+    units = bootstrap.units(report.runs[run].queries)
+    gap = paired_difference(*sides, level=bootstrap.level, seed=bootstrap.seed, units=units)
+    return RangeOfGap(float(gap.value[0]), float(gap.low[0]), float(gap.high[0]))

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluate import estimates_of
+from rag_selectivity.estimates import estimates_of
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.report import SCHEMA, Estimate, Report
-from rag_selectivity.results.stored import Fingerprint, QueryRecords
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.records import Fingerprint, QueryRecords
+from rag_selectivity.results.report import SCHEMA, Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
+from rag_selectivity.wording import count_of_queries
 
 #: Which queries a stored report is compared over.
 ON = ("all", "shared")
@@ -429,8 +431,3 @@ def _totals_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list
     if now.labels != then.labels:
         return [f"the labels are not those of {path}"]
     return []
-
-
-def count_of_queries(count: int) -> str:
-    """`1 query`, `225 queries`."""
-    return "1 query" if count == 1 else f"{count:,} queries"

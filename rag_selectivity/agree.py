@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,68 +12,18 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.grading.store import Store, is_store, label_rows
-from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.io.reading import is_path, qrels_of
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.result import Views
+from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
 from rag_selectivity.statistics.prediction_powered import MIN_UNITS, PredictionPowered, prediction_powered_mean
 
-SCHEMA = "rag-selectivity/agreement/1"
 DRAWN = ("random", "by query")
 Weights = Mapping[tuple[Any, Any], float]
-
-
-@dataclass(frozen=True)
-class JudgeReport(Views):
-    """What `agree` returns.
-
-    Attributes
-    ----------
-    agreement : Agreement
-        Over the pairs that both sides graded.
-    itself : Agreement or None
-        A judge's first grades beside its second ones, where a store holds several samples.
-    corrected : {"mean_grade" | "share_relevant": PredictionPowered}
-        Of all pairs that the judge graded, as humans would have it; empty where there are none.
-    uncorrected : str
-        Why there are no corrected means; empty where there are some.
-    """
-
-    agreement: Agreement
-    itself: Agreement | None
-    corrected: Mapping[str, PredictionPowered]
-    uncorrected: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON: the agreement's figures at the top."""
-        return {
-            "schema": SCHEMA,
-            **self.agreement.to_dict(),
-            "itself": self.itself.to_dict() if self.itself is not None else None,
-            "corrected": {name: mean.to_dict() for name, mean in self.corrected.items()},
-            "uncorrected": self.uncorrected or None,
-        }
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One row an agreement figure, as the CSV view has it."""
-        data = self.agreement.to_dict()
-        names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
-        return [{"figure": name, **{key: data[name][key] for key in ("value", "low", "high")}} for name in names]
-
-    def to_text(self, *, ruled: bool = True) -> str:
-        """Tables for a terminal."""
-        from rag_selectivity.render.text import agreement_text
-
-        return agreement_text(self, ruled=ruled)
-
-    def to_markdown(self) -> str:
-        """Tables for a pull request."""
-        from rag_selectivity.render.text import agreement_markdown
-
-        return agreement_markdown(self)
 
 
 def agree(
@@ -216,7 +165,7 @@ class _Pairs:
 
 
 def _side(source: Any, judges: Sequence[str] | None, rule: str | None, *, humans: bool) -> Qrels:
-    if isinstance(source, (str, Path)) and _is_store(source):
+    if is_path(source) and is_store(source):
         with Store(source, create=False) as store:
             if humans:
                 rows: Iterable[tuple[str, str, int]] = list(label_rows(store, judges=()))
@@ -228,17 +177,12 @@ def _side(source: Any, judges: Sequence[str] | None, rule: str | None, *, humans
         return qrels
     if judges or rule:
         raise InputError("--judge and --judge-rule choose among the judges of a label store, and the labels are none")
-    return Qrels.of(source)
-
-
-def _is_store(path: str | Path) -> bool:
-    file = Path(path)
-    return not file.is_dir() and is_store(first_bytes(file))
+    return qrels_of(source)
 
 
 def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:
     """Each judge's first sample beside its second."""
-    if not (isinstance(labels, (str, Path)) and _is_store(labels)):
+    if not (is_path(labels) and is_store(labels)):
         return None
     with Store(labels, create=False) as store:
         twice = [

@@ -22,14 +22,16 @@ import typer.core
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.against import Against, StoredReport
 from rag_selectivity.compare import compare as compare_runs
+from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import SCALES, parse_grade_map, scale_named
 from rag_selectivity.data.policy import POLICIES
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityError, SelectivityWarning
 from rag_selectivity.evaluate import evaluate as evaluate_runs
 from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.io.writing import write_whole
 from rag_selectivity.join.facts import doubts_of_scale
-from rag_selectivity.join.judged_run import whole_count
 from rag_selectivity.measures import REGISTRY, Measure, parse_measure
 from rag_selectivity.measures.base import explain, summary
 from rag_selectivity.measures.chance import DEGRADED_FROM
@@ -37,11 +39,12 @@ from rag_selectivity.measures.plan import DEFAULT_DEPTHS, default_measures
 from rag_selectivity.planning import audit as audit_log
 from rag_selectivity.planning import plan as plan_depths
 from rag_selectivity.planning import queries_needed, rows_of_comparison
-from rag_selectivity.render.text import align, markdown, number, percent
+from rag_selectivity.render.blocks import align, markdown
 from rag_selectivity.results.report import Report
-from rag_selectivity.results.result import Views, write_whole
+from rag_selectivity.results.result import Result
 from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
 from rag_selectivity.sweep import sweep as sweep_depths
+from rag_selectivity.wording import number, percent
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -276,7 +279,7 @@ def evaluate(
         dataset = _is_parquet(qrels)
         report = _unless_interrupted(
             evaluate_out_of_core,
-            qrels if dataset else Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+            qrels if dataset else read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
             _named_files(run or []),
             corpus_size=_corpus_size(corpus_size),
             measures=gates.measures(measure, scale, sized=corpus_size is not None),
@@ -297,7 +300,7 @@ def evaluate(
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
     if sample is None and sample_size is not None:
         raise InputError("--sample-size says how many passages --sample is about: give --sample too")
-    given = _Given.of(run, pool, trace, Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule))
+    given = _Given.of(run, pool, trace, read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule))
     if trace is not None and depth is None:
         # A list ends where the prompt did: there is nothing further down that could have been read.
         depth = "returned"
@@ -315,13 +318,13 @@ def evaluate(
         scale=scale,
         grade_map=grade_map,
         policy=policy,
-        sample=Qrels.read(sample) if sample is not None else None,
+        sample=read_qrels(sample) if sample is not None else None,
         sample_size=sample_size,
         bootstrap=bootstrap,
         **choices,
     )
     if per_query is not None:
-        from rag_selectivity.io.tables import write_rows
+        from rag_selectivity.io.writing import write_rows
 
         write_rows(per_query, report.per_query())
     _put(_view(report, _chosen(format, output)), output)
@@ -376,7 +379,7 @@ def compare(
     gates = _Gates.parse(fail_if, max_drop, against, on)
     bootstrap = Bootstrap(resamples, seed, level, method, _clusters(clusters))
     comparison = compare_runs(
-        Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+        read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
         _named_files(run),
         baseline=baseline,
         pool=_pools(pool or [], run),
@@ -436,7 +439,7 @@ def sweep(
 ) -> None:
     """Measure every K from 1 to the depth of the lists, and recommend one within a budget of passages."""
     result = sweep_depths(
-        Qrels.read(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+        read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
         _named_files(run),
         corpus_size=_corpus_size(corpus_size),
         corpus=_corpus_ids(corpus),
@@ -641,9 +644,10 @@ def claims(
     output: OutputOption = None,
 ) -> None:
     """Context precision, recall, entity recall and relevance at every K, against reference answers."""
-    from rag_selectivity.grading.claims import CHECKS, check_claims
+    from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.openai_judge import OpenAIJudge
     from rag_selectivity.grading.runner import Budget, Limits
+    from rag_selectivity.results.claims import CHECKS
 
     result = check_claims(
         samples,
@@ -1065,7 +1069,7 @@ def _above(bits: float, depth: int) -> str:
 
 def _relevant(text: str, rel: int | None, scale: str) -> list[int]:
     if Path(text).exists():
-        qrels = Qrels.read(text)
+        qrels = read_qrels(text)
         chosen_scale = scale_named(scale)
         qrels.check_scale(chosen_scale)
         for doubt in doubts_of_scale(chosen_scale.name, (int(qrels.grade.min()), int(qrels.grade.max()))):
@@ -1095,7 +1099,7 @@ def _chosen(format: Format | None, output: Path | None) -> Format:
     return by_suffix.get(output.suffix.lower(), Format.table)
 
 
-def _view(result: Views, format: Format) -> str:
+def _view(result: Result, format: Format) -> str:
     match format:
         case Format.json:
             return result.to_json()

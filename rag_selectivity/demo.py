@@ -14,10 +14,10 @@ from typing import Any
 
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluate import evaluate
+from rag_selectivity.io.writing import json_text, write_whole
 from rag_selectivity.measures.chance import regime
-from rag_selectivity.render.text import percent
 from rag_selectivity.results.report import Report, RunReport
-from rag_selectivity.results.result import json_text, write_whole
+from rag_selectivity.wording import percent
 
 SCHEMA = "rag-selectivity/demo/1"
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)

@@ -1,4 +1,4 @@
-"""What speaks against taking figures at face value, worked out in one place for every path that makes a report."""
+"""From outcomes to estimates: figures with their intervals, reasons and caveats, the same on every path to a report."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from rag_selectivity.measures import Judged, Measure, parse_measure
-from rag_selectivity.results.report import Caveat, Estimate
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.utility import Judged
+from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.statistics.moments import Moments
 
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
 #: Below these, an interval that rests on a mean of chances holds the truth too rarely (docs/numbers.md).
@@ -68,3 +75,72 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
     caveat = Caveat(PARTLY_JUDGED, f"Only {judged.value:.1%} of the {listed} have a label. {rest}")
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
+
+
+def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: int | None = None) -> list[Estimate]:
+    """The measure's figure at each depth with its interval; `total` is how many queries there are, if not the rows."""
+    defined = outcome.defined
+    counts = defined.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        # Queries along the last axis, where sums are pairwise and so exact to the last digits.
+        means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
+        values = outcome.aggregate.value(*means)
+    return estimates_of(
+        values,
+        low,
+        high,
+        counts,
+        len(defined) if total is None else total,
+        outcome.undefined,
+        outcome.effective_queries(),
+        outcome.without_spread(),
+    )
+
+
+def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) -> list[Estimate]:
+    """As `estimates_with`, of queries that were summed."""
+    return estimates_of(
+        moments.value,
+        low,
+        high,
+        moments.defined,
+        moments.total,
+        moments.undefined,
+        moments.effective_queries(),
+        moments.without_spread(),
+    )
+
+
+def estimates_of(
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    counts: IntArray,
+    total: int,
+    undefined: str,
+    effective: FloatArray | None = None,
+    constant: NDArray[np.bool_] | None = None,
+) -> list[Estimate]:
+    """Figures with their intervals and counts; a figure or an interval that does not exist has its reason.
+
+    `effective` is the number of queries that the random baseline is spread over, where there is one; `constant` says
+    where a property of corpus and labels is the same for all queries, so that its spread is not known.
+    """
+    found = []
+    spread = np.full(len(values), np.inf) if effective is None else effective
+    same = np.zeros(len(values), bool) if constant is None else constant
+    for i, (value, n) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
+        reason = None
+        if n == 0:
+            value, reason = math.nan, undefined
+        elif value == -math.inf:
+            reason = "no query succeeded: log2 of 0"
+        elif not math.isfinite(value):
+            reason = "a random draw of this depth can never succeed"
+        elif n == 1:
+            reason = "one query has no interval"
+        elif same[i]:
+            reason = "all queries have the same figure: there is no interval"
+        caveats = concentration(float(spread[i]), n) if math.isfinite(value) else ()
+        found.append(Estimate(value, float(low[i]), float(high[i]), n, total, reason, caveats=caveats))
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,23 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import concentration, with_caveats
-from rag_selectivity.join.judged_run import JudgedRun, judge
+from rag_selectivity.estimates import estimates_of_moments, estimates_with, with_caveats
+from rag_selectivity.io.reading import is_path, qrels_of, run_parts
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import Plan, default_depths, given_depths, plan_of, ranks_in, wanted_measures
-from rag_selectivity.results.report import Estimate, Report, RunReport
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.moments import Moments
+from rag_selectivity.statistics.moments import moments_of
 
 
 def evaluate(
@@ -101,7 +100,7 @@ def evaluate(
     >>> report["bm25", "BoR@1"].value, report["bm25", "Success@1"].value
     (9.0, 0.5)
     """
-    joined = join(
+    joined = join_runs(
         qrels,
         runs,
         corpus_size=corpus_size,
@@ -113,7 +112,7 @@ def evaluate(
         sample=sample,
         sample_size=sample_size,
     )
-    return report_of(joined.judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=joined.notes)
+    return evaluate_joined(joined.judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=joined.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class Joined:
     notes: dict[str, list[str]]
 
 
-def join(
+def join_runs(
     qrels: Any,
     runs: Any,
     *,
@@ -138,8 +137,8 @@ def join(
     sample_size: int | None = None,
 ) -> Joined:
     """Join every run with the labels: the first half of `evaluate`, with the same arguments."""
-    labels = Qrels.of(qrels).regraded(grade_map)
-    outside = Qrels.of(sample).regraded(grade_map) if sample is not None else None
+    labels = qrels_of(qrels).regraded(grade_map)
+    outside = qrels_of(sample).regraded(grade_map) if sample is not None else None
     chosen_scale = scale_named(scale)
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
@@ -149,10 +148,10 @@ def join(
     for name, run in named.items():
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
-            judged[name] = judge(
+            judged[name] = join(
                 labels,
-                _opened(run),
-                pool=_opened(pools[name]) if name in pools else None,
+                run_parts(run),
+                pool=run_parts(pools[name]) if name in pools else None,
                 sample=outside,
                 sample_size=sample_size,
                 corpus_size=corpus_size,
@@ -199,7 +198,7 @@ def measure_all(
     return Measured(wanted, grid, plan, table_depths, outcomes)
 
 
-def report_of(
+def evaluate_joined(
     judged: Mapping[str, JudgedRun],
     *,
     measures: Sequence[str | Measure] | str | None = None,
@@ -207,12 +206,12 @@ def report_of(
     bootstrap: Bootstrap | str | None = Bootstrap(),
     notes: Mapping[str, list[str]] | None = None,
 ) -> Report:
-    """Measure joins that have been made already; `evaluate` is this after `judge`."""
+    """Measure joins that have been made already; `evaluate` is this after the join."""
     measured = measure_all(judged, measures, depths)
-    return report_of_measured(judged, measured, bootstrap, notes)
+    return report_on(judged, measured, bootstrap, notes)
 
 
-def report_of_measured(
+def report_on(
     judged: Mapping[str, JudgedRun],
     measured: Measured,
     bootstrap: Bootstrap | str | None,
@@ -222,7 +221,7 @@ def report_of_measured(
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
     if bootstrap is not None and bootstrap.method == "poisson":
-        summed = {name: _tallied(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
+        summed = {name: _summed(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
         intervals = None
     else:
         summed = {}
@@ -241,8 +240,7 @@ def report_of_measured(
                 estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
-        if intervals is not None:
-            estimates = with_caveats(estimates, measured.wanted, exhaustive=run.policy.unjudged == "worst")
+        estimates = with_caveats(estimates, measured.wanted, exhaustive=run.policy.unjudged == "worst")
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         said = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped)]
@@ -261,24 +259,20 @@ def report_of_measured(
     )
 
 
-def _tallied(
+def _summed(
     run: JudgedRun, measured: Measured, outcomes: Sequence[Outcome], bootstrap: Bootstrap
 ) -> Mapping[str, Estimate]:
     """Figures as sums have them, digit by digit what the same queries give in parts."""
-    from rag_selectivity.scale.tally import Tally
-
     if bootstrap.clusters is not None:
         raise InputError("the Poisson bootstrap draws queries one by one; clusters need bca or percentile")
-    tally = Tally(
-        measured.wanted,
-        measured.grid.tolist(),
-        scale=run.scale.name,
-        sized=run.corpus_size is not None,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
-    )
-    tally.add_outcomes(outcomes, run.queries)
-    return tally.estimates(bootstrap.level, measured.plan)
+    sums = moments_of(outcomes, run.queries, bootstrap.resamples, bootstrap.seed)
+    return {
+        str(measure @ depth): estimate
+        for (measure, at), moments in zip(measured.plan, sums, strict=True)
+        for depth, estimate in zip(
+            at.tolist(), estimates_of_moments(moments, *moments.interval(bootstrap.level)), strict=True
+        )
+    }
 
 
 def named_runs(runs: Any) -> dict[str, Any]:
@@ -295,7 +289,7 @@ def named_runs(runs: Any) -> dict[str, Any]:
         ):
             return {str(name): run for name, run in runs.items()}
         return {"run": runs}
-    if isinstance(runs, (str, Path)):
+    if is_path(runs):
         return {Path(runs).name.split(".")[0]: runs}
     return {"run": runs}
 
@@ -307,14 +301,6 @@ def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
         return {str(name): candidates for name, candidates in pool.items()}
     return dict.fromkeys(runs, pool)
-
-
-def _opened(run: Any) -> Run | Iterable[Run]:
-    if isinstance(run, (str, Path)):
-        from rag_selectivity.io.reading import read_run
-
-        return read_run(run)
-    return Run.of(run)
 
 
 def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
@@ -342,72 +328,3 @@ def _intervals(
         for name in names:
             result[name], together = together[: len(outcomes[name])], together[len(outcomes[name]) :]
     return {name: result[name] for name in judged}
-
-
-def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: int | None = None) -> list[Estimate]:
-    """The measure's figure at each depth with its interval; `total` is how many queries there are, if not the rows."""
-    defined = outcome.defined
-    counts = defined.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        # Queries along the last axis, where sums are pairwise and so exact to the last digits.
-        means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
-        values = outcome.aggregate.value(*means)
-    return estimates_of(
-        values,
-        low,
-        high,
-        counts,
-        len(defined) if total is None else total,
-        outcome.undefined,
-        outcome.effective_queries(),
-        outcome.without_spread(),
-    )
-
-
-def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) -> list[Estimate]:
-    """As `estimates_with`, of queries that were summed."""
-    return estimates_of(
-        moments.value,
-        low,
-        high,
-        moments.defined,
-        moments.total,
-        moments.undefined,
-        moments.effective_queries(),
-        moments.without_spread(),
-    )
-
-
-def estimates_of(
-    values: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    counts: IntArray,
-    total: int,
-    undefined: str,
-    effective: FloatArray | None = None,
-    constant: NDArray[np.bool_] | None = None,
-) -> list[Estimate]:
-    """Figures with their intervals and counts; a figure or an interval that does not exist has its reason.
-
-    `effective` is the number of queries that the random baseline is spread over, where there is one; `constant` says
-    where a property of corpus and labels is the same for all queries, so that its spread is not known.
-    """
-    found = []
-    spread = np.full(len(values), np.inf) if effective is None else effective
-    same = np.zeros(len(values), bool) if constant is None else constant
-    for i, (value, n) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
-        reason = None
-        if n == 0:
-            value, reason = math.nan, undefined
-        elif value == -math.inf:
-            reason = "no query succeeded: log2 of 0"
-        elif not math.isfinite(value):
-            reason = "a random draw of this depth can never succeed"
-        elif n == 1:
-            reason = "one query has no interval"
-        elif same[i]:
-            reason = "all queries have the same figure: there is no interval"
-        caveats = concentration(float(spread[i]), n) if math.isfinite(value) else ()
-        found.append(Estimate(value, float(low[i]), float(high[i]), n, total, reason, caveats=caveats))
-    return found

@@ -8,10 +8,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag_selectivity.against import ON, SAME, Against, Change, count_of_queries
+from rag_selectivity.against import ON, SAME, Against, Change
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.results.report import Estimate, Report
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.report import Report
+from rag_selectivity.wording import count_of_queries
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

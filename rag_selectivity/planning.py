@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.compare import DEFAULT_DEPTHS as COMPARED_DEPTHS
-from rag_selectivity.data.columns import find_column
+from rag_selectivity.data.columns import find_column, whole_count
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import report_of
-from rag_selectivity.join.judged_run import JudgedRun, whole_count
+from rag_selectivity.evaluate import evaluate_joined
+from rag_selectivity.io.reading import read_records
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.chance import DEGRADED_FROM, regime
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS
-from rag_selectivity.results.report import Report, finite
+from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -119,7 +121,9 @@ def plan(
 
 def _plan_rows(judged: JudgedRun, depths: Sequence[int], m: int) -> list[dict[str, Any]]:
     chance, ceiling = f"RandomSuccess(m={m})", f"BoR_max(m={m})"
-    report = report_of({"plan": judged}, measures=[chance, ceiling, "BoR_opt", "lambda"], depths=depths, bootstrap=None)
+    report = evaluate_joined(
+        {"plan": judged}, measures=[chance, ceiling, "BoR_opt", "lambda"], depths=depths, bootstrap=None
+    )
     rows: list[dict[str, Any]] = []
     for depth in report.depths:
         random_success = report[f"{chance}@{depth}"].value
@@ -260,7 +264,7 @@ def audit(
     """
     judged = _read_log(Path(path), dict(fields or {}))
     depth = int(max(1, judged.returned.max(initial=1)))
-    report = report_of(
+    report = evaluate_joined(
         {"log": judged},
         measures=["Success", "RandomSuccess", "BoR", "BoR_max", "lambda"],
         depths=[depth],
@@ -289,8 +293,6 @@ def _audit_summary(report: Report, depth: int) -> dict[str, Any]:
 
 
 def _read_log(path: Path, given: dict[str, str]) -> JudgedRun:
-    from rag_selectivity.io.reading import read_records
-
     for role in given:
         if role not in _LOG_FIELDS:
             raise InputError(f"unknown log field {role!r}; the fields are {', '.join(_LOG_FIELDS)}")

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,10 @@ from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.grading.store import is_store
-from rag_selectivity.io.opening import first_bytes
-from rag_selectivity.join.judged_run import JudgedRun, judge
+from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, parse_measure
 
 
@@ -42,11 +42,11 @@ class Labels:
         if isinstance(source, Labels):
             return source
         stored = False
-        if isinstance(source, (str, Path)):
-            stored = not Path(source).is_dir() and is_store(first_bytes(Path(source)))
-            qrels = Qrels.read(source, judges=judges)
+        if is_path(source):
+            stored = is_store(source)
+            qrels = read_qrels(source, judges=judges)
         else:
-            qrels = Qrels.of(getattr(source, "relevant_docs", source))
+            qrels = qrels_of(getattr(source, "relevant_docs", source))
         by_query = qrels.regraded(grade_map).to_dict()
         highest = max((grade for row in by_query.values() for grade in row.values()), default=0)
         follows = "utility" if stored or grade_map is not None or highest >= 4 else "trec"
@@ -94,7 +94,7 @@ def judge_query(
     with warnings.catch_warnings():
         # That nothing judged was retrieved is news of a dataset, not of a single query.
         warnings.simplefilter("ignore", SelectivityWarning)
-        return judge(
+        return join(
             Qrels.from_dict({"query": grades}),
             Run.from_dict({"query": list(passages)}),
             pool=None if pool is None else Run.from_dict({"query": list(pool)}),

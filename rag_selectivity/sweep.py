@@ -3,89 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, Recommendation, advise, reach_of
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluate import join, measure_all, named_runs, report_of_measured
+from rag_selectivity.evaluate import join_runs, measure_all, named_runs, report_on
+from rag_selectivity.io.reading import read_records, run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import regime
-from rag_selectivity.measures.next_passages import NextPassages, next_passages
-from rag_selectivity.results.report import finite
-from rag_selectivity.results.result import Views
+from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
-
-SCHEMA = "rag-selectivity/sweep/1"
-
-
-@dataclass(frozen=True, slots=True)
-class RunSweep:
-    """One run's figures at every K, what the next passages add by themselves, and the K to take.
-
-    Columns of a row: K, success, random_success, BoR, BoR_max, regime, headroom (BoR_max − BoR), lambda,
-    doubling (BoR at 2K − BoR at K) and doubling_predicted (what sparse relevance implies), with the
-    utility scale RA-nWG, Harm, Harm_most (Harm if every unjudged passage is junk) and Judged, with passage lengths
-    tokens (mean of the top K) and bits_per_1000_tokens.
-    What is undefined is None.
-    """
-
-    rows: tuple[dict[str, Any], ...]
-    recommendation: Recommendation
-    next_passages: tuple[NextPassages, ...]
-
-
-@dataclass(frozen=True)
-class Sweep(Views):
-    """What `sweep` returns: a RunSweep for each run."""
-
-    runs: Mapping[str, RunSweep]
-    settings: Mapping[str, Any]
-
-    def __getitem__(self, run: str) -> RunSweep:
-        try:
-            return self.runs[run]
-        except KeyError:
-            raise InputError(f"no run {run!r} (runs: {', '.join(self.runs)})") from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            "settings": dict(self.settings),
-            "runs": {
-                name: {
-                    "recommendation": asdict(part.recommendation) | {"warnings": list(part.recommendation.warnings)},
-                    "next_passages": [each.to_dict() for each in part.next_passages],
-                    "rows": [dict(row) for row in part.rows],
-                }
-                for name, part in self.runs.items()
-            },
-        }
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One flat row a run and K."""
-        return [{"run": name, **row} for name, part in self.runs.items() for row in part.rows]
-
-    def to_text(self, *, ruled: bool = True) -> str:
-        """A table at doubling K's and the recommended one, the next passages, and the recommendation in words."""
-        from rag_selectivity.render.text import sweep_text
-
-        return sweep_text(self, ruled=ruled)
-
-    def to_markdown(self) -> str:
-        """The same as Markdown."""
-        from rag_selectivity.render.text import sweep_markdown
-
-        return sweep_markdown(self)
+from rag_selectivity.statistics.next_passages import next_passages
 
 
 def sweep(
@@ -137,7 +74,7 @@ def sweep(
     -------
     Sweep
         For the advice see `rag_selectivity.advice.advise`, for the next passages
-        `rag_selectivity.measures.next_passages.next_passages`.
+        `rag_selectivity.statistics.next_passages.next_passages`.
 
     Raises
     ------
@@ -147,9 +84,9 @@ def sweep(
     if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):
         raise InputError(f"max_depth must be a whole number ≥ 1, got {max_depth!r}")
     chosen_policy = resolve_policy(policy, **choices)
-    opened = {name: Run.of(run) for name, run in named_runs(runs).items()}
+    opened = {name: run_of(run) for name, run in named_runs(runs).items()}
     lengths = _lengths(tokens)
-    joined = join(
+    joined = join_runs(
         qrels, opened, corpus_size=corpus_size, corpus=corpus, scale=scale, grade_map=grade_map, policy=chosen_policy
     )
     found = {}
@@ -199,7 +136,7 @@ class _Swept:
             measures |= {"RA-nWG": RANWG(), "Harm": Harm(), "Harm_most": Harm(unjudged="harmful"), "Judged": Judged()}
         runs = {"run": judged}
         measured = measure_all(runs, list(measures.values()), self.depths.tolist())
-        report = report_of_measured(runs, measured, None)
+        report = report_on(runs, measured, None)
         self.columns = {
             column: np.array([report["run", measure @ depth].value for depth in self.depths.tolist()])
             for column, measure in measures.items()
@@ -247,8 +184,6 @@ def _lengths(tokens: Any) -> dict[str, float] | None:
         values = column_values(tokens, find_column(names, TOKEN_NAMES, "tokens", "tokens frame"))
         pairs = [(p, v, f"tokens of passage {p!r}") for p, v in zip(passages, values, strict=True)]
     else:
-        from rag_selectivity.io.reading import read_records
-
         pairs = []
         for line, row in read_records(tokens):
             where = f"{tokens}:{line}"

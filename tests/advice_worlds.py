@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.advice import Recommendation, advise
+from rag_selectivity.advice import advise
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.join.judged_run import Hits, JudgedRun
+from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 MAX_K, MAX_LOSS = 20, 0.02

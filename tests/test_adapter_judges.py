@@ -68,7 +68,7 @@ def test_langchains_openai_client_against_the_server(tmp_path) -> None:
         assert server.requests[0]["response_format"]["type"] == "json_schema"
     assert (judge.name, judge.parameters["temperature"]) == ("m", 0.25)
     assert (done.graded, done.usage.prompt_tokens, done.usage.completion_tokens) == (3, 300, 30)
-    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+    assert rs.read_qrels(tmp_path / "s.db")["q"] == EXPECTED
     with JudgeServer(lambda request, n: Reply(status=401, content=KEY)) as server:
         model = langchain_openai.ChatOpenAI(model="m", base_url=server.url, api_key=KEY, max_retries=0)
         with pytest.raises(GradingError, match="AuthenticationError 401") as caught:
@@ -101,7 +101,7 @@ def test_a_llama_index_llm_by_text(tmp_path) -> None:
     judge = LLMJudge(Scripted())
     done = graded(judge, tmp_path)
     assert (done.judge, done.graded, dict(judge.parameters)) == ("scripted", 3, {"temperature": 0.5})
-    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+    assert rs.read_qrels(tmp_path / "s.db")["q"] == EXPECTED
 
 
 def test_a_llama_index_llm_by_function_calls(tmp_path) -> None:
@@ -118,7 +118,7 @@ def test_a_llama_index_llm_by_function_calls(tmp_path) -> None:
 
     done = graded(LLMJudge(MockFunctionCallingLLM(response_generator=respond), name="mock"), tmp_path)
     assert done.graded == 3
-    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+    assert rs.read_qrels(tmp_path / "s.db")["q"] == EXPECTED
 
 
 def test_a_ragas_llm_with_the_real_client(tmp_path) -> None:
@@ -139,7 +139,7 @@ def test_a_ragas_llm_with_the_real_client(tmp_path) -> None:
         judge = RagasJudge(llm)
         done = graded(judge, tmp_path)
     assert (judge.name, done.graded) == ("m", 3)
-    assert rs.Qrels.read(tmp_path / "s.db")["q"] == EXPECTED
+    assert rs.read_qrels(tmp_path / "s.db")["q"] == EXPECTED
 
 
 def test_a_blocking_ragas_llm_does_not_hold_up_the_loop(tmp_path) -> None:
@@ -173,7 +173,7 @@ def test_a_legacy_ragas_llm(tmp_path) -> None:
     model = FakeListChatModel(responses=['{"reason": "r", "grade": 5}'])
     judge = RagasJudge(LangchainLLMWrapper(model), name="legacy")
     assert graded(judge, tmp_path).graded == 3
-    assert set(rs.Qrels.read(tmp_path / "s.db")["q"].values()) == {5}
+    assert set(rs.read_qrels(tmp_path / "s.db")["q"].values()) == {5}
 
 
 def test_adapters_see_the_same_prompt_as_the_client_of_the_core(tmp_path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.advice import FEWEST_QUERIES, advise, advise_on
 from rag_selectivity.data.run import Run
-from rag_selectivity.evaluate import join
+from rag_selectivity.evaluate import join_runs
 from rag_selectivity.render.words import findings
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
@@ -37,7 +37,7 @@ def world(first: list[int], depth: int = 20, relevant: int = 1) -> tuple[dict, d
 
 def advice_on(first: list[int], depth: int = 20, **options):
     qrels, run = world(first, depth)
-    return advise(join(qrels, {"r": run}).judged["r"], **options)
+    return advise(join_runs(qrels, {"r": run}).judged["r"], **options)
 
 
 # -- the rule ------------------------------------------------------------------------------------------
@@ -78,10 +78,10 @@ def by_trying_every_k(figures: list[float], max_loss: float) -> int:
 @pytest.mark.parametrize("max_k", [1, 2, 7, 20, 50])
 def test_the_rule_by_trying_every_k(data, max_k, max_loss) -> None:
     folder = data / "cranfield"
-    joined = join(folder / "qrels.trec", {"r": folder / "runs" / "lsa.trec"}, scale="utility").judged["r"]
+    joined = join_runs(folder / "qrels.trec", {"r": folder / "runs" / "lsa.trec"}, scale="utility").judged["r"]
     for measure, options in (("RA-nWG", {}), ("Success", {"m": 1}), ("Success(rel=3,m=2)", {"rel": 3, "m": 2})):
         depths = list(range(1, max_k + 1))
-        report = rs.report_of({"r": joined}, measures=[measure], depths=depths, bootstrap=None)
+        report = rs.evaluate_joined({"r": joined}, measures=[measure], depths=depths, bootstrap=None)
         figures = [report[f"{measure}@{k}"].value for k in depths]
         found = advise(joined, max_k=max_k, max_loss=max_loss, **options)
         assert found.measure == measure
@@ -113,10 +113,10 @@ def test_with_too_few_queries_there_is_no_advice() -> None:
     # Queries without a relevant passage do not count, and a cluster counts once.
     qrels, run = world([1] * 12)
     qrels["q0"] = qrels["q1"] = qrels["q2"] = {"other": 0}
-    assert advise(join(qrels, {"r": run}).judged["r"]).K is None
+    assert advise(join_runs(qrels, {"r": run}).judged["r"]).K is None
     qrels, run = world([1] * 40)
     together = rs.Bootstrap(clusters={query: i // 8 for i, query in enumerate(qrels)})
-    found = advise(join(qrels, {"r": run}).judged["r"], together)
+    found = advise(join_runs(qrels, {"r": run}).judged["r"], together)
     assert (found.K, "5 clusters of queries with a defined" in found.reason) == (None, True)
 
 
@@ -142,11 +142,11 @@ def test_labels_without_a_relevant_passage_give_a_reason() -> None:
 def test_short_lists_are_named() -> None:
     qrels, run = world([1] * 30, depth=40)
     run["q0"], run["q1"] = run["q0"][:3], []
-    found = advise(join(qrels, {"r": run}).judged["r"])
+    found = advise(join_runs(qrels, {"r": run}).judged["r"])
     assert found.reason.endswith("2 of the 30 lists are shorter than K = 20.")
     assert "shorter" not in advice_on([1] * 30).reason
     qrels, run = world([1] * 30, depth=12)
-    found = advise(join(qrels, {"r": run}, corpus_size=12).judged["r"])
+    found = advise(join_runs(qrels, {"r": run}, corpus_size=12).judged["r"])
     assert "No list reaches K = 20: K = 12, the longest list, takes its place." in found.reason
 
 
@@ -193,7 +193,7 @@ def test_the_bound_of_clusters_holds_where_queries_fail_together() -> None:
 def test_clusters_widen_the_bound() -> None:
     first = [1 if i // 4 % 10 else 12 for i in range(200)]
     qrels, run = world(first)
-    joined = join(qrels, {"r": run}).judged["r"]
+    joined = join_runs(qrels, {"r": run}).judged["r"]
     alone = advise(joined, max_loss=0.5)
     together = advise(joined, rs.Bootstrap(clusters={f"q{i}": i // 4 for i in range(200)}), max_loss=0.5)
     assert together.loss_high > 1.2 * alone.loss_high

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity import JudgedRun, report_of
+from rag_selectivity import JudgedRun, evaluate_joined
 from rag_selectivity.measures.chance import delta_bor, regime
 from tests import reference
 
@@ -22,7 +22,7 @@ WITH_M = ["Success", "RandomSuccess", "EF", "BoR", "BoR_max"]
 def counted(N: int, R: int, K: int, *, hits: int, of: int = 1000) -> rs.Report:
     """A report over `of` queries alike, of which `hits` succeed."""
     judged = JudgedRun.from_counts([N] * of, [K] * of, [R] * of, [True] * hits + [False] * (of - hits))
-    return report_of({"run": judged}, measures=FAMILY, depths=[K], bootstrap=None)
+    return evaluate_joined({"run": judged}, measures=FAMILY, depths=[K], bootstrap=None)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.grading.claim_questions import Sample
-from rag_selectivity.grading.claims import ClaimCheck, check_claims, folded
+from rag_selectivity.data.samples import Sample
+from rag_selectivity.grading.claims import check_claims, folded
 from rag_selectivity.grading.judge import GradingError
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.grading.runner import Budget, Limits
+from rag_selectivity.results.claims import ClaimCheck
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 FAST = Limits(concurrency=4, backoff=0.01, attempts=2, timeout=5)

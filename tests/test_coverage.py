@@ -48,14 +48,14 @@ def world(name: str, success: float) -> tuple[dict[str, Outcome], dict[str, floa
         others = [p for p in judged if p.startswith("b")]
         run[f"q{i}"] = (shown + others + [f"x{j}" for j in range(DEPTH)])[:DEPTH]
         qrels[f"q{i}"] = judged
-    judged_run = rs.judge(
+    judged_run = rs.join(
         rs.Qrels.of(qrels),
         rs.Run.of(run),
         scale="utility",
         corpus_size={f"q{i}": int(size) for i, size in enumerate(sizes)},
     )
     outcomes = {m: rs.parse_measure(m).outcome(judged_run, np.array([DEPTH])) for m in MEASURES}
-    report = rs.report_of({"r": judged_run}, measures=[*MEASURES, "Success"], depths=[DEPTH], bootstrap=None)
+    report = rs.evaluate_joined({"r": judged_run}, measures=[*MEASURES, "Success"], depths=[DEPTH], bootstrap=None)
     assert report[f"Success@{DEPTH}"].value == pytest.approx(success, abs=0.01)
     return outcomes, {m: report[f"{m}@{DEPTH}"].value for m in MEASURES}
 

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.io.tables import write_rows
+from rag_selectivity.io.writing import write_rows
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
 

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity import InputError, SelectivityWarning, judge
+from rag_selectivity import InputError, SelectivityWarning, join
 from rag_selectivity.data.policy import resolve_policy
 
 QRELS = {"q1": {"a": 1, "b": 0, "c": 1}, "q2": {"a": 1}, "q3": {"z": 0}}
@@ -19,14 +19,14 @@ def success(run, *, depths=(1, 2, 3), qrels=QRELS, **options) -> list[float]:
     return [report["r", f"Success@{depth}"].value for depth in depths]
 
 
-def join(run, qrels=QRELS, **options) -> rs.JudgedRun:
-    return judge(rs.Qrels.of(qrels), rs.Run.of(run), policy=resolve_policy(**options))
+def joined(run, qrels=QRELS, **options) -> rs.JudgedRun:
+    return join(rs.Qrels.of(qrels), rs.Run.of(run), policy=resolve_policy(**options))
 
 
 def test_ties_go_by_descending_id_unless_the_order_given_is_trusted() -> None:
     run = {"q1": {"b": 2.0, "c": 2.0, "x": 2.0}, "q2": {"a": 1.0}}
-    assert join(run).hits.rank.tolist() == [2, 3, 1]
-    assert join(run, ties="as_given").hits.rank.tolist() == [1, 2, 1]
+    assert joined(run).hits.rank.tolist() == [2, 3, 1]
+    assert joined(run, ties="as_given").hits.rank.tolist() == [1, 2, 1]
 
 
 def test_scores_decide_the_order_unless_the_rank_is_trusted() -> None:
@@ -42,12 +42,12 @@ def test_float32_scores_tie_where_float64_scores_do_not() -> None:
 
 
 def test_a_list_of_a_framework_keeps_its_own_order() -> None:
-    assert join({"q1": ["b", "a"]}).hits.grade.tolist() == [0, 1]
+    assert joined({"q1": ["b", "a"]}).hits.grade.tolist() == [0, 1]
 
 
 def test_a_query_missing_from_the_run_is_a_failure_and_counted() -> None:
     assert success({"q1": ["a"]}, depths=[1]) == [0.5]
-    assert join({"q1": ["a"]}).coverage.missing_from_run == 2
+    assert joined({"q1": ["a"]}).coverage.missing_from_run == 2
 
 
 def test_a_missing_query_can_be_left_out_or_refused() -> None:
@@ -63,7 +63,7 @@ def test_an_empty_list_is_a_failure_too() -> None:
 def test_a_query_outside_the_qrels_is_left_out_and_counted() -> None:
     run = {"q1": ["a"], "q2": ["a"], "other": ["a"]}
     assert success(run, depths=[1]) == [1.0]
-    assert join(run).coverage.not_in_qrels == 1
+    assert joined(run).coverage.not_in_qrels == 1
 
 
 def test_queries_with_too_few_relevant_passages_leave_both_sides_of_the_ratio() -> None:
@@ -97,7 +97,7 @@ def test_no_query_with_a_relevant_passage_is_nan_with_a_reason() -> None:
 
 def test_a_duplicate_fills_its_slot_and_earns_nothing() -> None:
     run = {"q1": ["x", "x", "a", "a", "c"]}
-    judged = join(run)
+    judged = joined(run)
     assert judged.coverage.duplicates == 2
     assert judged.hits_at(__import__("numpy").array([2, 3, 4, 5])).tolist()[0] == [0, 1, 1, 2]
     assert judged.returned[0] == 5
@@ -105,21 +105,21 @@ def test_a_duplicate_fills_its_slot_and_earns_nothing() -> None:
 
 def test_duplicates_can_be_dropped_or_refused() -> None:
     run = {"q1": ["x", "x", "a", "a", "c"]}
-    dropped = join(run, duplicates="drop")
+    dropped = joined(run, duplicates="drop")
     assert dropped.hits.rank.tolist() == [2, 3]
     assert dropped.returned[0] == 3
     with pytest.raises(InputError, match=r"'q1' lists passage 'x' more than once"):
-        join(run, duplicates="error")
+        joined(run, duplicates="error")
 
 
 def test_the_same_passage_for_two_queries_is_no_duplicate() -> None:
-    assert join({"q1": ["a"], "q2": ["a"]}).coverage.duplicates == 0
+    assert joined({"q1": ["a"], "q2": ["a"]}).coverage.duplicates == 0
 
 
 def test_unjudged_passages_are_ignored_condensed_or_refused() -> None:
     run = {"q1": ["x", "y", "a"], "q2": ["a"]}
     assert success(run, depths=[1, 3]) == [0.5, 1.0]
-    condensed = join(run, unjudged="condense")
+    condensed = joined(run, unjudged="condense")
     assert condensed.hits.rank.tolist() == [1, 1]
     assert condensed.returned.tolist() == [1, 1, 0]
     with pytest.raises(InputError, match=r"'q1': only 0 of the first 2 passages are judged"):
@@ -159,7 +159,7 @@ def test_default_depths_stop_at_the_longest_list_and_the_corpus() -> None:
 
 
 def test_negative_grades_are_not_judged() -> None:
-    judged = join({"q1": ["a", "b"]}, {"q1": {"a": -1, "b": 1}})
+    judged = joined({"q1": ["a", "b"]}, {"q1": {"a": -1, "b": 1}})
     assert judged.coverage.negative_judgments == 1
     assert judged.hits.rank.tolist() == [2]
 

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from rag_selectivity import InputError, Qrels, Run, judge
+from rag_selectivity import InputError, Qrels, Run, join
 from rag_selectivity.io import trec
 from rag_selectivity.io.reading import FORMATS, read_corpus_ids, read_qrels, read_records, read_run
-from rag_selectivity.io.tables import write_rows
+from rag_selectivity.io.writing import write_rows
 
 QRELS = {"q1": {"a": 5, "é漢": 1}, "q2": {"c": 4}}
 RUN = {"q1": {"a": 2.5, "x": 1.0}, "q2": {"c": -3.0, "y": 0.25}}
@@ -59,8 +59,8 @@ def test_tables_of_every_format_are_recognised(tmp_path, suffix, packed) -> None
     for name, rows in (("qrels", QRELS_ROWS), ("run", RUN_ROWS)):
         content = table(rows, suffix)
         (tmp_path / f"{name}.{suffix}").write_bytes(gzip.compress(content) if packed else content)
-    assert Qrels.read(tmp_path / f"qrels.{suffix}").to_dict() == QRELS
-    assert scored(Run.read(tmp_path / f"run.{suffix}")) == RUN
+    assert read_qrels(tmp_path / f"qrels.{suffix}").to_dict() == QRELS
+    assert scored(read_run(tmp_path / f"run.{suffix}")) == RUN
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_tables_of_every_format_are_recognised(tmp_path, suffix, packed) -> None
 )
 @pytest.mark.parametrize("name", ["file.trec", "file.txt", "file", "file.tsv"])
 def test_trec_files_in_every_spelling(tmp_path, spell, name) -> None:
-    for text, read, expected in ((QRELS_TREC, Qrels.read, QRELS), (RUN_TREC, lambda p: scored(Run.read(p)), RUN)):
+    for text, read, expected in ((QRELS_TREC, Qrels.read, QRELS), (RUN_TREC, lambda p: scored(read_run(p)), RUN)):
         content = spell(text)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         found = read(tmp_path / name)
@@ -91,25 +91,25 @@ def test_a_beir_folder_and_its_corpus(tmp_path) -> None:
     for name in ("test", "dev"):
         rows = [{"query-id": r["query_id"], "corpus-id": r["doc_id"], "score": r["grade"]} for r in QRELS_ROWS]
         (tmp_path / "qrels" / f"{name}.tsv").write_bytes(table(rows if name == "test" else rows[:1], "tsv"))
-    assert Qrels.read(tmp_path).to_dict() == QRELS
-    assert Qrels.read(tmp_path / "qrels" / "dev.tsv").to_dict() == {"q1": {"a": 5}}
+    assert read_qrels(tmp_path).to_dict() == QRELS
+    assert read_qrels(tmp_path / "qrels" / "dev.tsv").to_dict() == {"q1": {"a": 5}}
     assert list(read_corpus_ids(tmp_path)) == ["a", "c"]
     (tmp_path / "qrels" / "test.tsv").rename(tmp_path / "qrels" / "train.tsv")
     with pytest.raises(InputError, match=r"several qrels \(dev.tsv, train.tsv\); name one"):
-        Qrels.read(tmp_path)
+        read_qrels(tmp_path)
 
 
 def test_the_format_can_be_given_where_the_name_misleads(tmp_path) -> None:
     (tmp_path / "qrels.csv").write_text(QRELS_TREC)
-    assert Qrels.read(tmp_path / "qrels.csv", format="trec").to_dict() == QRELS
+    assert read_qrels(tmp_path / "qrels.csv", format="trec").to_dict() == QRELS
     with pytest.raises(InputError, match="unknown format 'trek'; did you mean \"trec\""):
-        Qrels.read(tmp_path / "qrels.csv", format="trek")
+        read_qrels(tmp_path / "qrels.csv", format="trek")
 
 
 def test_ranks_order_a_table_without_scores(tmp_path) -> None:
     rows = [{"qid": "q", "docno": d, "rank": r} for d, r in (("b", 2), ("a", 1), ("c", 10))]
     (tmp_path / "run.csv").write_bytes(table(rows, "csv"))
-    judged = judge(Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 3}}), Run.read(tmp_path / "run.csv"))
+    judged = join(Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 3}}), read_run(tmp_path / "run.csv"))
     assert judged.hits.grade.tolist() == [1, 2, 3]
 
 
@@ -181,11 +181,11 @@ def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, 
             patch.setattr(trec, "_BLOCK", block)
             patch.setattr(trec, "_SCATTERED_BLOCK", block)
             patch.setattr(trec, "_REGROUPED_ROWS", 3)
-            assert scored(Run.read(path)) == lists
+            assert scored(read_run(path)) == lists
             qrels = Qrels.from_dict({query: dict.fromkeys(ranked, 1) for query, ranked in lists.items()})
-            judged = judge(qrels, read_run(path))
+            judged = join(qrels, read_run(path))
             assert judged.returned.tolist() == [len(ranked) for ranked in lists.values()]
-            assert np.array_equal(judged.hits.rank, judge(qrels, Run.from_dict(lists)).hits.rank)
+            assert np.array_equal(judged.hits.rank, join(qrels, Run.from_dict(lists)).hits.rank)
 
 
 @settings(deadline=None)
@@ -224,7 +224,7 @@ def test_nothing_but_input_errors_comes_out_of_bad_bytes(tmp_path, format, conte
     path.write_bytes(gzip.compress(content) if suffix == ".gz" else content)
     readers = [
         lambda: read_qrels(path, format=format).to_dict(),
-        lambda: Run.read(path, format=format).to_dict(),
+        lambda: read_run(path, format=format).to_dict(),
         lambda: list(read_records(path)),
         lambda: list(read_corpus_ids(path)),
     ]
@@ -243,7 +243,7 @@ def test_nothing_but_input_errors_comes_out_of_damaged_parquet_and_gzip(tmp_path
         path = tmp_path / f"file.{suffix}"
         path.write_bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
         with suppress(InputError):
-            Run.read(path)
+            read_run(path)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

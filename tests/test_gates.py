@@ -427,7 +427,7 @@ def summed(run=GOOD, qrels=QRELS, parts=3, **options) -> rs.Report:
         tally = rs.Tally(MEASURES, [1], scale="utility", sized=True)
         size = options["corpus_size"]
         of_part = {q: size[q] for q in some} if isinstance(size, dict) else size
-        tally.add(rs.judge(rs.Qrels.from_dict(some), lists, **options | {"corpus_size": of_part}))
+        tally.add(rs.join(rs.Qrels.from_dict(some), lists, **options | {"corpus_size": of_part}))
         tallies.append(rs.Tally.from_bytes(tally.to_bytes()))
     for tally in tallies[:-1]:
         tallies[-1].merge(tally)
@@ -470,8 +470,8 @@ def test_sums_have_no_pairs(refusal, dropped) -> None:
 def test_tallies_under_different_policies_are_not_merged() -> None:
     one, other = rs.Tally(["Success"], [1]), rs.Tally(["Success"], [1])
     labels, run = rs.Qrels.from_dict({"a": {"d": 1}}), rs.Run.from_dict({"a": ["d"]})
-    one.add(rs.judge(labels, run))
-    other.add(rs.judge(labels, run, policy=rs.Policy(depth="returned")))
+    one.add(rs.join(labels, run))
+    other.add(rs.join(labels, run, policy=rs.Policy(depth="returned")))
     with pytest.raises(rs.InputError, match="`depth` is 'requested' and 'returned'"):
         one.merge(other)
     assert one.queries == 1

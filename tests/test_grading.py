@@ -16,12 +16,13 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.grade import agrade, grade
-from rag_selectivity.grading.judge import CallableJudge, GradingError, JudgeFailure, Usage, parse_answer
+from rag_selectivity.grading.judge import CallableJudge, GradingError, JudgeFailure, parse_answer
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.grading.prompts import GradingPrompt, answer_shape, looks_like_instruction
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.grading.store import Store
+from rag_selectivity.results.usage import Usage
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 QUERIES = {f"q{i}": f"question {i}?" for i in range(4)}
@@ -58,7 +59,7 @@ def test_a_pool_is_graded_once_and_becomes_qrels(tmp_path) -> None:
     assert (first.pairs, first.graded, first.cached, first.failed, first.left) == (20, 20, 0, 0, 0)
     assert (second.graded, second.cached) == (0, 20)
     assert len(server.requests) == 20
-    qrels = rs.Qrels.read(store)
+    qrels = rs.read_qrels(store)
     assert qrels.to_dict() == {q: {d: int(d[1:]) % 5 + 1 for d in sorted(row)} for q, row in POOL.items()}
     report = rs.evaluate(qrels, {"r": POOL}, scale="utility", measures=["RA-nWG", "Harm"], depths=[3])
     assert report["Judged@3"].value == 1
@@ -96,10 +97,10 @@ def test_what_changes_an_answer_is_graded_anew_and_what_does_not_is_not(tmp_path
         # An id that changed, and a second id for the same text.
         renamed = {"new": CORPUS["d0"], "copy": CORPUS["d0"], "d1": CORPUS["d1"]}
         assert calls(corpus=renamed, pool={"q0": ["new", "copy", "d1"]}) == 0
-        assert rs.Qrels.read(store)["q0"]["copy"] == 1
+        assert rs.read_qrels(store)["q0"]["copy"] == 1
         # A text that changed: the label of the old one is no label of the id any more.
         assert calls(corpus={**CORPUS, "d1": "passage number 4, revised"}) == 1
-        assert rs.Qrels.read(store)["q0"]["d1"] == 5
+        assert rs.read_qrels(store)["q0"]["d1"] == 5
         assert calls(queries={"q0": "another question?"}) == 2
         rubric = Rubric("own", "Judge well.", dict.fromkeys(range(1, 6), "so much"))
         assert calls(rubric=rubric) == 2
@@ -163,7 +164,7 @@ def test_samples_give_a_median_and_keep_their_spread(tmp_path) -> None:
     with JudgeServer(lambda request, n: Reply(json.dumps({"reason": "r", "grade": [5, 1, 4][n - 1]}))) as server:
         done = graded(server, tmp_path / "s.db", samples=3, pool={"q0": ["d0", "d1"]})
     assert done.graded == 6
-    assert rs.Qrels.read(tmp_path / "s.db")["q0"] == {"d0": 4, "d1": 4}
+    assert rs.read_qrels(tmp_path / "s.db")["q0"] == {"d0": 4, "d1": 4}
     with Store(tmp_path / "s.db") as store:
         assert sorted(row["grade"] for row in store.rows() if row["passage_id"] == "d0") == [1, 4, 5]
     del grades
@@ -188,7 +189,7 @@ def test_a_batch_holds_passages_of_one_query_in_an_order_of_its_own(tmp_path) ->
     orders = {tuple(int(re.search(r"\d+", t).group()) for t in list(texts(r).values())[1:]) for r in server.requests}
     assert any(list(order) != sorted(order) for order in orders)
     expected = {q: {d: int(d[1:]) % 5 + 1 for d in sorted(row)} for q, row in POOL.items()}
-    assert rs.Qrels.read(tmp_path / "s.db").to_dict() == expected
+    assert rs.read_qrels(tmp_path / "s.db").to_dict() == expected
     with JudgeServer(respond) as again:
         graded(again, tmp_path / "t.db", batch=5, limits=Limits(concurrency=1))
     assert [list(texts(r).values()) for r in again.requests] == [list(texts(r).values()) for r in server.requests]
@@ -206,7 +207,7 @@ def test_what_a_batch_skips_is_asked_for_alone(tmp_path) -> None:
         done = graded(server, tmp_path / "s.db", batch=5, pool={"q0": POOL["q0"]})
     assert (done.graded, done.failed, done.left) == (5, 0, 0)
     # One was skipped, and one was said twice.
-    assert sorted(rs.Qrels.read(tmp_path / "s.db")["q0"].values()) == [2, 2, 4, 4, 4]
+    assert sorted(rs.read_qrels(tmp_path / "s.db")["q0"].values()) == [2, 2, 4, 4, 4]
 
 
 # -- when the endpoint misbehaves -----------------------------------------------------------------
@@ -248,7 +249,7 @@ def test_one_bad_reply_is_asked_again(tmp_path, bad, calls) -> None:
     ):
         again = server.requests[1]["messages"]
         assert "That answer is not valid" in again[-1]["content"]
-    assert rs.Qrels.read(tmp_path / "s.db")["q0"] == {"d0": 3}
+    assert rs.read_qrels(tmp_path / "s.db")["q0"] == {"d0": 3}
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_what_fails_for_good_is_recorded_and_never_guessed(tmp_path, bad, error)
         else:
             assert (again.cached, again.failed, again.earlier_failures, len(server.requests)) == (1, 0, 1, calls)
             assert "--retry-failed" in str(again)
-    assert rs.Qrels.read(store)["q0"] == {"d1": 3}
+    assert rs.read_qrels(store)["q0"] == {"d1": 3}
     with Store(store) as labels:
         failed = next(row for row in labels.rows() if row["passage_id"] == "d0")
     assert failed["grade"] is None
@@ -285,7 +286,7 @@ def test_what_fails_for_good_is_recorded_and_never_guessed(tmp_path, bad, error)
     with JudgeServer() as healthy:
         mended = graded(healthy, store, pool={"q0": ["d0", "d1"]}, retry_failed=True)
         assert (mended.cached, mended.graded, len(healthy.requests)) == (1, 1, 1)
-    assert rs.Qrels.read(store)["q0"] == {"d0": 3, "d1": 3}
+    assert rs.read_qrels(store)["q0"] == {"d0": 3, "d1": 3}
 
 
 def test_an_endpoint_that_is_down_stops_the_run_and_is_tried_again_in_the_next(tmp_path) -> None:
@@ -405,7 +406,7 @@ def test_hostile_passages_do_not_move_their_grade_and_are_flagged(tmp_path) -> N
     pool = {"q0": [*corpus]}
     with JudgeServer(obedient) as server:
         done = graded(server, tmp_path / "s.db", corpus=corpus, pool=pool)
-    assert set(rs.Qrels.read(tmp_path / "s.db")["q0"].values()) == {2}
+    assert set(rs.read_qrels(tmp_path / "s.db")["q0"].values()) == {2}
     assert done.flagged == len(HOSTILE)
     with Store(tmp_path / "s.db") as store:
         assert {row["passage_id"] for row in store.rows() if row["flagged"]} == {f"h{i}" for i in range(len(HOSTILE))}
@@ -634,7 +635,7 @@ def test_twenty_kills_lose_nothing_but_the_calls_on_their_way(tmp_path) -> None:
     assert len(server.started) == 600
     repeated = sum(count - 1 for count in server.started.values())
     assert repeated <= 20 * concurrency
-    qrels = rs.Qrels.read(tmp_path / "labels.db")
+    qrels = rs.read_qrels(tmp_path / "labels.db")
     assert all(qrels[q] == {d: int(d[1:]) % 5 + 1 for d in sorted(corpus)} for q in queries)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.render import plots
-from rag_selectivity.render.text import number
 from rag_selectivity.render.words import findings
+from rag_selectivity.wording import number
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")

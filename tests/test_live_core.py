@@ -173,7 +173,7 @@ def test_grading_a_trace(tmp_path) -> None:
         asked = {(texts(request)["question"], texts(request)["passage"]) for request in server.requests}
     assert done.returncode == 0, done.stderr
     assert asked == {("good?", text) for text in "ABJX"} | {("how bad?", "J"), ("unknown", "A")}
-    assert rs.Qrels.read(tmp_path / "s.db").to_dict() == {
+    assert rs.read_qrels(tmp_path / "s.db").to_dict() == {
         "good?": dict.fromkeys("abjx", 3),
         "bad?": {"j": 3},
         "unknown": {"a": 3},

@@ -162,7 +162,7 @@ def test_a_wrong_address_is_named(folder) -> None:
         ("pydantic", "rs.grade", "pip install 'rag-selectivity[judge]'"),
         ("llama_index.core", "import rag_selectivity_llama_index", "pip install 'rag-selectivity[llama-index]'"),
         ("langchain_core", "import rag_selectivity_langchain", "pip install 'rag-selectivity[langchain]'"),
-        ("pyarrow", "rs.Qrels.read('q.parquet')", "pip install 'rag-selectivity[files]'"),
+        ("pyarrow", "rs.read_qrels('q.parquet')", "pip install 'rag-selectivity[files]'"),
     ],
 )
 def test_a_missing_extra_is_named(tmp_path, module, work, expected) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.evaluate import join
-from rag_selectivity.measures.next_passages import next_passages
+from rag_selectivity.evaluate import join_runs
+from rag_selectivity.statistics.next_passages import next_passages
 from tests.reference import random_success
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
@@ -49,7 +49,7 @@ def test_against_fractions(depth, rel, m) -> None:
         if i:
             ranked = [f"d{j}" for j in rng.permutation(30)[: rng.integers(1, 24)]]
             run[query] = [*ranked[:4], ranked[0], *ranked[4:]] if i % 5 == 0 else ranked
-    judged_run = join(qrels, {"r": run}, corpus_size=sizes, policy=rs.Policy(depth=depth)).judged["r"]
+    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, policy=rs.Policy(depth=depth)).judged["r"]
     found = next_passages(judged_run, rel=rel, m=m, bootstrap=rs.Bootstrap(resamples=200))
     reach = max(map(len, run.values()))
     assert [each.last for each in found] == [*(b for b in (1, 2, 5, 10, 20) if b < reach), reach]
@@ -110,10 +110,10 @@ def test_it_stands_in_every_view() -> None:
 
 def test_without_intervals_and_without_anybody_left() -> None:
     qrels = {f"q{i}": ["d"] for i in range(3)}
-    found = next_passages(join(qrels, {"r": {query: ["d", "x"] for query in qrels}}, corpus_size=5).judged["r"])
+    found = next_passages(join_runs(qrels, {"r": {query: ["d", "x"] for query in qrels}}, corpus_size=5).judged["r"])
     assert (found[1].queries, found[1].successes) == (0, 0)
     assert isnan(found[1].bits)
     assert isnan(found[0].low)
     assert found[1].to_dict()["bits"] is None
     with pytest.raises(rs.InputError, match="needs the corpus size"):
-        next_passages(join(qrels, {"r": {query: ["d"] for query in qrels}}).judged["r"])
+        next_passages(join_runs(qrels, {"r": {query: ["d"] for query in qrels}}).judged["r"])

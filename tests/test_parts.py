@@ -136,7 +136,7 @@ def test_a_tally_of_parts_refuses_at_the_end_and_not_before() -> None:
         some = [query for query in SIZES if SIZES[query] == size]
         tally = Tally(["BoR"], [8], sized=True, resamples=20)
         tally.add(
-            rs.judge(
+            rs.join(
                 rs.Qrels.from_dict({q: LABELS[q] for q in some}),
                 rs.Run.from_dict({q: LISTS[q] for q in some}),
                 corpus_size=size,

@@ -15,6 +15,7 @@ from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import pair_keys
+from rag_selectivity.io.reading import read_qrels
 
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}}
 ROWS = [(q, d, g) for q, judged in QRELS.items() for d, g in judged.items()]
@@ -74,7 +75,7 @@ def test_a_grade_map_carries_every_grade_or_names_the_missing_one() -> None:
 def test_the_scale_is_checked_with_the_files_line(tmp_path) -> None:
     (tmp_path / "q").write_text("q 0 a 5\nq 0 b 6\n")
     with pytest.raises(InputError, match=r"q:2: query 'q', passage 'b': grade 6 is off the utility scale \(1 to 5\)"):
-        Qrels.read(tmp_path / "q").check_scale(SCALES["utility"])
+        read_qrels(tmp_path / "q").check_scale(SCALES["utility"])
 
 
 @pytest.mark.parametrize(

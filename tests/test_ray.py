@@ -104,7 +104,7 @@ print("counted", done)
 asked = [int(name.name.split("-")[1]) for name in (folder / "calls").iterdir()]
 again = {number for number in asked if asked.count(number) > 1}
 print("killed", (folder / "killed").exists(), "again", len(again), "of one batch", len({n // 20 for n in again}) <= 1)
-grades = rs.Qrels.read(folder / "labels.db").to_dict()
+grades = rs.read_qrels(folder / "labels.db").to_dict()
 right = all(grade == 1 + int(d[1:]) % 5 for row in grades.values() for d, grade in row.items())
 print("grades", sum(map(len, grades.values())), right)
 before = len(asked)

@@ -32,19 +32,19 @@ def test_a_human_label_wins_and_several_judges_must_be_told_apart(tmp_path) -> N
     path = tmp_path / "s.db"
     with Store(path) as store:
         put(store, "small", {("q", "a"): 2, ("q", "b"): 4, ("q", "c"): None})
-        assert rs.Qrels.read(path)["q"] == {"a": 2, "b": 4}
+        assert rs.read_qrels(path)["q"] == {"a": 2, "b": 4}
         put(store, "large", {("q", "a"): 5, ("q", "b"): 4})
         with pytest.raises(rs.InputError, match=r"graded by several judges \(small, large\): choose one with --judge"):
-            rs.Qrels.read(path)
-        assert rs.Qrels.read(path, judges=["large"])["q"] == {"a": 5, "b": 4}
-        assert rs.Qrels.read(path, judge_rule="lowest")["q"] == {"a": 2, "b": 4}
-        assert rs.Qrels.read(path, judge_rule="highest")["q"] == {"a": 5, "b": 4}
-        assert rs.Qrels.read(path, judge_rule="median")["q"] == {"a": 2, "b": 4}
+            rs.read_qrels(path)
+        assert rs.read_qrels(path, judges=["large"])["q"] == {"a": 5, "b": 4}
+        assert rs.read_qrels(path, judge_rule="lowest")["q"] == {"a": 2, "b": 4}
+        assert rs.read_qrels(path, judge_rule="highest")["q"] == {"a": 5, "b": 4}
+        assert rs.read_qrels(path, judge_rule="median")["q"] == {"a": 2, "b": 4}
         assert store.put_human([("q", "a", 1, None), ("q", "z", 3, "my own")], "alice") == 2
-        assert rs.Qrels.read(path, judges=["large"])["q"] == {"a": 1, "b": 4, "z": 3}
+        assert rs.read_qrels(path, judges=["large"])["q"] == {"a": 1, "b": 4, "z": 3}
         store.put_human([("q", "a", 4, None)], "bob")
         store.put_human([("q", "a", 5, None)], "carol")
-        assert rs.Qrels.read(path, judges=["large"])["q"]["a"] == 4
+        assert rs.read_qrels(path, judges=["large"])["q"]["a"] == 4
         assert {p: g for _, p, g in label_rows(store, judges=["large"], humans=False)} == {"a": 5, "b": 4}
 
 
@@ -57,7 +57,7 @@ def test_strict_harm_tells_distractors_from_noise(tmp_path) -> None:
             "INSERT INTO pairs VALUES ('q', ?, ?, ?)", [(p, digest("q"), digest(p)) for p in said]
         )
         store.put([Label((number, digest("q"), digest(p), 0), g, misleading=m) for p, (g, m) in said.items()]).result()
-        assert rs.Qrels.read(path)["q"] == {"a": 1, "b": 2, "c": 1, "d": 2, "e": 4, "f": 1}
+        assert rs.read_qrels(path)["q"] == {"a": 1, "b": 2, "c": 1, "d": 2, "e": 4, "f": 1}
         as_given = label_rows(store, as_given=True)
         assert {p: g for _, p, g in as_given} == {p: g for p, (g, _) in said.items()}
 
@@ -136,7 +136,7 @@ def test_reading_needs_no_llm_package(tmp_path) -> None:
         put(store, "m", {("q", "a"): 2})
     code = (
         "import sys\nfor name in ('openai', 'pydantic', 'httpx'): sys.modules[name] = None\n"
-        "import rag_selectivity as rs; print(rs.Qrels.read('s.db').to_dict())"
+        "import rag_selectivity as rs; print(rs.read_qrels('s.db').to_dict())"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "{'q': {'a': 2}}\n"
@@ -155,16 +155,16 @@ def test_files_that_are_no_store_are_named(tmp_path) -> None:
         with pytest.raises(rs.InputError, match=message):
             Store(tmp_path / name, create=False)
         with pytest.raises(rs.InputError):
-            rs.Qrels.read(tmp_path / name)
+            rs.read_qrels(tmp_path / name)
     with pytest.raises(rs.InputError, match="the folder does not exist"):
         Store(tmp_path / "nowhere" / "s.db")
     with Store(tmp_path / "empty.db"):
         pass
     with pytest.raises(rs.InputError, match="has no grades yet"):
-        rs.Qrels.read(tmp_path / "empty.db")
+        rs.read_qrels(tmp_path / "empty.db")
     (tmp_path / "q.trec").write_text("q 0 a 1\n")
     with pytest.raises(rs.InputError, match="is no label store"):
-        rs.Qrels.read(tmp_path / "q.trec", judges=["m"])
+        rs.read_qrels(tmp_path / "q.trec", judges=["m"])
     (tmp_path / "labels.jsonl").write_text(
         json.dumps({"query_id": "q", "passage_id": "a", "source": "judge", "judge": "m", "grade": 3}) + "\n"
     )

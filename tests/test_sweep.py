@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.advice import Recommendation
+from rag_selectivity.results.sweep import Recommendation
 
 
 def world(queries: int, depth: int, first: list[int], relevant: int = 1) -> tuple[dict, dict]:

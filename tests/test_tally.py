@@ -74,7 +74,7 @@ def cranfield(data):
 
 def judged_parts(qrels: dict, run: dict, pieces: list[list[str]]):
     for piece in pieces:
-        yield rs.judge(
+        yield rs.join(
             rs.Qrels.from_dict({q: qrels[q] for q in piece}),
             rs.Run.from_dict({q: run[q] for q in piece if q in run}),
             corpus_size=1400,
@@ -85,7 +85,7 @@ def judged_parts(qrels: dict, run: dict, pieces: list[list[str]]):
 @pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_real_runs_split_at_random_give_the_digits_of_the_whole(cranfield, seed) -> None:
-    qrels = rs.Qrels.read(cranfield / "qrels.trec").to_dict()
+    qrels = rs.read_qrels(cranfield / "qrels.trec").to_dict()
     run = {query: ids for part in read_run(cranfield / "runs" / "bm25.trec") for query, ids in part.to_dict().items()}
     whole = rs.evaluate(
         qrels,
@@ -168,7 +168,7 @@ def test_a_report_without_single_queries_has_all_its_views() -> None:
     labels = {f"q{i}": {"a": 5, "b": 4, "j": 1} for i in range(5)}
     lists = {f"q{i}": ["a", "j", "b"] if i % 2 else ["j", "b"] for i in range(5)}
     tally.add(
-        rs.judge(rs.Qrels.from_dict(labels), rs.Run.from_dict(lists), corpus_size=100, scale="utility"),
+        rs.join(rs.Qrels.from_dict(labels), rs.Run.from_dict(lists), corpus_size=100, scale="utility"),
     )
     report = tally.report("mine")
     assert "mine: 5 queries" in str(report)

@@ -9,7 +9,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from rag_selectivity.grading.judge import Answer, Message, Usage, ask_until_valid, failure_of, with_schema
+from rag_selectivity.grading.judge import Answer, Message, ask_until_valid, failure_of, with_schema
+from rag_selectivity.results.usage import Usage
 
 _KINDS: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
 

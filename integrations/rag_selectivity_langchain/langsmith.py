@@ -16,9 +16,9 @@ from rag_selectivity import (
     Qrels,
     Run,
     SelectivityWarning,
-    judge,
+    evaluate_joined,
+    join,
     parse_measure,
-    report_of,
 )
 from rag_selectivity.single import figure_of, judge_query, per_query_measure
 from rag_selectivity_langchain.identity import identity_of
@@ -69,14 +69,14 @@ def summary_evaluator(
             raise InputError(f"no example has reference outputs under {relevant!r}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SelectivityWarning)
-            judged = judge(
+            judged = join(
                 Qrels.from_dict(known).regraded(grade_map),
                 Run.from_dict(lists),
                 corpus_size=corpus_size,
                 scale=scale,
                 name="experiment",
             )
-        report = report_of({"experiment": judged}, measures=chosen, bootstrap=bootstrap)
+        report = evaluate_joined({"experiment": judged}, measures=chosen, bootstrap=bootstrap)
         results = []
         for measure in chosen:
             cell = report["experiment", measure]

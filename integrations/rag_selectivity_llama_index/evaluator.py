@@ -23,9 +23,9 @@ from rag_selectivity import (
     Report,
     Run,
     SelectivityWarning,
-    judge,
+    evaluate_joined,
+    join,
     parse_measure,
-    report_of,
 )
 from rag_selectivity.errors import examples
 from rag_selectivity.measures import default_measures
@@ -168,7 +168,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             raise InputError("no query has labels: pass labels=…, or a dataset with .queries and .relevant_docs")
         self._check_identity(grades, found)
         pooled = bool(self.node_postprocessors)
-        judged = judge(
+        judged = join(
             Qrels.from_dict(grades),
             Run.from_dict({query: list(got.final) for query, got in found.items()}),
             pool=Run.from_dict({query: list(got.pool) for query, got in found.items()}) if pooled else None,
@@ -177,7 +177,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             name=name,
         )
         measures = self._measures or _usual(labels.scale, sized=self._corpus_size is not None, pooled=pooled)
-        report = report_of({name: judged}, measures=measures, depths=self._depths, bootstrap=bootstrap)
+        report = evaluate_joined({name: judged}, measures=measures, depths=self._depths, bootstrap=bootstrap)
         results = [
             self._result(text, list(grades.get(query_id, ())), found[query_id], query_id)
             for query_id, text in queries.items()
@@ -292,9 +292,9 @@ def report_from_results(
         lists[key] = list(result.retrieved_ids)
     if not grades:
         raise InputError("there are no results with labels or expected ids")
-    judged = judge(Qrels.from_dict(grades), Run.from_dict(lists), corpus_size=corpus_size, scale=known.scale, name=name)
+    judged = join(Qrels.from_dict(grades), Run.from_dict(lists), corpus_size=corpus_size, scale=known.scale, name=name)
     chosen = measures or _usual(known.scale, sized=corpus_size is not None, pooled=False)
-    return report_of({name: judged}, measures=chosen, depths=depths, bootstrap=bootstrap)
+    return evaluate_joined({name: judged}, measures=chosen, depths=depths, bootstrap=bootstrap)
 
 
 def _usual(scale: str, *, sized: bool, pooled: bool) -> list[str]:

@@ -9,7 +9,8 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 from pydantic import BaseModel
 
-from rag_selectivity.grading.judge import Answer, Message, Usage, ask_until_valid, failure_of, with_schema
+from rag_selectivity.grading.judge import Answer, Message, ask_until_valid, failure_of, with_schema
+from rag_selectivity.results.usage import Usage
 
 _ROLES = {"system": MessageRole.SYSTEM, "user": MessageRole.USER, "assistant": MessageRole.ASSISTANT}
 

@@ -14,11 +14,11 @@ from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from pydantic import Field
 
 from rag_selectivity import InputError, Measure, SelectivityError, parse_measure
-from rag_selectivity.grading.claims import MEASURES, ClaimCheck
 from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Limits
 from rag_selectivity.grading.single import GradedPassage, SingleQuery
+from rag_selectivity.results.claims import MEASURES, ClaimCheck
 from rag_selectivity.single import figure_of, judge_query
 from rag_selectivity_llama_index.judge import LLMJudge
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, judge, report_of
+from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate_joined, join
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import Labels
@@ -75,7 +75,7 @@ def selectivity(
     chosen_scale = scale or scale_of(rows, known)
     run = Run.from_dict({row.key: list(row.passages) for row in rows})
     sizes = _sizes([row for row in rows if row.key in found], corpus_size)
-    judged = judge(
+    judged = join(
         Qrels.from_dict(found),
         run,
         pool=_pool(rows, pool),
@@ -86,7 +86,7 @@ def selectivity(
     )
     if measures is None:
         measures = _usual(chosen_scale, sized=sizes is not None, pooled=pool is not None)
-    return report_of({name: judged}, measures=measures, depths=depths, bootstrap=bootstrap)
+    return evaluate_joined({name: judged}, measures=measures, depths=depths, bootstrap=bootstrap)
 
 
 def _usual(scale: str, *, sized: bool, pooled: bool) -> list[str]:

@@ -11,10 +11,10 @@ from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
 from rag_selectivity import InputError
-from rag_selectivity.grading.claims import MEASURES
 from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.runner import Limits
 from rag_selectivity.grading.single import SingleQuery
+from rag_selectivity.results.claims import MEASURES
 from rag_selectivity_ragas.judge import RagasJudge
 
 

@@ -15,11 +15,11 @@ from rag_selectivity.grading.judge import (
     GradingError,
     JudgeFailure,
     Message,
-    Usage,
     ask_until_valid,
     failure_of,
     with_schema,
 )
+from rag_selectivity.results.usage import Usage
 
 
 class RagasJudge:

@@ -19,7 +19,7 @@ from rag_selectivity import (
     InputError,
     Measure,
 )
-from rag_selectivity.evaluate import estimates_with
+from rag_selectivity.estimates import estimates_with
 from rag_selectivity.measures import BoR as BoRMeasure
 from rag_selectivity.measures import Outcome
 from rag_selectivity.single import Labels, figure_of, judge_query, per_query_measure

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity import InputError
+from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.ids import TEXT_PREFIX, text_id
 from rag_selectivity.data.qrels import whole_grade
 from rag_selectivity.errors import examples
-from rag_selectivity.join.judged_run import whole_count
 from rag_selectivity.single import Labels
 
 

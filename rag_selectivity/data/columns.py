@@ -69,3 +69,14 @@ def token_count(value: Any, where: str) -> float:
     if not 0 <= number < math.inf:
         raise InputError(f"{where}: {value!r} is not a number of tokens")
     return number
+
+
+def whole_count(value: Any, what: str) -> int:
+    """A whole number from 0 to 2**53 as an int, else an InputError that says what it was for."""
+    try:
+        count = int(value)
+        if count == float(value) and 0 <= count <= 1 << 53 and not isinstance(value, bool):
+            return count
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{what} is {value!r}; a whole number from 0 to 2**53 is needed")

@@ -130,20 +130,6 @@ class Qrels:
         ]
         return cls.from_records(zip(*(column_values(frame, name) for name in chosen), strict=True))
 
-    @classmethod
-    def read(
-        cls,
-        path: str | Path,
-        *,
-        format: str | None = None,
-        judges: Sequence[str] | None = None,
-        judge_rule: str | None = None,
-    ) -> Qrels:
-        """From a file, BEIR folder or label store: TREC, BEIR, JSONL, CSV, Parquet; see `rag_selectivity.io.reading`."""
-        from rag_selectivity.io.reading import read_qrels
-
-        return read_qrels(path, format=format, judges=judges, judge_rule=judge_rule)
-
     def under(self, names: Mapping[str, str]) -> Qrels:
         """The judgments of queries under other names, {name: query}; a query may have several.
 
@@ -165,15 +151,15 @@ class Qrels:
 
     @classmethod
     def of(cls, value: Any) -> Qrels:
-        """Whatever a user has: a Qrels, a dict, a frame, a path, or rows."""
+        """From what a program holds: a Qrels, a dict, a frame, or rows; `rag_selectivity.read_qrels` reads files."""
         if isinstance(value, Qrels):
             return value
         if isinstance(value, Mapping):
             return cls.from_dict(value)
-        if isinstance(value, (str, Path)):
-            return cls.read(value)
         if is_frame(value):
             return cls.from_dataframe(value)
+        if isinstance(value, (str, Path)):
+            raise InputError(f"qrels: {value!r} is a path: read the file with rag_selectivity.read_qrels(…)")
         if isinstance(value, Iterable):
             return cls.from_records(value)
         raise InputError(f"qrels: expected a dict, DataFrame, path, rows or Qrels, got {type(value).__name__}")

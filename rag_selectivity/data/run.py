@@ -158,26 +158,16 @@ class Run:
         )
 
     @classmethod
-    def read(cls, path: str | Path, *, format: str | None = None) -> Run:
-        """From a file: TREC, JSONL, CSV, Parquet; see `rag_selectivity.io.reading`."""
-        from rag_selectivity.io.reading import read_run
-
-        try:
-            return cls.concatenate(list(read_run(path, format=format)))
-        except ScatteredQueries as scattered:
-            return cls.concatenate(list(scattered.again()))
-
-    @classmethod
     def of(cls, value: Any) -> Run:
-        """Whatever a user has: a Run, a dict, a frame, a path, or rows."""
+        """From what a program holds: a Run, a dict, a frame, or rows; `rag_selectivity.read_run` reads files."""
         if isinstance(value, Run):
             return value
         if isinstance(value, Mapping):
             return cls.from_dict(value)
-        if isinstance(value, (str, Path)):
-            return cls.read(value)
         if is_frame(value):
             return cls.from_dataframe(value)
+        if isinstance(value, (str, Path)):
+            raise InputError(f"run: {value!r} is a path: read the file with rag_selectivity.read_run(…)")
         if isinstance(value, Iterable):
             return cls.from_records(value)
         raise InputError(f"run: expected a dict, DataFrame, path, rows or Run, got {type(value).__name__}")
@@ -251,32 +241,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
-
-
-def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, str, int]]:
-    """(query, passage, rank) rows of a Run, a dict, a frame or a file, down to a depth."""
-    for part in _parts(run):
-        ordered = part.ordered(policy)
-        cuts = ordered.offsets.tolist()
-        for query, start, stop in zip(ordered.queries, cuts, cuts[1:], strict=False):
-            last = stop if depth is None else min(stop, start + depth)
-            for rank, passage in enumerate(ordered.passages[start:last], 1):
-                yield query, passage, rank
-
-
-def _parts(run: Any) -> Iterable[Run]:
-    if not isinstance(run, (str, Path)):
-        return [Run.of(run)]
-    from rag_selectivity.io.reading import read_run
-
-    def streamed() -> Iterator[Run]:
-        try:
-            yield from read_run(run)
-        except ScatteredQueries as scattered:
-            # What has been given out comes again, with the same ranks or better ones.
-            yield from scattered.again()
-
-    return streamed()
 
 
 def _ranking(run: Run, scores: NDArray[np.floating[Any]], *, descending_ids: bool) -> IntArray | None:

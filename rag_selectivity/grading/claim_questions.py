@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.io.reading import is_path, read_records
 
 try:
     from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -29,24 +30,9 @@ from rag_selectivity.grading.store import Store, StoredAnswer, digest
 PROMPT_VERSION = "1"
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A question with what was retrieved for it and a reference answer, by Ragas' field names.
-
-    `retrieved_contexts` are in rank order; `response` and the rest of Ragas' fields are not needed.
-    """
-
-    user_input: str
-    retrieved_contexts: tuple[str, ...]
-    reference: str | None = None
-    id: str = ""
-
-
 def read_samples(source: Any, *, needs_reference: bool = True) -> list[Sample]:
     """Samples from dicts, objects with Ragas' fields, a Ragas dataset, or a JSONL or Parquet file."""
-    if isinstance(source, (str, Path)):
-        from rag_selectivity.io.reading import read_records
-
+    if is_path(source):
         rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
     else:
         rows = ((f"sample {number}", row) for number, row in enumerate(getattr(source, "samples", source), 1))

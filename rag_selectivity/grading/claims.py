@@ -8,234 +8,34 @@ redundant, and the smallest set of passages that would have done.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import estimates_with
+from rag_selectivity.estimates import estimates_with
 from rag_selectivity.grading.claim_questions import (
     PROMPT_VERSION,
     Asker,
     Question,
-    Sample,
     of_passages,
     of_reference,
     passage_questions,
     read_samples,
     whole_question,
 )
-from rag_selectivity.grading.judge import GradingError, Usage, judge_of
+from rag_selectivity.grading.judge import GradingError, judge_of
 from rag_selectivity.grading.runner import Budget, Limits, Runner, interruptible, progress_bar, run_blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures import Outcome as Figures
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.report import Estimate, finite
-from rag_selectivity.results.result import Views
+from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimReport
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
-
-SCHEMA = "rag-selectivity/claims/1"
-CHECKS = ("precision", "recall", "entities", "relevance")
-MEASURES = {
-    "precision": "ContextPrecision",
-    "recall": "ContextRecall",
-    "entities": "ContextEntityRecall",
-    "relevance": "ContextRelevance",
-}
-_EXACT_COVER = 18
-
-
-@dataclass(frozen=True)
-class ClaimCheck:
-    """What was found for one sample; rows are claims or entities, columns the passages in rank order.
-
-    Attributes
-    ----------
-    sample : Sample
-    claims, entities : tuple of str
-        Of the reference.
-    support : bool[claims, passages]
-        Whether a passage by itself supports a claim.
-    mentions : bool[entities, passages]
-    useful : bool[passages]
-        Whether a passage helps to arrive at the reference.
-    statements, relevant : int64[passages]
-        Statements of each passage, and those of them that bear on the question.
-    whole : {K: share of claims that the top K support when read together}
-    known : {check: bool}
-        False where a call failed: the figures of that check are NaN.
-    """
-
-    sample: Sample
-    claims: tuple[str, ...]
-    entities: tuple[str, ...]
-    support: NDArray[np.bool_]
-    mentions: NDArray[np.bool_]
-    useful: NDArray[np.bool_]
-    statements: NDArray[np.int64]
-    relevant: NDArray[np.int64]
-    whole: Mapping[int, float] = field(default_factory=dict)
-    known: Mapping[str, bool] = field(default_factory=dict)
-
-    def context_precision(self, depth: int) -> float:
-        """Mean precision at the ranks of the useful passages in the top K: 0 without one, NaN without passages."""
-        if not self._known("precision") or not len(self.useful):
-            return float("nan")
-        useful = self.useful[:depth]
-        if not useful.any():
-            return 0.0
-        ranks = np.flatnonzero(useful) + 1
-        return float((np.arange(1, len(ranks) + 1) / ranks).mean())
-
-    def context_recall(self, depth: int) -> float:
-        """Claims that some passage of the top K supports by itself / all claims; NaN without claims."""
-        return self._share(self.support, depth) if self._known("recall") else float("nan")
-
-    def context_entity_recall(self, depth: int) -> float:
-        """Entities of the reference that the top K mention / all of them; NaN without entities."""
-        return self._share(self.mentions, depth) if self._known("entities") else float("nan")
-
-    def context_relevance(self, depth: int) -> float:
-        """Statements of the top K that bear on the question / all statements; NaN without statements."""
-        total = int(self.statements[:depth].sum())
-        if not self._known("relevance") or not total:
-            return float("nan")
-        return float(self.relevant[:depth].sum() / total)
-
-    @property
-    def redundancy(self) -> float:
-        """Share of the supports that say again what an earlier passage supported; NaN without any."""
-        supports = int(self.support.sum())
-        return 1 - int(self.support.any(axis=1).sum()) / supports if supports else float("nan")
-
-    @property
-    def smallest_set(self) -> tuple[int, ...]:
-        """The fewest passages (by position from 1) that support every claim which any passage supports.
-
-        Exact up to 18 supporting passages; beyond, the greedy cover, which is at most a little larger.
-        """
-        wanted = self.support.any(axis=1)
-        useful = [i for i in range(self.support.shape[1]) if self.support[:, i].any()]
-        if len(useful) <= _EXACT_COVER:
-            for size in range(len(useful) + 1):
-                for chosen in combinations(useful, size):
-                    if (self.support[:, chosen].any(axis=1) >= wanted).all():
-                        return tuple(i + 1 for i in chosen)
-        left, greedy = wanted.copy(), []
-        while left.any():
-            best = max(useful, key=lambda i: int((self.support[:, i] & left).sum()))
-            greedy.append(best + 1)
-            left &= ~self.support[:, best]
-        return tuple(sorted(greedy))
-
-    def figure(self, check: str, depth: int) -> float:
-        """One of the four measures by the name of its check."""
-        by_check = {
-            "precision": self.context_precision,
-            "recall": self.context_recall,
-            "entities": self.context_entity_recall,
-            "relevance": self.context_relevance,
-        }
-        return by_check[check](depth)
-
-    def to_dict(self, checks: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "id": self.sample.id,
-            "user_input": self.sample.user_input,
-            "claims": list(self.claims),
-            "support": [[int(cell) for cell in row] for row in self.support.tolist()],
-            "entities": list(self.entities),
-            "redundancy": finite(self.redundancy),
-            "smallest_set": list(self.smallest_set),
-            "measures": {
-                f"{MEASURES[check]}@{depth}": finite(self.figure(check, depth)) for check in checks for depth in depths
-            },
-            **({"whole_context": {str(k): finite(v) for k, v in self.whole.items()}} if self.whole else {}),
-        }
-
-    def _known(self, check: str) -> bool:
-        return self.known.get(check, True)
-
-    def _share(self, table: NDArray[np.bool_], depth: int) -> float:
-        return float(table[:, :depth].any(axis=1).mean()) if len(table) else float("nan")
-
-
-@dataclass(frozen=True)
-class ClaimReport(Views):
-    """What `check_claims` returns: a ClaimCheck for each sample, and the means with their intervals."""
-
-    samples: tuple[ClaimCheck, ...]
-    checks: tuple[str, ...]
-    depths: tuple[int, ...]
-    estimates: Mapping[str, Estimate]
-    usage: Usage
-    cost: float | None
-    calls: int
-    failed: int
-    stopped: str | None
-    judge: str
-
-    def __getitem__(self, measure: str) -> Estimate:
-        try:
-            return self.estimates[measure]
-        except KeyError:
-            raise InputError(f"{measure} was not checked; there are {', '.join(self.estimates)}") from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            "judge": self.judge,
-            "samples": len(self.samples),
-            "calls": self.calls,
-            "failed": self.failed,
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "cost": self.cost,
-            "stopped": self.stopped,
-            "measures": {key: estimate.to_dict() for key, estimate in self.estimates.items()},
-            "per_sample": [sample.to_dict(self.checks, self.depths) for sample in self.samples],
-        }
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """One row a measure and depth."""
-        return [{"measure": key, **estimate.to_dict()} for key, estimate in self.estimates.items()]
-
-    def to_text(self, *, ruled: bool = True) -> str:
-        """Tables for a terminal."""
-        from rag_selectivity.render.text import align
-
-        return "\n\n".join([self._heading(), align(*self._table(), ruled=ruled)])
-
-    def to_markdown(self) -> str:
-        """Tables for a pull request."""
-        from rag_selectivity.render.text import markdown
-
-        return "\n\n".join([f"**{self._heading()}**", markdown(*self._table())])
-
-    def _heading(self) -> str:
-        failed = f", {self.failed} calls failed" if self.failed else ""
-        stopped = f", stopped: {self.stopped}" if self.stopped else ""
-        return f"{len(self.samples)} samples, {self.calls} calls to {self.judge}{failed}{stopped}"
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        from rag_selectivity.render.text import number
-
-        names = list(dict.fromkeys(key.partition("@")[0] for key in self.estimates))
-        rows = []
-        for depth in self.depths:
-            row = [str(depth)]
-            for name in names:
-                cell = self.estimates.get(f"{name}@{depth}")
-                row.append("·" if cell is None else f"{number(cell.value)} [{number(cell.low)}, {number(cell.high)}]")
-            rows.append(row)
-        return ["K", *names], rows
 
 
 def check_claims(

@@ -11,8 +11,7 @@ from rag_selectivity.data.qrels import whole_grade
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Label, Settings, Store, label_rows
 from rag_selectivity.io.reading import read_qrels, read_records
-from rag_selectivity.io.tables import write_rows
-from rag_selectivity.results.result import write_whole
+from rag_selectivity.io.writing import write_rows, write_whole
 
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import Answer, GradingError, Judge, Usage, judge_of
+from rag_selectivity.grading.judge import Answer, GradingError, Judge, judge_of
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt, looks_like_instruction
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import (
@@ -27,6 +27,7 @@ from rag_selectivity.grading.runner import (
 )
 from rag_selectivity.grading.sources import load_pool
 from rag_selectivity.grading.store import Key, Label, Settings, Store
+from rag_selectivity.results.usage import Usage
 
 ORDERS = ("rank", "query")
 _PAIRS_AT_ONCE = 256

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
 
 from rag_selectivity.errors import MissingExtraError, SelectivityError
+from rag_selectivity.results.usage import Usage
 
 try:
     from pydantic import BaseModel, ValidationError
@@ -26,21 +27,6 @@ class Message(TypedDict):
 
     role: Literal["system", "user", "assistant"]
     content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens that a call took."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
-
-    @property
-    def total(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True, slots=True)

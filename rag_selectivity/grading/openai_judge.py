@@ -15,11 +15,11 @@ from rag_selectivity.grading.judge import (
     GradingError,
     JudgeFailure,
     Message,
-    Usage,
     ask_until_valid,
     json_schema,
     with_schema,
 )
+from rag_selectivity.results.usage import Usage
 
 #: How answers are constrained, the strictest first; an endpoint that refuses one is asked with the next.
 _FORMATS = ("json_schema", "json_object", "text")

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import Answer, Judge, JudgeFailure, Message, Usage
+from rag_selectivity.grading.judge import Answer, Judge, JudgeFailure, Message
+from rag_selectivity.results.usage import Usage
 
 T = TypeVar("T")
 

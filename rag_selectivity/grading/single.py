@@ -10,12 +10,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rag_selectivity.data.ids import text_id
-from rag_selectivity.grading.claims import CHECKS, ClaimCheck, acheck_claims
+from rag_selectivity.grading.claims import acheck_claims
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.grading.store import Store
+from rag_selectivity.results.claims import CHECKS, ClaimCheck
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
-from rag_selectivity.data.run import ranked_rows
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.store import digest
+from rag_selectivity.io.reading import ranked_rows
 from rag_selectivity.io.texts import checked_texts, read_texts
 
 _TABLES = """

@@ -23,7 +23,6 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 
-MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x52534C42  # "RSLB"
 _VERSION = 1
 _BUSY_SECONDS = 60.0
@@ -419,11 +418,6 @@ def _names(settings: Sequence[tuple[int, str]]) -> dict[int, str]:
     """A judge's name is its model, with its number where a model stands under several settings."""
     models = [model for _, model in settings]
     return {number: model if models.count(model) == 1 else f"{model}#{number}" for number, model in settings}
-
-
-def is_store(head: bytes) -> bool:
-    """Whether a file that begins so is an SQLite file."""
-    return head.startswith(MAGIC)
 
 
 class _transaction:

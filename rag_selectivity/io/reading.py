@@ -1,7 +1,7 @@
-"""Readers: TREC, BEIR, JSONL, CSV and Parquet files (gzipped too) to Qrels and Run; logs and corpora.
+"""Judgments, runs, corpora and tables from files: TREC, BEIR, JSONL, CSV, Parquet (gzipped too), label stores.
 
-The format follows from the content or the name and can be given: `trec`, `beir`, `jsonl`, `csv`,
-`tsv`, `parquet`, `store`. Whatever is wrong with a file is an InputError that names the file and the line.
+The format follows from the content or the name and can be given. Whatever is wrong with a file is an InputError that
+names the file and the line.
 """
 
 from __future__ import annotations
@@ -10,25 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.columns import (
-    GRADE_NAMES,
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    SCORE_NAMES,
-    TOKEN_NAMES,
-    find_column,
-    optional_column,
-    token_count,
-)
+from rag_selectivity.data.columns import PASSAGE_NAMES, find_column
+from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.io import tables as tabular
-from rag_selectivity.io import trec
-from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.data.run import Run, ScatteredQueries
+from rag_selectivity.errors import InputError
+from rag_selectivity.io import tables, trec
+from rag_selectivity.io.formats import Row, format_of, register_format
 
-FORMATS = ("trec", "beir", "jsonl", "csv", "tsv", "parquet", "store")
-_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+# The last one that recognises a file is taken.
+for _format in (trec.Trec, tables.Beir, tables.TabSeparated, tables.JsonLines, tables.CommaSeparated, tables.Parquet):
+    register_format(_format)
 
 
 def read_qrels(
@@ -40,62 +32,92 @@ def read_qrels(
 ) -> Qrels:
     """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
 
-    `judges` and `judge_rule` say which labels of a store count where several judges graded a pair.
+    Parameters
+    ----------
+    path : str or Path
+    format : str, optional
+        If neither content nor suffix shows it: trec, beir, jsonl, csv, tsv, parquet, store, or one that was registered.
+    judges : sequence of str, optional
+        Of a label store: whose labels count.
+    judge_rule : {"median", "lowest", "highest"}, optional
+        Of a label store: the grade of a pair that several judges graded.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the line.
     """
     file = Path(path)
-    kind = _format(file, format)
-    if kind == "store":
-        return _stored_qrels(file, judges, judge_rule)
-    if judges or judge_rule:
-        raise InputError(f"{file} is no label store: its labels have no judges to choose from")
-    if kind == "beir":
-        file, kind = _beir_qrels(file), "tsv"
-    if kind == "trec":
-        return trec.read_qrels(file)
-    rows = tabular.rows_of(file, kind)
-    names = rows.names
-    chosen = [
-        find_column(names, QUERY_NAMES, "query", str(file)),
-        find_column(names, PASSAGE_NAMES, "passage", str(file)),
-        find_column(names, GRADE_NAMES, "grade", str(file)),
-    ]
-    records, lines = _selected(rows, chosen, file)
-    return Qrels.from_records(records, source=str(file), lines=lines)
+    return format_of(file, format).read_labels(file, judges, judge_rule)
 
 
-def _stored_qrels(file: Path, judges: Sequence[str] | None, rule: str | None) -> Qrels:
-    from rag_selectivity.grading.store import Store, label_rows
+def read_run(path: str | Path, *, format: str | None = None) -> Run:
+    """A run from a TREC, JSONL, CSV, TSV or Parquet file, or one of a registered format.
 
-    with Store(file, create=False) as store:
-        found = Qrels.from_records(label_rows(store, judges=judges, rule=rule), source=str(file))
-    if not len(found):
-        raise InputError(f"{file}: the label store has no grades yet")
-    return found
+    Raises
+    ------
+    InputError
+        Naming the file and the line.
+    """
+    try:
+        return Run.concatenate(list(stream_run(path, format=format)))
+    except ScatteredQueries as scattered:
+        return Run.concatenate(list(scattered.again()))
 
 
-def read_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
-    """A run from a file, in parts over different queries; TREC files stream block by block."""
+def stream_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
+    """A run in parts over different queries; TREC files come block by block.
+
+    Raises
+    ------
+    ScatteredQueries
+        Where a query's lines do not stand together; its `again` starts over.
+    """
     file = Path(path)
-    kind = _format(file, format)
-    if kind == "trec":
-        return trec.read_run(file)
-    if kind in ("beir", "store"):
-        raise InputError(f"{file} is a {'folder' if kind == 'beir' else 'label store'}; a run is a file of its own")
-    rows = tabular.rows_of(file, kind)
-    names = rows.names
-    chosen = [
-        find_column(names, QUERY_NAMES, "query", str(file)),
-        find_column(names, PASSAGE_NAMES, "passage", str(file)),
-    ]
-    score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
-    extra, length = score or rank, optional_column(names, TOKEN_NAMES)
-    records, lines = _selected(rows, [*chosen, *([extra] if extra else []), *([length] if length else [])], file)
-    counts = []
-    if length is not None:
-        counts = [token_count(record[-1], f"{file}:{line}") for line, record in zip(lines, records, strict=True)]
-        records = [record[:-1] for record in records]
-    run = _run_of_rows(records, lines, file, ranked=score is None and rank is not None)
-    return [run.with_tokens([record[0] for record in records], counts) if length is not None else run]
+    return format_of(file, format).read_run(file)
+
+
+def qrels_of(value: Any) -> Qrels:
+    """Judgments from whatever a user has: a path, or what `Qrels.of` takes."""
+    return read_qrels(value) if is_path(value) else Qrels.of(value)
+
+
+def run_of(value: Any) -> Run:
+    """A run from whatever a user has: a path, or what `Run.of` takes."""
+    return read_run(value) if is_path(value) else Run.of(value)
+
+
+def run_parts(value: Any) -> Run | Iterable[Run]:
+    """As `run_of`, but a file comes in parts, so that memory need not hold it."""
+    return stream_run(value) if is_path(value) else Run.of(value)
+
+
+def is_path(value: Any) -> bool:
+    """Whether a value names a file or folder."""
+    return isinstance(value, (str, Path))
+
+
+def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, str, int]]:
+    """(query, passage, rank) rows of a Run, a dict, a frame or a file, down to a depth."""
+    for part in _parts(run):
+        ordered = part.ordered(policy)
+        cuts = ordered.offsets.tolist()
+        for query, start, stop in zip(ordered.queries, cuts, cuts[1:], strict=False):
+            last = stop if depth is None else min(stop, start + depth)
+            for rank, passage in enumerate(ordered.passages[start:last], 1):
+                yield query, passage, rank
+
+
+def _parts(run: Any) -> Iterator[Run]:
+    parts = run_parts(run)
+    if isinstance(parts, Run):
+        yield parts
+        return
+    try:
+        yield from parts
+    except ScatteredQueries as scattered:
+        # What has been given out comes again, with the same ranks or better ones.
+        yield from scattered.again()
 
 
 def read_corpus_ids(path: str | Path) -> Iterator[str]:
@@ -103,78 +125,18 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
     file = Path(path)
     if file.is_dir():
         file = file / "corpus.jsonl"
-    rows = tabular.rows_of(file, _format(file, None))
-    column = find_column(rows.names, ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
-    for line, row in rows:
+    column = None
+    for line, row in read_records(file):
+        if column is None:
+            column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
         if row.get(column) in (None, ""):
             raise InputError(f"{file}:{line}: the passage has no {column}")
         yield str(row[column])
+    if column is None:
+        raise InputError(f"{file}: the file has no rows")
 
 
-def read_records(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
     file = Path(path)
-    kind = _format(file, None)
-    if kind in ("trec", "beir", "store"):
-        raise InputError(f"{file}: expected JSONL, CSV or Parquet rows")
-    yield from tabular.rows_of(file, kind)
-
-
-def _selected(rows: tabular.Rows, columns: list[str], file: Path) -> tuple[list[tuple[Any, ...]], list[int]]:
-    records, lines = [], []
-    for line, row in rows:
-        for column in columns:
-            if row.get(column) in (None, ""):
-                raise InputError(f"{file}:{line}: {column} is missing")
-        records.append(tuple(row[column] for column in columns))
-        lines.append(line)
-    return records, lines
-
-
-def _run_of_rows(records: list[tuple[Any, ...]], lines: list[int], file: Path, *, ranked: bool) -> Run:
-    checked = []
-    for line, record in zip(lines, records, strict=True):
-        if len(record) == 3:
-            try:
-                value = float(record[2])
-            except (TypeError, ValueError):
-                value = float("nan")
-            if value != value:
-                raise InputError(f"{file}:{line}: query {record[0]!r}: {record[2]!r} is not a number")
-            # A rank counts upwards: its negative sorts as a score does.
-            record = (record[0], record[1], -value if ranked else value)
-        checked.append(record)
-    return Run.from_records(checked)
-
-
-def _format(file: Path, given: str | None) -> str:
-    if given is not None:
-        if given not in FORMATS:
-            raise InputError(f"unknown format {given!r}{did_you_mean(given, FORMATS)} (known: {', '.join(FORMATS)})")
-        return given
-    if file.is_dir():
-        return "beir"
-    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
-    head = first_bytes(file)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"SQLite format 3\0"):
-        return "store"
-    if suffixes and suffixes[-1] in _BY_SUFFIX:
-        return _BY_SUFFIX[suffixes[-1]]
-    first_line = head.split(b"\n", 1)[0]
-    if first_line.lstrip().startswith(b"{"):
-        return "jsonl"
-    fields = first_line.decode("utf-8", "replace").strip().split("\t")
-    return "tsv" if len(fields) > 1 and optional_column(fields, QUERY_NAMES) else "trec"
-
-
-def _beir_qrels(folder: Path) -> Path:
-    place = folder / "qrels" if (folder / "qrels").is_dir() else folder
-    files = sorted(place.glob("*.tsv"))
-    if not files:
-        raise InputError(f"{folder}: no qrels/*.tsv in this folder")
-    for file in files:
-        if file.name == "test.tsv" or len(files) == 1:
-            return file
-    raise InputError(f"{place}: several qrels ({', '.join(file.name for file in files)}); name one of them")
+    yield from format_of(file).read_rows(file)

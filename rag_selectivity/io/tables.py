@@ -1,41 +1,116 @@
-"""Rows of JSONL, CSV, TSV and Parquet files as dicts, with the line each came from."""
+"""Formats of tables: JSONL, CSV, TSV, Parquet, and the folders of BEIR, which hold TSV files."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
+from rag_selectivity.data.columns import QUERY_NAMES, optional_column
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.io.formats import Format, Row, TableFormat, suffix_of
 from rag_selectivity.io.opening import opened, text_lines
 
-Row = dict[str, Any]
+
+class JsonLines(TableFormat):
+    """A JSON object a line."""
+
+    name = "jsonl"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """By its suffix, or a first line that begins as an object does."""
+        return suffix_of(path) in (".jsonl", ".ndjson") or _first_line(head).lstrip().startswith(b"{")
+
+    def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
+        """The objects."""
+        return _not_empty(path, _jsonl(path))
 
 
-class Rows:
-    """(line, row) pairs to go through once, and the column names of the first row."""
+class CommaSeparated(TableFormat):
+    """CSV with a header."""
 
-    def __init__(self, path: Path, rows: Iterator[tuple[int, Row]]) -> None:
-        first = next(rows, None)
-        if first is None:
-            raise InputError(f"{path}: the file has no rows")
-        self.names = list(first[1])
-        self._rows = chain([first], rows)
+    name = "csv"
 
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
-        return self._rows
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """By its suffix."""
+        return suffix_of(path) == ".csv"
+
+    def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
+        """The lines below the header."""
+        return _not_empty(path, _separated(path, ","))
 
 
-def rows_of(path: Path, format: str) -> Rows:
-    """Open a table in one of the formats `jsonl`, `csv`, `tsv`, `parquet`."""
-    if format == "parquet":
-        return Rows(path, _parquet(path))
-    if format == "jsonl":
-        return Rows(path, _jsonl(path))
-    return Rows(path, _separated(path, "\t" if format == "tsv" else ","))
+class TabSeparated(TableFormat):
+    """Values separated by tabs, with a header; nothing is quoted."""
+
+    name = "tsv"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """By a header that names a query column."""
+        fields = _first_line(head).decode("utf-8", "replace").strip().split("\t")
+        return len(fields) > 1 and optional_column(fields, QUERY_NAMES) is not None
+
+    def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
+        """The lines below the header."""
+        return _not_empty(path, _separated(path, "\t"))
+
+
+class Parquet(TableFormat):
+    """A Parquet file."""
+
+    name = "parquet"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """By its first four bytes, or its suffix."""
+        return head.startswith(b"PAR1") or suffix_of(path) in (".parquet", ".pq")
+
+    def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
+        """The rows; their lines count from 1."""
+        return _not_empty(path, _parquet(path))
+
+
+class Beir(Format):
+    """A BEIR folder: judgments in `qrels/test.tsv`, or in the only file there."""
+
+    name = "beir"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Every folder."""
+        return path.is_dir()
+
+    def read_qrels(self, path: Path) -> Qrels:
+        """The judgments of the test split."""
+        return TabSeparated().read_qrels(_beir_qrels(path))
+
+    def read_run(self, path: Path) -> Iterable[Run]:
+        """Refused: it has none."""
+        raise InputError(f"{path} is a folder; a run is a file of its own")
+
+
+def _first_line(head: bytes) -> bytes:
+    return head.split(b"\n", 1)[0]
+
+
+def _not_empty(path: Path, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{path}: the file has no rows")
+    return chain([first], rows)
+
+
+def _beir_qrels(folder: Path) -> Path:
+    place = folder / "qrels" if (folder / "qrels").is_dir() else folder
+    files = sorted(place.glob("*.tsv"))
+    if not files:
+        raise InputError(f"{folder}: no qrels/*.tsv in this folder")
+    for file in files:
+        if file.name == "test.tsv" or len(files) == 1:
+            return file
+    raise InputError(f"{place}: several qrels ({', '.join(file.name for file in files)}); name one of them")
 
 
 def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
@@ -92,36 +167,3 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
                     yield line, row
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
-
-
-def write_rows(path: str | Path, rows: list[Row]) -> None:
-    """Write rows as .csv, .jsonl or .parquet, whole or not at all."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    try:
-        match target.suffix.lower():
-            case ".csv":
-                with partial.open("w", newline="", encoding="utf-8") as file:
-                    writer = csv.DictWriter(file, names)
-                    writer.writeheader()
-                    writer.writerows(rows)
-            case ".jsonl":
-                with partial.open("w", encoding="utf-8") as file:
-                    file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-            case ".parquet":
-                try:
-                    import pyarrow
-                    from pyarrow import parquet
-                except ImportError:
-                    raise MissingExtraError("pyarrow", "files", f"writing {target}") from None
-                parquet.write_table(pyarrow.Table.from_pylist(rows), partial)
-            case suffix:
-                raise InputError(
-                    f"{target}: cannot write {suffix or 'a file without suffix'}; use .csv, .jsonl or .parquet"
-                )
-        partial.replace(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror})") from None
-    finally:
-        partial.unlink(missing_ok=True)

@@ -15,6 +15,8 @@ from rag_selectivity.data.columns import (
     optional_column,
 )
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.opening import first_bytes, text_lines
+from rag_selectivity.io.reading import is_path, read_records
 
 TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
 
@@ -56,7 +58,7 @@ def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, 
         for i, id_ in enumerate(ids):
             yield str(id_), {name: column[i] for name, column in values.items()}
         return
-    if isinstance(source, (str, Path)):
+    if is_path(source):
         path = Path(source)
         if path.is_dir():
             path = path / f"{what}.jsonl"
@@ -71,9 +73,6 @@ def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    from rag_selectivity.io.opening import first_bytes, text_lines
-    from rag_selectivity.io.reading import read_records
-
     first = first_bytes(path).split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r").split("\t")
     if len(first) == 2 and not first[0].startswith("{") and optional_column(first, ("_id", "id", *names)) is None:
         # MS MARCO's way: id, tab, text, and no header.

@@ -22,6 +22,7 @@ from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.formats import Format
 from rag_selectivity.io.opening import opened, text_lines
 
 # Small, since throughput hardly depends on it and a block costs many times its size while it is parsed.
@@ -32,6 +33,24 @@ _REGROUPED_ROWS = 1 << 18
 # Where bytes.split() and pyarrow would disagree on what is a line or a field.
 _UNUSUAL = (b"\0", b"\v", b"\f")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Trec(Format):
+    """TREC files: four fields a line for judgments, six for runs."""
+
+    name = "trec"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Every file: what no other format recognises is read as this one, line by line."""
+        return not path.is_dir()
+
+    def read_qrels(self, path: Path) -> Qrels:
+        """The judgments."""
+        return read_qrels(path)
+
+    def read_run(self, path: Path) -> Iterator[Run]:
+        """The run, block by block."""
+        return read_run(path)
 
 
 def read_qrels(path: Path) -> Qrels:

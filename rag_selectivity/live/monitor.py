@@ -22,16 +22,17 @@ from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import with_caveats
-from rag_selectivity.evaluate import estimates_of_moments
-from rag_selectivity.join.judged_run import Coverage, JudgedRun, judge
+from rag_selectivity.estimates import estimates_of_moments, with_caveats
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.live.alerts import Alarm, Alerts
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_companions, with_upper_ends
 from rag_selectivity.measures.plan import default_measures
-from rag_selectivity.results.report import Estimate, Report, RunReport
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
@@ -315,7 +316,7 @@ class Monitor:
     def _check_measures(self) -> None:
         """Refuse at once what could never be measured: BoR without N, RA-nWG on binary labels."""
         grade = scale_named(self.labels.scale).lowest
-        judged = judge(
+        judged = join(
             Qrels.from_dict({"q": {"d": max(1, grade)}}),
             Run.from_dict({"q": ["d"]}),
             corpus_size=self.corpus_size,
@@ -377,7 +378,7 @@ class Monitor:
         with warnings.catch_warnings():
             # Whether ids match at all is a matter of the whole: see `_notes`.
             warnings.simplefilter("ignore", SelectivityWarning)
-            return judge(
+            return join(
                 qrels,
                 Run.from_dict({name: list(each.shown) for name, each in zip(names, part, strict=True)}),
                 pool=Run.from_dict(pools) if pools else None,

@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,16 @@ from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM, BoR_max, Lambda, regime
 from rag_selectivity.planning import plan
-from rag_selectivity.render.text import percent
-from rag_selectivity.results.report import Report, finite
-from rag_selectivity.results.result import Views
+from rag_selectivity.render.blocks import Block, Lines, Table
+from rag_selectivity.render.tables import blocks_of
+from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.result import Result
+from rag_selectivity.wording import percent
 
 SCHEMA = "rag-selectivity/tools/1"
+#: Tools that the table lists.
+_LISTED = 20
 _log = logging.getLogger("rag_selectivity")
 #: Kinds of queries and tool names are the application's own; these bound what a faulty one can fill.
 _MOST_KINDS, _MOST_TOOLS = 1000, 100_000
@@ -43,7 +48,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True)
-class ToolReport(Views):
+class ToolReport(Result):
     """What the tools shown to a model were worth, and what they cost.
 
     Attributes
@@ -118,49 +123,42 @@ class ToolReport(Views):
             for tool in self.tools
         ]
 
-    def to_text(self, *, ruled: bool = True) -> str:
-        """Words and a table for a terminal."""
-        from rag_selectivity.render.text import align
 
-        parts = [self._words(), align(*self._table(), ruled=ruled)]
-        return "\n\n".join([*parts, *([self.selectivity.to_text(ruled=ruled)] if self.selectivity is not None else [])])
+@blocks_of.register
+def _tool_blocks(report: ToolReport) -> Iterable[Block]:
+    yield Lines(_words(report))
+    rows = [[tool.name, str(tool.shown), str(tool.called), str(tool.tokens)] for tool in report.tools[:_LISTED]]
+    if len(report.tools) > _LISTED:
+        rows.append([f"… {len(report.tools) - _LISTED} more", "", "", ""])
+    yield Table(["tool", "shown", "called", "tokens"], rows, breaks=False)
+    if report.selectivity is not None:
+        yield from blocks_of(report.selectivity)
 
-    def to_markdown(self) -> str:
-        """The same as Markdown."""
-        from rag_selectivity.render.text import markdown
 
-        parts = [self._words(), markdown(*self._table())]
-        return "\n\n".join([*parts, *([self.selectivity.to_markdown()] if self.selectivity is not None else [])])
-
-    def _words(self) -> str:
-        lines = [
-            f"{self.calls:,} model calls, {self.shown:.3g} of {self.catalogue} tools shown on average: "
-            f"{self.tokens:,.0f} tokens of definitions a call"
-        ]
-        if self.regime is None:
-            lines.append("How many tools apply to a query is not known: give labels, or relevant=… as an assumption")
-        else:
-            known = {"labels": "from labels", "assumed": "assumed", "used": "those ever called for such queries"}
-            how = ", ".join(known[name] for name, count in self.basis.items() if count)
-            lines.append(
-                f"With R = {self.relevant:.3g} ({how}) lambda is {self.lam:.2g}, and as many tools at random would "
-                f"serve in {percent(2**-self.BoR_max)} of the calls ({self.regime}): a perfect selector could show "
-                f"{_bits(self.BoR_max)} bits"
-            )
-            if self.healthy_K is not None and self.regime != "healthy":
-                lines.append(_advice(self.catalogue, self.relevant, self.healthy_K))
-        never = self.never_called
-        if never:
-            wasted = sum(tool.shown * tool.tokens for tool in self.tools if not tool.called)
-            total = sum(tool.shown * tool.tokens for tool in self.tools) or 1
-            lines.append(f"{len(never)} tools were never called; they took {wasted / total:.0%} of the tokens")
-        return "\n".join(lines)
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        rows = [[tool.name, str(tool.shown), str(tool.called), str(tool.tokens)] for tool in self.tools[:20]]
-        if len(self.tools) > len(rows):
-            rows.append([f"… {len(self.tools) - len(rows)} more", "", "", ""])
-        return ["tool", "shown", "called", "tokens"], rows
+def _words(report: ToolReport) -> str:
+    """What the tools cost and what they were worth, a line each."""
+    lines = [
+        f"{report.calls:,} model calls, {report.shown:.3g} of {report.catalogue} tools shown on average: "
+        f"{report.tokens:,.0f} tokens of definitions a call"
+    ]
+    if report.regime is None:
+        lines.append("How many tools apply to a query is not known: give labels, or relevant=… as an assumption")
+    else:
+        known = {"labels": "from labels", "assumed": "assumed", "used": "those ever called for such queries"}
+        how = ", ".join(known[name] for name, count in report.basis.items() if count)
+        lines.append(
+            f"With R = {report.relevant:.3g} ({how}) lambda is {report.lam:.2g}, and as many tools at random would "
+            f"serve in {percent(2**-report.BoR_max)} of the calls ({report.regime}): a perfect selector could show "
+            f"{_bits(report.BoR_max)} bits"
+        )
+        if report.healthy_K is not None and report.regime != "healthy":
+            lines.append(_advice(report.catalogue, report.relevant, report.healthy_K))
+    never = report.never_called
+    if never:
+        wasted = sum(tool.shown * tool.tokens for tool in report.tools if not tool.called)
+        total = sum(tool.shown * tool.tokens for tool in report.tools) or 1
+        lines.append(f"{len(never)} tools were never called; they took {wasted / total:.0%} of the tokens")
+    return "\n".join(lines)
 
 
 @dataclass

@@ -14,10 +14,9 @@ from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, para
 from rag_selectivity.compare import compare
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluate import join, measure_all, report_of_measured
-from rag_selectivity.io.reading import read_corpus_ids, read_records
+from rag_selectivity.evaluate import join_runs, measure_all, report_on
+from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.render.html import to_html
@@ -61,7 +60,7 @@ def html_report(
     Parameters as in `evaluate` and `to_html`. Measures are those that the labels and N carry, with `rel` and `m`, if
     not given; the advised K is among the depths; several runs are compared with the first, or with `baseline`.
     """
-    labels = Qrels.read(qrels, judges=judges, judge_rule=judge_rule)
+    labels = read_qrels(qrels, judges=judges, judge_rule=judge_rule)
     chosen_policy = resolve_policy(policy, **choices)
     sized = corpus_size is not None or corpus is not None
     shared: dict[str, Any] = {
@@ -77,13 +76,13 @@ def html_report(
     if rel is None and m is None:
         rel, m = parameters_of(wanted)
     of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
-    joined = join(labels, runs, pool=pool, policy=chosen_policy, **shared)
+    joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, **shared)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
         advised = {advise(run, bootstrap, **of_advice).K for run in joined.judged.values()}
         depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, shown_depth} if k is not None and k <= reach)
     measured = measure_all(joined.judged, wanted, depths)
-    report = report_of_measured(joined.judged, measured, bootstrap, joined.notes)
+    report = report_on(joined.judged, measured, bootstrap, joined.notes)
     comparison = None
     if len(joined.judged) > 1:
         at = [k for k in _COMPARED_AT if k <= max(depths)] or list(depths)[-1:]

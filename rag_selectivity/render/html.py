@@ -13,22 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import (
-    DEFAULT_MAX_K,
-    DEFAULT_MAX_LOSS,
-    Recommendation,
-    advise_on,
-    parameters_of,
-    resampling_of,
-)
-from rag_selectivity.compare import Comparison
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise_on, parameters_of, resampling_of
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.measures import BoR, BoR_max, Success
-from rag_selectivity.measures.next_passages import next_passages
 from rag_selectivity.render.passages import Passage, Reading, read_passages
-from rag_selectivity.render.text import grid, lines_without_depth, next_grids, notes_of, number, percent
+from rag_selectivity.render.report_table import grid, lines_without_depth, notes_of
+from rag_selectivity.render.tables import next_grids
 from rag_selectivity.render.words import Finding, findings, headline_depth
-from rag_selectivity.results.report import Report, finite
+from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.sweep import Recommendation
+from rag_selectivity.statistics.next_passages import next_passages
+from rag_selectivity.wording import number, percent
 
 _PAGE = Path(__file__).with_name("page")
 #: What a query is judged by in the table, worst first by the first that was measured.

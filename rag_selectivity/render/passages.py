@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import ranked_rows
-from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.io.reading import qrels_of, ranked_rows
 from rag_selectivity.io.texts import read_texts
 
 _LONGEST = 2000
@@ -58,7 +57,7 @@ def read_passages(
     depth : int
     reasons : {(query, passage): reason}, optional
     """
-    labels = Qrels.of(qrels)
+    labels = qrels_of(qrels)
     grades = {query: labels[query] for query in {q for of_run in wanted.values() for q in of_run} if query in labels}
     ranked: dict[str, dict[str, list[str]]] = {}
     for name, run in runs.items():
@@ -84,9 +83,9 @@ def read_passages(
 
 def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:
     """The reasons that judges and people gave in a label store; none for any other file."""
-    from rag_selectivity.grading.store import Store, is_store
+    from rag_selectivity.grading.store import Store
 
-    if Path(path).is_dir() or not is_store(first_bytes(Path(path))):
+    if not is_store(path):
         return {}
     found: dict[tuple[str, str], str] = {}
     with Store(path, create=False) as store:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.compare import Comparison
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.measures import BoR, BoR_max, Measure, Outcome, Success, parse_measure
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.planning import plan
+from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_selectivity.advice import Recommendation, advise_on, parameters_of
+from rag_selectivity.advice import advise_on, parameters_of, who_lost_more
 from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, Success, regime
-from rag_selectivity.render.text import number
-from rag_selectivity.render.text import percent as _percent
-from rag_selectivity.results.report import Estimate, Report
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.sweep import Recommendation
+from rag_selectivity.wording import number, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _selectivity(report: Report, run: str, depth: int, found: Mapping[str, Figur
         success = found["Success"].estimate.value
         return Finding(
             question,
-            f"{run} succeeds in {_percent(success)} of the queries at K = {depth}. Give the corpus size "
+            f"{run} succeeds in {percent(success)} of the queries at K = {depth}. Give the corpus size "
             f"(--corpus-size) to see how much of this is chance.",
             _pick(found, "Success"),
         )
@@ -120,10 +121,10 @@ def _selectivity(report: Report, run: str, depth: int, found: Mapping[str, Figur
         said += doubt
     if "Success" in found and math.isfinite(most):
         rate = found["Success"].estimate.value
-        said += f" It succeeds in {_percent(rate)} of the queries, a random draw in {_percent(2**-most)}."
+        said += f" It succeeds in {percent(rate)} of the queries, a random draw in {percent(2**-most)}."
     if not math.isnan(most) and regime(2**-most) != "healthy":
         said += (
-            f" Since a random draw of this size succeeds in {_percent(2**-most)} of the queries "
+            f" Since a random draw of this size succeeds in {percent(2**-most)} of the queries "
             f"({regime(2**-most)}), no retriever can be more than {number(most)} bits better than it."
         )
         tone = "bad"
@@ -151,15 +152,15 @@ def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure])
     share = found["RA-nWG"].estimate.value
     if math.isnan(share):
         return Finding(question, f"Undefined: {found['RA-nWG'].estimate.reason}.", _pick(found, "RA-nWG"))
-    said = f"On average over the queries, {_percent(share)} of the best evidence that {depth} passages can hold is in "
+    said = f"On average over the queries, {percent(share)} of the best evidence that {depth} passages can hold is in "
     said += f"the top {depth}."
     figures = _pick(found, "RA-nWG", "PROC", "%PROC")
     if "PROC" not in found or "%PROC" not in found:
         return Finding(question, said, figures)
     verdict = report.diagnosis(run, depth)
     brought, picked = found["PROC"].estimate.value, found["%PROC"].estimate.value
-    said += f" The pool holds {_percent(brought)} of it"
-    said += f", and {_percent(picked)} of that was selected." if math.isfinite(picked) else "."
+    said += f" The pool holds {percent(brought)} of it"
+    said += f", and {percent(picked)} of that was selected." if math.isfinite(picked) else "."
     if verdict.overall is None:
         said += " The list is the whole pool, so losses cannot be split between retriever and reranker."
         return Finding(question, said, figures)
@@ -175,7 +176,7 @@ def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure])
 
 def _who_lost_more(report: Report, run: str, depth: int) -> str:
     """Which step lost more, if the queries show it."""
-    gap = report.retriever_less_selection(run, depth)
+    gap = who_lost_more(report, run, depth)
     if gap is None or math.isnan(gap.low):
         return " There are too few queries to tell which of the two lost more."
     if gap.high < 0:
@@ -206,7 +207,7 @@ def _junk(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> 
     if math.isnan(harm.value):
         return Finding(question, f"{harm.reason}.", ())
     ends = harm.possible or (harm.value, harm.value)
-    shares = _percent(ends[0]) if harm.possible is None else f"{_percent(ends[0])} to {_percent(ends[1])}"
+    shares = percent(ends[0]) if harm.possible is None else f"{percent(ends[0])} to {percent(ends[1])}"
     said = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
     judged = report.runs[run].judged
     if judged is not None and judged.policy.unjudged == "condense":
@@ -236,7 +237,7 @@ def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) ->
             said += "it out." if short == 1 else "them out."
     if "Judged" in found and math.isfinite(found["Judged"].estimate.value):
         judged = found["Judged"].estimate.value
-        said += f" {_percent(judged)} of the top {depth} has a label"
+        said += f" {percent(judged)} of the top {depth} has a label"
         worst = part.judged is not None and part.judged.policy.unjudged == "worst"
         rest = "counts as junk" if worst else "counts as neither useful nor harmful"
         said += f"; the rest {rest}." if judged < 0.95 else "."

@@ -16,72 +16,12 @@ from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import diagnosis
-from rag_selectivity.results.result import Views
-from rag_selectivity.results.stored import Fingerprint, QueryRecords
+from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.records import Fingerprint, QueryRecords
+from rag_selectivity.results.result import Result
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import paired_difference
 
 SCHEMA = "rag-selectivity/report/2"
-
-
-@dataclass(frozen=True, slots=True)
-class Caveat:
-    """What speaks against taking a figure at face value: a code for programs, a sentence for people."""
-
-    code: str
-    text: str
-
-    def to_dict(self) -> dict[str, str]:
-        """As JSON has it."""
-        return {"code": self.code, "text": self.text}
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A measure at one depth, over the queries of one run.
-
-    Attributes
-    ----------
-    value, low, high : float
-        The figure and the ends of its interval; NaN where undefined, −inf for BoR without a success.
-    n, n_total : int
-        Queries that the figure rests on, and queries in all.
-    reason : str or None
-        Why the value is not a finite number, or has no interval.
-    possible : (low, high) or None
-        Where lists are judged in part: between which the figure lies, whatever the unjudged passages are.
-    caveats : tuple of Caveat
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-    n_total: int
-    reason: str | None = None
-    possible: tuple[float, float] | None = None
-    caveats: tuple[Caveat, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: what is not finite is null, with the reason."""
-        result: dict[str, Any] = {
-            "value": finite(self.value),
-            "low": finite(self.low),
-            "high": finite(self.high),
-            "n": self.n,
-            "n_total": self.n_total,
-        }
-        if self.reason is not None:
-            result["reason"] = self.reason
-        elif math.isinf(self.low) or math.isinf(self.high):
-            result["reason"] = "some resamples hold no success: −inf bits"
-        elif math.isnan(self.low):
-            result["reason"] = "no interval was computed"
-        if self.possible is not None:
-            result["possible"] = list(self.possible)
-        if self.caveats:
-            result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
-        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +54,10 @@ class RunReport:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeOfGap:
-    """The mean difference of two figures over queries, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """`retriever-limited`, `selection-limited`, `limited by both` or `healthy`: overall, counted, and query by query.
 
-    The words follow the figures as they are; `Report.retriever_less_selection` says whether the queries show it.
+    The words follow the figures as they are; `rag_selectivity.advice.who_lost_more` says whether the queries show it.
     """
 
     overall: str | None
@@ -135,11 +66,13 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class Report(Views):
+class Report(Result):
     """What `evaluate` returns; `print` it, index it, or take it as JSON or DataFrame.
 
     `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` does.
     """
+
+    has_latex = True
 
     runs: Mapping[str, RunReport]
     measures: tuple[Measure, ...]
@@ -190,21 +123,6 @@ class Report(Views):
         columns = [self._run(run).per_query.get(name, np.empty(0)).tolist() for name in names]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
         return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
-
-    def retriever_less_selection(self, run: str, depth: int | None) -> RangeOfGap | None:
-        """PROC − %PROC query by query, with the paired interval of its mean: who lost more, if that is shown.
-
-        Below 0 the retriever lost more, above 0 the selection. None where both are defined for no query.
-        """
-        names = [name if depth is None else f"{name}@{depth}" for name in ("PROC", "%PROC")]
-        columns = [self._run(run).per_query.get(name, np.empty(0)) for name in names]
-        sides = [Outcome((column[:, None],), "") for column in columns]
-        if not (sides[0].defined & sides[1].defined).any():
-            return None
-        bootstrap = self.bootstrap if self.bootstrap is not None else Bootstrap()
-        units = bootstrap.units(self._run(run).queries)
-        gap = paired_difference(*sides, level=bootstrap.level, seed=bootstrap.seed, units=units)
-        return RangeOfGap(float(gap.value[0]), float(gap.low[0]), float(gap.high[0]))
 
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}.
@@ -310,24 +228,6 @@ class Report(Views):
             for key, estimate in part.estimates.items()
         ]
 
-    def to_text(self, *, ruled: bool = True) -> str:
-        """A table for a terminal; without `ruled` nothing but words and numbers."""
-        from rag_selectivity.render.text import text_tables
-
-        return text_tables(self, ruled=ruled)
-
-    def to_markdown(self) -> str:
-        """Tables for a pull request."""
-        from rag_selectivity.render.text import markdown_tables
-
-        return markdown_tables(self)
-
-    def to_latex(self) -> str:
-        """A table for each run, for a paper (booktabs)."""
-        from rag_selectivity.render.text import latex_tables
-
-        return latex_tables(self)
-
     def to_html(self, **options: Any) -> str:
         """One HTML file with words, plots and queries; see `rag_selectivity.render.html.to_html` for the options."""
         from rag_selectivity.render.html import to_html
@@ -373,8 +273,3 @@ class Report(Views):
         if len(self.runs) != 1:
             raise InputError(f"say which run: report[run, measure]; runs: {', '.join(self.runs)}")
         return next(iter(self.runs))
-
-
-def finite(value: float) -> float | None:
-    """The value, or None where JSON has no word for it."""
-    return float(value) if np.isfinite(value) else None

@@ -1,40 +1,56 @@
-"""What every result offers: text, Markdown, JSON, a DataFrame, a file."""
+"""What every result offers: plain data, rows, tables, a DataFrame, a file."""
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.io.writing import json_text, write_whole
 
 
-class Views(ABC):
-    """A result with its views; a subclass says what it is as data, as rows and as tables."""
+class Result(ABC):
+    """A result as a value: a subclass says what it is as data and as rows, `rag_selectivity.render` has its tables."""
 
     __slots__ = ()
 
+    #: Whether papers print it.
+    has_latex: ClassVar[bool] = False
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+        """As plain data, ready for JSON; what is undefined is None."""
 
     @abstractmethod
     def to_rows(self) -> list[dict[str, Any]]:
         """As flat rows, for CSV and DataFrames."""
 
-    @abstractmethod
     def to_text(self, *, ruled: bool = True) -> str:
-        """Tables for a terminal; without `ruled` nothing but words and numbers."""
+        """Tables of 80 columns for a terminal; without `ruled` nothing but words and numbers."""
+        from rag_selectivity.render.tables import as_text
 
-    @abstractmethod
+        return as_text(self, ruled=ruled)
+
     def to_markdown(self) -> str:
         """Tables for a pull request."""
+        from rag_selectivity.render.tables import as_markdown
+
+        return as_markdown(self)
 
     def to_latex(self) -> str:
-        """Tables for a paper (booktabs), where the result is one that papers print."""
-        raise InputError(f"a {type(self).__name__} has no LaTeX view; it has text, Markdown, JSON and CSV")
+        """Tables for a paper (booktabs), where the result is one that papers print.
+
+        Raises
+        ------
+        InputError
+            If it is not.
+        """
+        if not self.has_latex:
+            raise InputError(f"a {type(self).__name__} has no LaTeX view; it has text, Markdown, JSON and CSV")
+        from rag_selectivity.render.tables import as_latex
+
+        return as_latex(self)
 
     def to_json(self, indent: int | None = 2) -> str:
         """As JSON text; what is undefined is null."""
@@ -54,54 +70,3 @@ class Views(ABC):
 
     def __str__(self) -> str:
         return self.to_text()
-
-
-def json_text(data: Any, indent: int | None = 2) -> str:
-    """Plain data as JSON; a list of numbers or texts stands on one line, however long.
-
-    >>> print(json_text({"K": [1, 5, 10], "rows": [{"K": 1}]}))
-    {
-      "K": [1, 5, 10],
-      "rows": [
-        {
-          "K": 1
-        }
-      ]
-    }
-    """
-    if indent is None:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False)
-    return "".join(_json_pieces(data, " " * indent, "\n"))
-
-
-def _json_pieces(data: Any, step: str, newline: str) -> Iterator[str]:
-    """The text of the data piece by piece; `newline` ends a line and indents the next."""
-    nested = isinstance(data, dict) or (
-        isinstance(data, (list, tuple)) and any(isinstance(item, (dict, list, tuple)) for item in data)
-    )
-    if not nested or not data:
-        yield json.dumps(data, ensure_ascii=False, allow_nan=False)
-        return
-    opening, closing = "{}" if isinstance(data, dict) else "[]"
-    if isinstance(data, dict):
-        items = [(json.dumps(str(key), ensure_ascii=False) + ": ", item) for key, item in data.items()]
-    else:
-        items = [("", item) for item in data]
-    before = opening
-    for label, item in items:
-        yield before + newline + step + label
-        yield from _json_pieces(item, step, newline + step)
-        before = ","
-    yield newline + closing
-
-
-def write_whole(path: str | Path, text: str) -> None:
-    """Write a text file so that a reader finds the old one or the new one, never half of it."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"{target}: cannot be written ({error.strerror})") from None

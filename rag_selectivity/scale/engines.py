@@ -27,7 +27,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow
 from rag_selectivity.io.trec import Block
-from rag_selectivity.join.judged_run import corpus_size_of
+from rag_selectivity.join.corpus import corpus_size_of
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.tally import Tally, report_of_tallies

@@ -22,7 +22,8 @@ from rag_selectivity.io import datasets, trec
 from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.io.trec import Block
-from rag_selectivity.join.judged_run import Coverage, corpus_size_of
+from rag_selectivity.join.corpus import corpus_size_of
+from rag_selectivity.join.judged_run import Coverage
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import tally_for

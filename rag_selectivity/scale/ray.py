@@ -24,7 +24,7 @@ from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow
-from rag_selectivity.join.judged_run import corpus_size_of
+from rag_selectivity.join.corpus import corpus_size_of
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import report_of_states, tally_for, tally_rows

@@ -22,10 +22,10 @@ from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import with_caveats
-from rag_selectivity.evaluate import estimates_of_moments
+from rag_selectivity.estimates import estimates_of_moments, with_caveats
 from rag_selectivity.join.facts import JoinFacts, first_ids, joint_range
-from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits, judge
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.plan import (
     DEFAULT_DEPTHS,
@@ -36,16 +36,15 @@ from rag_selectivity.measures.plan import (
     ranks_in,
     wanted_measures,
 )
-from rag_selectivity.results.report import Estimate, Report, RunReport
-from rag_selectivity.results.stored import Fingerprint
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.records import Fingerprint
+from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact_sums import ExactSums
-from rag_selectivity.statistics.moments import Moments
-from rag_selectivity.statistics.poisson import counts, query_hashes
+from rag_selectivity.statistics.moments import Moments, moments_of
 
 _MAGIC, _FORMAT = b"RSTALLY", 2
 _ARRAYS = ("sums", "products", "lowest", "highest", "count", "binary", "resampled")
-_QUERIES_AT_ONCE = 16_384
 
 
 class Tally:
@@ -65,10 +64,11 @@ class Tally:
 
     Examples
     --------
-    >>> from rag_selectivity import judge, Qrels, Run
+    >>> from rag_selectivity import Qrels, Run
+    >>> from rag_selectivity import join
     >>> first, second = (Tally(["Success", "BoR"], [1], sized=True) for _ in range(2))
-    >>> first.add(judge(Qrels.from_dict({"a": {"d1": 1}}), Run.from_dict({"a": ["d1"]}), corpus_size=8))
-    >>> second.add(judge(Qrels.from_dict({"b": {"d2": 1}}), Run.from_dict({"b": ["d1"]}), corpus_size=8))
+    >>> first.add(join(Qrels.from_dict({"a": {"d1": 1}}), Run.from_dict({"a": ["d1"]}), corpus_size=8))
+    >>> second.add(join(Qrels.from_dict({"b": {"d2": 1}}), Run.from_dict({"b": ["d1"]}), corpus_size=8))
     >>> first.merge(Tally.from_bytes(second.to_bytes()))
     >>> report = first.report("run")
     >>> report["BoR@1"].value, report["Success@1"].n
@@ -161,7 +161,7 @@ class Tally:
             corpus_size = {query: corpus_size[query] for query in qrels.queries if query in corpus_size}
         none = Run([], np.zeros(1, np.int64), IdColumn.from_strings([]))
         self.add(
-            judge(
+            join(
                 qrels,
                 none if run is None else run,
                 corpus_size=corpus_size,
@@ -174,17 +174,12 @@ class Tally:
 
     def add_outcomes(self, outcomes: Sequence[Outcome], queries: Sequence[str]) -> None:
         """Take in figures that were taken already, in the order of the plan."""
-        hashes = query_hashes(queries)
-        for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE):
-            some = slice(start, start + _QUERIES_AT_ONCE)
-            drawn = counts(hashes[some], self.resamples, self.seed) if self.resamples else None
-            parts = [replace(o, parts=tuple(part[some] for part in o.parts)) for o in outcomes]
-            found = [Moments.of(outcome, drawn) for outcome in parts]
-            if self._moments is None:
-                self._moments = found
-            else:
-                for moments, more in zip(self._moments, found, strict=True):
-                    moments.merge(more)
+        batch = moments_of(outcomes, queries, self.resamples, self.seed)
+        if self._moments is None:
+            self._moments = batch
+        else:
+            for moments, more in zip(self._moments, batch, strict=True):
+                moments.merge(more)
         self.queries += len(queries)
 
     def merge(self, other: Tally) -> None:
@@ -232,14 +227,14 @@ class Tally:
         if self._moments is None:
             raise InputError("there are no queries to report on")
         chosen = {measure: set(at.tolist()) for measure, at in plan}
-        estimates: dict[str, Estimate] = {}
-        for (measure, at), moments in zip(self._plan, self._moments, strict=True):
-            none = np.full(len(at), np.nan)
-            low, high = moments.interval(level) if level is not None else (none, none)
-            figures = estimates_of_moments(moments, low, high)
-            for depth, cell in zip(at.tolist(), figures, strict=True):
-                if depth in chosen[measure]:
-                    estimates[str(measure @ depth)] = cell
+        estimates = {
+            str(measure @ depth): estimate
+            for (measure, at), moments in zip(self._plan, self._moments, strict=True)
+            for depth, estimate in zip(
+                at.tolist(), estimates_of_moments(moments, *moments.interval(level)), strict=True
+            )
+            if depth in chosen[measure]
+        }
         policy = {} if self.fingerprint is None else self.fingerprint.policy
         return with_caveats(estimates, self.measures, exhaustive=policy.get("unjudged") == "worst")
 
@@ -367,7 +362,7 @@ class Tally:
     def _templates(self) -> list[Outcome]:
         """An outcome of each measure, for what bytes cannot carry: how it aggregates."""
         lowest = max(1, scale_named(self.scale).lowest)
-        judged = judge(
+        judged = join(
             Qrels.from_dict({"q": {"d": lowest}}),
             Run.from_dict({"q": ["d"]}),
             corpus_size=1 << 40 if self.sized else None,

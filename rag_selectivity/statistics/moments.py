@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effect
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
 from rag_selectivity.statistics.exact_sums import ExactSums
+from rag_selectivity.statistics.poisson import counts, query_hashes
 from rag_selectivity.statistics.quantiles import quantiles
 
 #: How far to step for a slope, as a share of the standard error: far above rounding, far below curvature.
 _STEP = 1e-3
 _CHUNK = 4096
+_QUERIES_AT_ONCE = 16_384
 
 
 @dataclass(slots=True)
@@ -142,14 +145,16 @@ class Moments:
         sums, squares = self.sums.rounded()[part], self.products.rounded()[part, part]
         return effective_number(sums, squares, self.lowest[part], self.highest[part])
 
-    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Low and high at each depth, NaN where fewer than two queries count.
+    def interval(self, level: float | None = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Low and high at each depth, NaN where fewer than two queries count, and everywhere for a level of None.
 
         From the resamples where there are some: their quantiles, on levels widened for few queries (Hesterberg
         2015); else from the delta method with Student's t, on the measure's own scale (bits, for BoR). A
         success rate has its exact mid-P interval, and where all queries agree the interval is what so many can rule
         out.
         """
+        if level is None:
+            return np.full(len(self.count), np.nan), np.full(len(self.count), np.nan)
         tail = (1 - level) / 2
         means, units = self._means(), self.count
         bounds = self._delta(means, tail) if self.resampled is None else self._quantiles(tail)
@@ -216,3 +221,25 @@ class Moments:
             slopes[part] = np.where(np.isfinite(slope), slope, 0.0)
         result: FloatArray = np.einsum("id,ijd,jd->d", slopes, covariance, slopes)
         return result
+
+
+def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: int, seed: int) -> list[Moments]:
+    """The moments of each outcome, with the sums of every resample of the Poisson bootstrap, if there are any.
+
+    `queries` are the ids of the outcomes' rows: they alone decide how often a query is drawn.
+    """
+    found: list[Moments] = []
+    hashes = query_hashes(queries)
+    for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE):
+        some = slice(start, start + _QUERIES_AT_ONCE)
+        drawn = counts(hashes[some], resamples, seed) if resamples else None
+        batch = [
+            Moments.of(replace(outcome, parts=tuple(part[some] for part in outcome.parts)), drawn)
+            for outcome in outcomes
+        ]
+        if not found:
+            found = batch
+            continue
+        for moments, more in zip(found, batch, strict=True):
+            moments.merge(more)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
 from rag_selectivity.measures.chance import _BITS, Success
 from rag_selectivity.measures.hypergeometric import random_success
-
-if TYPE_CHECKING:
-    from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.bootstrap import Bootstrap
 
 #: Ranks after which a bracket ends: 1, 2, 5, 10, 20, 50, …
 _STEPS = (1, 2, 5)
@@ -114,9 +112,10 @@ def next_passages(
     ----------
     The definition is BoR's ("The 99% Success Paradox", ICLR Blogposts 2026), on what is left after a.
 
-    >>> from rag_selectivity.evaluate import join
-    >>> found = join({"q": ["d"], "r": ["e"]}, {"x": {"q": ["d", "a"], "r": ["b", "e"]}}, corpus_size=101).judged["x"]
-    >>> [(each.queries, each.successes, round(each.bits, 3)) for each in next_passages(found)]
+    >>> from rag_selectivity import Qrels, Run, join
+    >>> lists = Run.from_dict({"q": ["d", "a"], "r": ["b", "e"]})
+    >>> judged = join(Qrels.from_dict({"q": ["d"], "r": ["e"]}), lists, corpus_size=101)
+    >>> [(each.queries, each.successes, round(each.bits, 3)) for each in next_passages(judged)]
     [(2, 1, 5.658), (1, 1, 6.644)]
     """
     size = judged.require_corpus_size("what the next passages add")

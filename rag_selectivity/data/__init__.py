@@ -1,0 +1,1 @@
+"""What goes in: ids, judgments, runs, grades, policies."""

@@ -1,0 +1,1 @@
+"""The join of judgments and a run."""

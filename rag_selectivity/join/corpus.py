@@ -1,0 +1,75 @@
+"""The corpus size N of each query, from whatever it was given as, and the check that judgments belong to the corpus."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame, whole_count
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.join.facts import first_ids
+
+
+def check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
+    """The number of passages; an error when none of the judged ones is among them."""
+    ids = {str(passage) for passage in corpus}
+    if not ids:
+        raise InputError("the corpus has no passages")
+    unknown = {passage for passage in qrels.passages if passage not in ids}
+    judged = len(set(qrels.passages))
+    if judged and len(unknown) == judged:
+        raise InputError(
+            f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
+            f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids?"
+        )
+    if unknown:
+        warnings.warn(
+            f"{len(unknown)} of {judged} judged passages are not in the corpus ({examples(sorted(unknown))})",
+            SelectivityWarning,
+            stacklevel=4,
+        )
+    return len(ids)
+
+
+def corpus_size_of(given: Any) -> int | dict[str, Any] | None:
+    """N as a whole number, or what was given for each query by its id; from a number, a mapping or a frame."""
+    if given is None:
+        return None
+    if is_frame(given):
+        names = list(given.columns)
+        queries = column_values(given, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
+        sizes = column_values(given, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
+        given = dict(zip(queries, sizes, strict=True))
+    if isinstance(given, Mapping):
+        return {str(query): size for query, size in given.items()}
+    return whole_count(given, "corpus_size")
+
+
+def corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole: bool) -> IntArray | None:
+    given = corpus_size_of(corpus_size)
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        absent = first_ids(query for query in qrels.queries if query not in given)
+        if absent:
+            count = sum(query not in given for query in qrels.queries)
+            # How many there are of a part is nothing that its reader knows of.
+            how_many = "queries of the qrels" if part_of_whole else f"{count} of the {len(qrels)} queries"
+            raise InputError(f"corpus_size has no entry for {how_many} ({examples(absent)})")
+        sizes = [whole_count(given[query], f"corpus_size of query {query!r}") for query in qrels.queries]
+    else:
+        sizes = [given] * len(qrels)
+    result = np.array(sizes, np.int64)
+    over = np.flatnonzero(judged > result)
+    if len(over):
+        i = int(over[0])
+        raise InputError(
+            f"query {qrels.queries[i]!r} has {judged[i]} judged passages, more than the corpus size "
+            f"N = {result[i]}: correct the corpus size"
+        )
+    return result

@@ -1,0 +1,142 @@
+"""The table of an evaluation: a row a depth, a column a measure, and the notes below it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.base import Measure, Real
+from rag_selectivity.measures.chance import BoR, regime
+from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
+from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.wording import number
+
+
+def report_blocks(report: Report) -> Iterable[Block]:
+    """For each run its table, the measures of whole lists, and the notes."""
+    for name, run in report.runs.items():
+        yield Heading(_headline(report, name, run))
+        header, rows = grid(report, name, run)
+        if len(header) > 1:
+            yield Table(header, rows)
+        yield from map(Lines, lines_without_depth(report, run))
+        yield from (Note(note, "note") for note in notes_of(run))
+
+
+def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
+    """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
+    bases = [
+        base
+        for base in _bases(report)
+        # IPrec@1 is of recall 1, not of K = 1.
+        if not isinstance(base.cutoff, Real) and any(f"{base}@{depth}" in run.estimates for depth in report.depths)
+    ]
+    header = ["K"]
+    columns: list[list[str]] = [[str(depth) for depth in report.depths]]
+    for base in bases:
+        cells = [run.estimates.get(f"{base}@{depth}") for depth in report.depths]
+        shows_interval = base.higher_is_better is not None and any(
+            cell is not None and not math.isnan(cell.low) for cell in cells
+        )
+        header.append(f"{base} [{report.settings['level']:.0%}]" if shows_interval else str(base))
+        columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
+        if str(base) == "%PROC" and f"PROC@{report.depths[0]}" in run.estimates:
+            header.append("who lost it")
+            columns.append([_verdict(report, name, depth) for depth in report.depths])
+        if isinstance(base, BoR):
+            changes = _changes(report, name, base, cells)
+            if changes:
+                header.extend(["Δ", "Δ sparse"])
+                columns.extend(changes)
+    return header, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _bases(report: Report) -> list[Measure]:
+    """The measures without their depths, each once."""
+    return list(dict.fromkeys(replace(measure, at=None) for measure in report.measures))
+
+
+def lines_without_depth(report: Report, run: RunReport) -> list[str]:
+    """A line for each measure of whole lists, and one for each precision–recall curve."""
+    lines = []
+    for base in _bases(report):
+        cells = {key: cell for key, cell in run.estimates.items() if key == str(base) or _is_level(base, key)}
+        for key, cell in cells.items():
+            lines.append(f"{key} {_cell(base, cell, interval=not math.isnan(cell.low))}")
+    return ["\n".join(lines)] if lines else []
+
+
+def _is_level(base: Measure, key: str) -> bool:
+    return isinstance(base.cutoff, Real) and key.startswith(f"{base}@")
+
+
+def _verdict(report: Report, name: str, depth: int) -> str:
+    try:
+        return report.diagnosis(name, depth).overall or "–"
+    except InputError:
+        return BLANK
+
+
+def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
+    if cell is None:
+        return BLANK
+    text = number(cell.value)
+    # The ceiling is −log2 of the mean RandomSuccess, by which a K is judged.
+    if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
+        text = f"{regime(2**-cell.value)} {text}"
+    if interval and not math.isnan(cell.low):
+        text += f" [{number(cell.low)}, {number(cell.high)}]"
+    if cell.possible is not None:
+        text += f" … {number(cell.possible[1])}"
+    return text
+
+
+def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | None]) -> list[list[str]]:
+    """ΔBoR from the depth before, observed and predicted; nothing where Success was not measured."""
+    observed, predicted = [], []
+    before: int | None = None
+    for depth, cell in zip(report.depths, cells, strict=True):
+        if cell is None:
+            observed.append(BLANK)
+            predicted.append(BLANK)
+            continue
+        try:
+            change = report.delta(name, base, before, depth) if before is not None else None
+        except InputError:
+            return []
+        observed.append(number(change.observed) if change else "")
+        predicted.append(number(change.predicted) if change else "")
+        before = depth
+    return [observed, predicted] if len([cell for cell in cells if cell]) > 1 else []
+
+
+def notes_of(run: RunReport) -> list[str]:
+    """What was left out, and what else is worth knowing beside the figures."""
+    counted = (
+        (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
+        (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
+    )
+    caveats = caveat_lines((key, estimate.caveats) for key, estimate in run.estimates.items())
+    return [*(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats]
+
+
+def caveat_lines(of_figures: Iterable[tuple[str, Sequence[Caveat]]]) -> Iterable[str]:
+    """Each caveat of a measure at its first depth, and at how many others; measures that say the same share a line."""
+    said: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for key, caveats in of_figures:
+        for caveat in caveats:
+            said.setdefault((key.partition("@")[0], caveat.code), {}).setdefault(key, []).append(caveat.text)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for found in said.values():
+        alike.setdefault(tuple(" ".join(texts) for texts in found.values()), []).append(next(iter(found)))
+    for (text, *others), keys in alike.items():
+        more = f" (Likewise at {len(others)} other {'depth' if len(others) == 1 else 'depths'}.)" if others else ""
+        yield f"{', '.join(keys)}: {text}{more}"
+
+
+def _headline(report: Report, name: str, run: RunReport) -> str:
+    size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
+    return f"{name}: {run.evaluated} queries{size}, {report.scale} scale"

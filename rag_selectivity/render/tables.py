@@ -1,0 +1,262 @@
+"""Every result as tables: for a terminal, for Markdown, for a paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from typing import Any
+
+from rag_selectivity.render.blocks import (
+    BLANK,
+    Block,
+    Heading,
+    Note,
+    Paragraph,
+    Table,
+    latex_of,
+    markdown_of,
+    text_of,
+)
+from rag_selectivity.render.report_table import caveat_lines, report_blocks
+from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.claims import ClaimReport
+from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.result import Result
+from rag_selectivity.results.sweep import RunSweep, Sweep
+from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.statistics.next_passages import NextPassages
+from rag_selectivity.statistics.prediction_powered import PredictionPowered
+from rag_selectivity.wording import between, number, signed
+
+
+@singledispatch
+def blocks_of(result: Result) -> Iterable[Block]:
+    """The headings, tables and notes of a result; `blocks_of.register` adds a kind of result."""
+    raise TypeError(f"there are no tables of a {type(result).__name__}")
+
+
+blocks_of.register(Report)(report_blocks)
+
+
+def as_text(result: Result, *, ruled: bool = True) -> str:
+    """For a terminal; `ruled` underlines the heads of tables."""
+    return text_of(blocks_of(result), ruled=ruled)
+
+
+def as_markdown(result: Result) -> str:
+    """For a pull request."""
+    return markdown_of(blocks_of(result))
+
+
+def as_latex(result: Result) -> str:
+    """For a paper; needs booktabs."""
+    return latex_of(blocks_of(result))
+
+
+# -- comparison ----------------------------------------------------------------------------------------
+
+_COMPARED = ("", "base", "run", "difference [{:.3g}%, unadjusted]", "p Holm", "W/T/L", "shows ≥")
+
+
+@blocks_of.register
+def _comparison_blocks(comparison: Comparison) -> Iterable[Block]:
+    header = [name.format(100 * comparison.settings["level"]) for name in _COMPARED]
+    for name in dict.fromkeys(row.run for row in comparison.rows):
+        of_run = [row for row in comparison.rows if row.run == name]
+        yield Heading(f"{name} beside {comparison.baseline}: {_counted(of_run, comparison)}")
+        yield Table(header, [_compared_cells(row) for row in of_run], breaks=False)
+        yield from map(Note, _findings(of_run, comparison))
+
+
+def _counted(rows: Sequence[RunDifference], comparison: Comparison) -> str:
+    if comparison.settings["paired"]:
+        return f"{rows[0].n_total} queries"
+    return f"{max(row.n for row in rows)} and {max(row.n_baseline for row in rows)} queries, unpaired"
+
+
+def _compared_cells(row: RunDifference) -> list[str]:
+    figures = [str(row.measure), number(row.baseline_value), number(row.value)]
+    if not row.test:
+        return [*figures, "", "", "", ""]
+    return [
+        *figures,
+        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
+        f"{row.p_adjusted:.4f}" if not math.isnan(row.p_adjusted) else "–",
+        f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else "–",
+        number(row.detectable),
+    ]
+
+
+def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable[str]:
+    """What the table says, in words, and which queries moved most under its first measure that moved at all."""
+    tested = [row for row in rows if row.test]
+    for verdict in dict.fromkeys(sorted((row.verdict for row in tested), key=VERDICTS.index)):
+        yield f"{verdict}: {', '.join(str(row.measure) for row in tested if row.verdict == verdict)}"
+    for row in tested:
+        if row.possible is not None:
+            yield f"{row.measure}: the difference lies {between(row.possible)}, whatever the unjudged passages are"
+    yield from caveat_lines([(str(row.measure), row.caveats) for row in rows])
+    settings = comparison.settings
+    if any(not math.isnan(row.detectable) for row in tested):
+        count = settings["family"]
+        yield (
+            f"shows ≥: a true difference of this size is shown with a power of {settings['power']:.0%}, at the level "
+            f"that Holm's correction leaves in a family of {count} {'test' if count == 1 else 'tests'}"
+        )
+    yield from comparison.notes
+    first = next((row for row in rows if row.moved), None)
+    if first is not None:
+        moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
+        yield f"moved most in {first.measure}: {moved}"
+
+
+# -- sweep ---------------------------------------------------------------------------------------------
+
+_SWEPT = {
+    "K": "K",
+    "success": "success",
+    "BoR": "BoR",
+    "BoR_max": "ceiling",
+    "headroom": "headroom",
+    "lambda": "lambda",
+    "doubling": "×2",
+    "doubling_predicted": "×2 sparse",
+    "RA-nWG": "RA-nWG",
+    "Harm": "Harm",
+    "Harm_most": "at most",
+    "Judged": "Judged",
+    "tokens": "tokens",
+    "bits_per_1000_tokens": "bits/1000",
+}
+
+
+@blocks_of.register
+def _sweep_blocks(sweep: Sweep) -> Iterable[Block]:
+    for name, run in sweep.runs.items():
+        yield Heading(name)
+        yield Table(*_swept(run))
+        yield from (Table(*grid) for grid in next_grids(run.next_passages, sweep.settings.get("level")))
+        yield Paragraph(run.recommendation.reason)
+        yield from (Note(warning, "warning") for warning in run.recommendation.warnings)
+
+
+def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
+    last = run.rows[-1]["K"]
+    advice = run.recommendation
+    shown = {1 << i for i in range(last.bit_length())} | {last, advice.max_k}
+    shown |= {depth for depth in (advice.K, advice.within_tokens) if depth}
+    names = [name for name in _SWEPT if name in run.rows[0]]
+    rows = []
+    for row in run.rows:
+        if row["K"] in shown:
+            cells = ["" if row[name] is None else _swept_cell(name, row) for name in names]
+            rows.append([cells[0] + ("*" if row["K"] == advice.K else " "), *cells[1:]])
+    return [_SWEPT[name] for name in names], rows
+
+
+def _swept_cell(name: str, row: dict[str, Any]) -> str:
+    if name == "BoR_max" and row["regime"] != "healthy":
+        return f"{row['regime']} {number(row[name])}"
+    return str(row[name]) if name == "K" else f"{row[name]:.0f}" if name == "tokens" else number(row[name])
+
+
+def next_grids(brackets: Sequence[NextPassages], level: float | None) -> list[tuple[list[str], list[list[str]]]]:
+    """What the next passages add: successes among the queries that had none before, and all relevant passages."""
+    bits = "bits" if level is None else f"bits [{100 * level:.4g}%]"
+    ranks = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in brackets]
+    successes = [
+        [
+            f"{each.successes} of {each.queries}",
+            number(each.random_successes),
+            _with_ends(each.bits, each.low, each.high),
+        ]
+        for each in brackets
+    ]
+    relevant = [
+        [
+            str(each.relevant_found),
+            number(each.relevant_expected),
+            _with_ends(each.relevant_bits, each.relevant_low, each.relevant_high),
+        ]
+        for each in brackets
+    ]
+    return [
+        (
+            ["next passages", what, "by chance", bits],
+            [[rank, *cells] for rank, cells in zip(ranks, rows, strict=True)],
+        )
+        for what, rows in (("new successes", successes), ("relevant ones", relevant))
+    ]
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    return number(value) if math.isnan(low) else f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+# -- agreement -----------------------------------------------------------------------------------------
+
+
+@blocks_of.register
+def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
+    found = report.agreement
+    data = found.to_dict()
+    drawn = "" if found.clusters is None else f" in {found.clusters} clusters"
+    verdict = found.verdict if found.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {found.verdict}"
+    of_queries = "1 query" if found.queries == 1 else f"{found.queries} queries"
+    yield Paragraph(f"{found.n} pairs of {of_queries}{drawn}: {verdict}. {found.reason}")
+    names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
+    header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]
+    rows = []
+    for name in names:
+        row = [name.replace("_", " "), _interval(getattr(found, name))]
+        rows.append([*row, number(getattr(report.itself, name).value)] if report.itself is not None else row)
+    yield Table(header, rows, breaks=False)
+    yield Table(
+        ["human \\ judge", *map(str, found.levels), "bias"],
+        [
+            [str(level), *map(str, counts), _interval(found.bias_by_grade.get(level))]
+            for level, counts in zip(found.levels, found.confusion.tolist(), strict=True)
+        ],
+        breaks=False,
+    )
+    if report.corrected:
+        yield Table(
+            ["all judged pairs", "corrected", "human only", "judge only", "λ"],
+            [
+                [name.replace("_", " "), _interval(mean), _human(mean), number(mean.judge_only), number(mean.weight)]
+                for name, mean in report.corrected.items()
+            ],
+            breaks=False,
+        )
+    else:
+        yield Paragraph(f"No corrected means: {report.uncorrected}.")
+
+
+def _interval(estimate: Any) -> str:
+    if estimate is None:
+        return BLANK
+    if math.isnan(estimate.low):
+        return number(estimate.value)
+    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def _human(mean: PredictionPowered) -> str:
+    return f"{number(mean.human_only)} [{number(mean.human_low)}, {number(mean.human_high)}]"
+
+
+# -- claims --------------------------------------------------------------------------------------------
+
+
+@blocks_of.register
+def _claim_blocks(report: ClaimReport) -> Iterable[Block]:
+    failed = f", {report.failed} calls failed" if report.failed else ""
+    stopped = f", stopped: {report.stopped}" if report.stopped else ""
+    yield Heading(f"{len(report.samples)} samples, {report.calls} calls to {report.judge}{failed}{stopped}")
+    names = list(dict.fromkeys(key.partition("@")[0] for key in report.estimates))
+    rows = []
+    for depth in report.depths:
+        cells = [report.estimates.get(f"{name}@{depth}") for name in names]
+        rows.append([str(depth), *(BLANK if cell is None else _interval(cell) for cell in cells)])
+    yield Table(["K", *names], rows, breaks=False)

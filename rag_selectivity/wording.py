@@ -1,0 +1,48 @@
+"""How numbers are written, wherever a person reads them."""
+
+from __future__ import annotations
+
+import math
+
+
+def number(value: float) -> str:
+    """Four significant digits at least, the sign of infinity in words of the field."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and abs(value) < 0.001:
+        return f"{value:.1e}"
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, with one digit, or two next to 0 % and 100 %; what is not all is never "100.0%".
+
+    >>> percent(0.5), percent(1.0), percent(0.9996), percent(0.99999)
+    ('50.0%', '100.0%', '99.96%', 'more than 99.99%')
+    """
+    if math.isnan(share):
+        return "–"
+    if 0 < share < 0.0001:
+        return "less than 0.01%"
+    if 0.9999 < share < 1:
+        return "more than 99.99%"
+    if 0 < share < 0.001 or 0.999 < share < 1:
+        return f"{share:.2%}"
+    return f"{share:.1%}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference, with its sign."""
+    return number(value) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def between(ends: tuple[float, float]) -> str:
+    """A range in words."""
+    return f"between {number(ends[0])} and {number(ends[1])}"
+
+
+def count_of_queries(count: int) -> str:
+    """`1 query`, `225 queries`."""
+    return "1 query" if count == 1 else f"{count:,} queries"
