@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from rag_selectivity.render import plots
     from rag_selectivity.scale import engines, ray
 
-#: What needs an extra, by the module that has it: loaded when it is first used.
+#: What needs an extra, by its module (and its name there, if it is not the module itself): loaded when it is first used.
 _LOADED_LATER = {
-    "BackgroundGrader": "live.background",
-    "Budget": "grading.runner",
-    "Limits": "grading.runner",
-    "check_claims": "grading.claims",
-    "grade": "grading.grade",
-    "engines": "scale.engines",
-    "plots": "render.plots",
-    "ray": "scale.ray",
+    "BackgroundGrader": ("live.background", "BackgroundGrader"),
+    "Budget": ("grading.runner", "Budget"),
+    "Limits": ("grading.runner", "Limits"),
+    "check_claims": ("grading.claims", "check_claims"),
+    "grade": ("grading.grade", "grade"),
+    "engines": ("scale.engines", None),
+    "plots": ("render.plots", None),
+    "ray": ("scale.ray", None),
 }
 
 __all__ = [
@@ -108,8 +108,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LOADED_LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_LOADED_LATER[name]}")
-    return module if name == _LOADED_LATER[name].rpartition(".")[2] else getattr(module, name)
+    path, attribute = _LOADED_LATER[name]
+    module = import_module(f"{__name__}.{path}")
+    return module if attribute is None else getattr(module, attribute)
 
 
 def __dir__() -> list[str]:

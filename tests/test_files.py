@@ -18,7 +18,8 @@ from pyarrow import parquet
 
 from rag_selectivity import InputError, Qrels, Run, join
 from rag_selectivity.io import trec
-from rag_selectivity.io.reading import FORMATS, read_corpus_ids, read_qrels, read_records, read_run
+from rag_selectivity.io.formats import format_names
+from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records, read_run, stream_run
 from rag_selectivity.io.writing import write_rows
 
 QRELS = {"q1": {"a": 5, "é漢": 1}, "q2": {"c": 4}}
@@ -78,7 +79,7 @@ def test_tables_of_every_format_are_recognised(tmp_path, suffix, packed) -> None
 )
 @pytest.mark.parametrize("name", ["file.trec", "file.txt", "file", "file.tsv"])
 def test_trec_files_in_every_spelling(tmp_path, spell, name) -> None:
-    for text, read, expected in ((QRELS_TREC, Qrels.read, QRELS), (RUN_TREC, lambda p: scored(read_run(p)), RUN)):
+    for text, read, expected in ((QRELS_TREC, read_qrels, QRELS), (RUN_TREC, lambda p: scored(read_run(p)), RUN)):
         content = spell(text)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         found = read(tmp_path / name)
@@ -129,18 +130,18 @@ def test_ranks_order_a_table_without_scores(tmp_path) -> None:
         (read_qrels, "q.parquet", b"PAR1 nonsense", r"q.parquet: damaged Parquet"),
         (read_qrels, "q.gz", b"\x1f\x8b\x08 nonsense", r"q.gz: .*(damaged|cannot be read)"),
         (read_qrels, "nowhere/q", None, r"nowhere/q: there is no such file"),
-        (read_run, "r", b"q Q0 d 1 0.5 t\nq Q0 e 2 high t\n", r"r:2: query 'q': the score 'high' is not a number"),
-        (read_run, "r", b"q Q0 d 1 nan t\n", r"r:1: query 'q': the score 'nan' is not a number"),
+        (stream_run, "r", b"q Q0 d 1 0.5 t\nq Q0 e 2 high t\n", r"r:2: query 'q': the score 'high' is not a number"),
+        (stream_run, "r", b"q Q0 d 1 nan t\n", r"r:1: query 'q': the score 'nan' is not a number"),
         (
-            read_run,
+            stream_run,
             "r",
             b"q Q0 d 1 0.5 t\nq 0 d 1\n",
             r"r:2: expected 6 fields .*found 4 \(four fields: is this a qrels",
         ),
-        (read_run, "r", b"q Q0 \xff 1 0.5 t\n", r"r:1: an id is not UTF-8"),
-        (read_run, "r", b"q Q0 d\0 1 0.5 t\n", r"r:1: an id is empty or holds a NUL"),
-        (read_run, "r", b"", r"r: the run file is empty"),
-        (read_run, "r.csv", b"query_id,doc_id,score\nq,d,high\n", r"r.csv:2: query 'q': 'high' is not a number"),
+        (stream_run, "r", b"q Q0 \xff 1 0.5 t\n", r"r:1: an id is not UTF-8"),
+        (stream_run, "r", b"q Q0 d\0 1 0.5 t\n", r"r:1: an id is empty or holds a NUL"),
+        (stream_run, "r", b"", r"r: the run file is empty"),
+        (stream_run, "r.csv", b"query_id,doc_id,score\nq,d,high\n", r"r.csv:2: query 'q': 'high' is not a number"),
     ],
 )
 def test_a_fault_names_the_file_and_the_line(tmp_path, read, name, content, message) -> None:
@@ -157,7 +158,7 @@ def test_a_fault_in_a_later_block_has_the_right_line(tmp_path, monkeypatch, bloc
     lines[37] = "q7 Q0 d37 1 oops t"
     (tmp_path / "run").write_text("\n".join(lines))
     with pytest.raises(InputError, match=r"run:38: query 'q7'"):
-        list(read_run(tmp_path / "run"))
+        list(stream_run(tmp_path / "run"))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -183,7 +184,7 @@ def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, 
             patch.setattr(trec, "_REGROUPED_ROWS", 3)
             assert scored(read_run(path)) == lists
             qrels = Qrels.from_dict({query: dict.fromkeys(ranked, 1) for query, ranked in lists.items()})
-            judged = join(qrels, read_run(path))
+            judged = join(qrels, stream_run(path))
             assert judged.returned.tolist() == [len(ranked) for ranked in lists.values()]
             assert np.array_equal(judged.hits.rank, join(qrels, Run.from_dict(lists)).hits.rank)
 
@@ -216,7 +217,7 @@ TOKENS = st.sampled_from([*WORDS.split(), " ", "\t", "\n", "\r\n", "\0", "\ufeff
 CONTENT = st.binary(max_size=200) | st.lists(TOKENS, max_size=40).map(lambda parts: "".join(parts).encode())
 
 
-@pytest.mark.parametrize("format", [None, *FORMATS])
+@pytest.mark.parametrize("format", [None, *format_names()])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 @given(CONTENT, st.sampled_from(["", ".gz", ".csv", ".jsonl", ".tsv"]))
 def test_nothing_but_input_errors_comes_out_of_bad_bytes(tmp_path, format, content, suffix) -> None:

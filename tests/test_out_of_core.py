@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity import out_of_core
+from rag_selectivity.scale import out_of_core
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 pyarrow = pytest.importorskip("pyarrow")

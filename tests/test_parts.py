@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity import out_of_core
+from rag_selectivity.scale import out_of_core
 from rag_selectivity.scale.engines import report_of_states, tally_rows
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally, report_of_tallies

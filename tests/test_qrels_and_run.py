@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_selectivity import InputError, Qrels, Run
-from rag_selectivity import ids as ids_module
+from rag_selectivity.data import ids as ids_module
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import resolve_policy

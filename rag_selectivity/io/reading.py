@@ -15,12 +15,7 @@ from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
-from rag_selectivity.io import tables, trec
-from rag_selectivity.io.formats import Row, format_of, register_format
-
-# The last one that recognises a file is taken.
-for _format in (trec.Trec, tables.Beir, tables.TabSeparated, tables.JsonLines, tables.CommaSeparated, tables.Parquet):
-    register_format(_format)
+from rag_selectivity.io.formats import Row, format_of
 
 
 def read_qrels(

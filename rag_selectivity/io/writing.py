@@ -42,7 +42,7 @@ def write_rows(path: str | Path, rows: list[dict[str, Any]]) -> None:
     """Write rows as .csv, .jsonl or .parquet."""
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
-        raise InputError(f"{path}: cannot write {suffix or 'a file without suffix'}; use {', '.join(_WRITERS)}")
+        raise InputError(f"{path}: cannot write {suffix or 'a file without suffix'}; use .csv, .jsonl or .parquet")
     with replacing(path) as partial:
         _WRITERS[suffix](partial, rows)
 
