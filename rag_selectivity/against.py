@@ -180,8 +180,8 @@ class Against:
                 return Change(before, now, now.n, reason=reason)
             return Change(before, now, now.n)
         outcomes = self.outcomes(run, measure, pair.rows)
-        here, there = (outcome.defined[:, 0] for outcome in outcomes)
-        n = int((here & there).sum())
+        defined_now, defined_then = (outcome.defined[:, 0] for outcome in outcomes)
+        n = int((defined_now & defined_then).sum())
         if pair.shared and (now.possible or before.possible):
             return Change(
                 before,
@@ -190,9 +190,9 @@ class Against:
                 reason="lists are judged in part, so that it is a range, and --on shared compares no ranges",
             )
         if pair.shared:
-            now, before = (_over(outcome, here & there) for outcome in outcomes)
-        elif (here != there).any():
-            return Change(before, now, n, reason=_undefined_in_one(pair.rows, here, there, pair.path))
+            now, before = (_over(outcome, defined_now & defined_then) for outcome in outcomes)
+        elif (defined_now != defined_then).any():
+            return Change(before, now, n, reason=_undefined_in_one(pair.rows, defined_now, defined_then, pair.path))
         return Change(before, now, n, *self._interval(outcomes, pair.rows.queries))
 
     def outcomes(self, run: str, measure: Measure, rows: Rows) -> tuple[Outcome, Outcome]:
@@ -201,8 +201,8 @@ class Against:
         stored = rows.records.parts.get(str(measure), ())
         if outcome is None or len(stored) != len(outcome.parts):
             raise InputError(f"{self.stored.path}: its figures of single queries do not fit {measure}; write it again")
-        now = tuple(part[rows.here] for part in outcome.parts)
-        then = (part[rows.there, None] for part in stored)
+        now = tuple(part[rows.now] for part in outcome.parts)
+        then = (part[rows.then, None] for part in stored)
         return (
             replace(outcome, parts=now),
             replace(outcome, parts=tuple(map(_without_last_digits, then, now))),
@@ -225,15 +225,15 @@ class Rows:
     Attributes
     ----------
     queries : tuple of str
-    here, there : int64[queries]
+    now, then : int64[queries]
         Their rows in the report and in the stored one.
     records : QueryRecords
         The stored figures of each query.
     """
 
     queries: tuple[str, ...]
-    here: IntArray
-    there: IntArray
+    now: IntArray
+    then: IntArray
     records: QueryRecords
 
     def named(self, chosen: NDArray[np.bool_]) -> list[str]:
@@ -277,11 +277,11 @@ def _without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
     return np.where(same, other, part)
 
 
-def _undefined_in_one(rows: Rows, here: NDArray[np.bool_], there: NDArray[np.bool_], path: Path) -> str:
+def _undefined_in_one(rows: Rows, defined_now: NDArray[np.bool_], defined_then: NDArray[np.bool_], path: Path) -> str:
     """Which queries have a figure on one side only."""
     told = [
         f"{count_of_queries(int(only.sum()))} with a figure only {where} ({examples(rows.named(only))})"
-        for only, where in ((here & ~there, "now"), (there & ~here, f"in {path}"))
+        for only, where in ((defined_now & ~defined_then, "now"), (defined_then & ~defined_now, f"in {path}"))
         if only.any()
     ]
     return f"{' and '.join(told)}; --on shared compares the queries with a figure in both"
@@ -329,13 +329,13 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
 def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: list[str]) -> Pair:
     """The rows of both sides that belong together, after the checks."""
     place = {query: row for row, query in enumerate(stored.queries)}
-    there = np.array([place.get(query, -1) for query in records.queries], np.int64)
-    here = np.flatnonzero(there >= 0)
-    there = there[here]
-    relabelled = np.zeros(len(here), bool)
+    rows_then = np.array([place.get(query, -1) for query in records.queries], np.int64)
+    rows_now = np.flatnonzero(rows_then >= 0)
+    rows_then = rows_then[rows_now]
+    relabelled = np.zeros(len(rows_now), bool)
     if records.labels is not None and stored.labels is not None:
-        relabelled = records.labels[here] != stored.labels[there]
-    common = Rows(tuple(records.queries[row] for row in here.tolist()), here, there, stored)
+        relabelled = records.labels[rows_now] != stored.labels[rows_then]
+    common = Rows(tuple(records.queries[row] for row in rows_now.tolist()), rows_now, rows_then, stored)
     known = set(common.queries)
     left_out = _queries_that_differ(
         pair.path,
@@ -345,7 +345,7 @@ def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: l
     )
     rows = common
     if pair.shared:
-        rows = Rows(tuple(common.named(~relabelled)), here[~relabelled], there[~relabelled], stored)
+        rows = Rows(tuple(common.named(~relabelled)), rows_now[~relabelled], rows_then[~relabelled], stored)
     sizes = _sizes_that_differ(records, rows, pair.path)
     _refuse(pair, [*settings, *sizes], [] if pair.shared else left_out)
     if not pair.shared:
@@ -377,14 +377,14 @@ def _refuse(pair: Pair, settings: list[str], queries: list[str]) -> None:
 
 def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
     """Scale and policies."""
-    found = []
+    differences = []
     if now.scale != then.scale:
-        found.append(f"the scale is {now.scale} here and {then.scale} in {path}")
+        differences.append(f"the scale is {now.scale} here and {then.scale} in {path}")
     for name in dict.fromkeys([*now.policy, *then.policy]):
-        here, there = now.policy.get(name), then.policy.get(name)
-        if here != there:
-            found.append(f"the policy {name} is {here} here and {there} in {path}")
-    return found
+        value_now, value_then = now.policy.get(name), then.policy.get(name)
+        if value_now != value_then:
+            differences.append(f"the policy {name} is {value_now} here and {value_then} in {path}")
+    return differences
 
 
 def _size_that_differs(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
@@ -405,7 +405,7 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
     if records.sizes is None or stored.sizes is None:
         given, lacking = (f"in {path}", "here") if records.sizes is None else ("here", f"in {path}")
         return [f"the corpus size N is given {given} and not {lacking}"]
-    mine, theirs = records.sizes[rows.here], stored.sizes[rows.there]
+    mine, theirs = records.sizes[rows.now], stored.sizes[rows.then]
     differing = np.flatnonzero(mine != theirs)
     if not len(differing):
         return []

@@ -235,11 +235,11 @@ def _spearman(values: FloatArray, scores: FloatArray) -> FloatArray:
 
 def _interval(values: FloatArray, scores: FloatArray, bootstrap: Bootstrap) -> tuple[float, float]:
     rng = np.random.default_rng(bootstrap.seed)
-    found = []
+    alphas = []
     for _ in range(bootstrap.resamples):
         rows = rng.integers(0, len(scores), len(scores))
-        found.append(_best(values[rows], scores[rows])[1])
-    known = np.array(found)[~np.isnan(found)]
+        alphas.append(_best(values[rows], scores[rows])[1])
+    known = np.array(alphas)[~np.isnan(alphas)]
     tail = (1 - bootstrap.level) / 2
     low, high = np.quantile(known, [tail, 1 - tail])
     return float(low), float(high)

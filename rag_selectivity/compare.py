@@ -144,9 +144,9 @@ def comparison_of(
         raise InputError(
             "an unpaired comparison draws single queries: leave out the clusters, or compare in pairs (paired=True)"
         )
-    judged, said = _over_shared_queries(judged, base, paired, missing_query)
+    judged, query_notes = _over_shared_queries(judged, base, paired, missing_query)
     measured = measure_all(judged, _compared(measures, judged[base]), _depths(depths, judged))
-    for measure in measured.wanted:
+    for measure in measured.measures:
         if measure.higher_is_better is None:
             raise InputError(
                 f"{measure} is a property of corpus, labels and K, the same for all runs: there is nothing to compare"
@@ -162,7 +162,7 @@ def comparison_of(
         "correction": "holm",
         "family": family,
     }
-    return Comparison(base, rows, report, settings, tuple(said))
+    return Comparison(base, rows, report, settings, tuple(query_notes))
 
 
 def _over_shared_queries(
@@ -269,7 +269,7 @@ class _Differences:
         )
 
     def _shown(self) -> set[Measure]:
-        return {replace(measure, at=None) for measure in self.measured.wanted}
+        return {replace(measure, at=None) for measure in self.measured.measures}
 
     def _rows_of(self, name: str, i: int) -> list[RunDifference]:
         measure, depths = self.measured.plan[i]

@@ -49,15 +49,15 @@ def with_caveats(
     `Estimate.possible`. `exhaustive` says that whatever has no label was declared to be of the lowest grade.
     """
     shown = {replace(measure, at=None) for measure in measures}
-    found = {}
+    qualified = {}
     for key, estimate in estimates.items():
         measure = parse_measure(key)
         if replace(measure, at=None) not in shown:
             continue
         if measure.upper_end is not None or (measure.unjudged_is_a_miss and not exhaustive):
             estimate = _judged_in_part(measure, estimate, estimates)
-        found[key] = estimate
-    return found
+        qualified[key] = estimate
+    return qualified
 
 
 def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str, Estimate]) -> Estimate:
@@ -126,7 +126,7 @@ def estimates_of(
     `effective` is the number of queries that the random baseline is spread over, where there is one; `constant` says
     where a property of corpus and labels is the same for all queries, so that its spread is not known.
     """
-    found = []
+    estimates = []
     spread = np.full(len(values), np.inf) if effective is None else effective
     same = np.zeros(len(values), bool) if constant is None else constant
     for i, (value, n) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
@@ -142,5 +142,5 @@ def estimates_of(
         elif same[i]:
             reason = "all queries have the same figure: there is no interval"
         caveats = concentration(float(spread[i]), n) if math.isfinite(value) else ()
-        found.append(Estimate(value, float(low[i]), float(high[i]), n, total, reason, caveats=caveats))
-    return found
+        estimates.append(Estimate(value, float(low[i]), float(high[i]), n, total, reason, caveats=caveats))
+    return estimates

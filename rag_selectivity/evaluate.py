@@ -173,7 +173,7 @@ class Measured:
     `grid` holds the depths of measures that name none, `depths` every K that was measured.
     """
 
-    wanted: list[Measure]
+    measures: list[Measure]
     grid: IntArray
     plan: Plan
     depths: IntArray
@@ -187,15 +187,15 @@ def measure_all(
     if not judged:
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
-    wanted = wanted_measures(measures, first.scale, sized=first.corpus_size is not None)
-    grid = given_depths(depths, wanted) if depths is not None else _usual_depths(judged.values())
-    plan = plan_of(wanted, grid)
+    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None)
+    grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
+    plan = plan_of(chosen, grid)
     table_depths = ranks_in(plan)
     outcomes: dict[str, list[Outcome]] = {}
     for name, run in judged.items():
         run.check_depths(table_depths)
         outcomes[name] = [measure.outcome(run, at).settled() for measure, at in plan]
-    return Measured(wanted, grid, plan, table_depths, outcomes)
+    return Measured(chosen, grid, plan, table_depths, outcomes)
 
 
 def evaluate_joined(
@@ -240,17 +240,17 @@ def report_on(
                 estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
-        estimates = with_caveats(estimates, measured.wanted, exhaustive=run.policy.unjudged == "worst")
+        estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
-        said = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped)]
-        reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(said), run)
+        run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped)]
+        reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(run_notes), run)
 
     first = next(iter(judged.values()))
     size = first.corpus_size
     return Report(
         runs=reports,
-        measures=tuple(measured.wanted),
+        measures=tuple(measured.measures),
         depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,

@@ -51,18 +51,18 @@ class FailIf:
 
     def failures(self, report: Report) -> list[str]:
         """A line for each run whose figure meets the condition, or does not exist."""
-        found = []
+        lines = []
         for run in report:
             estimate = report[run, self.measure]
             value = figure(estimate, self.bound)
             what = str(self.measure) if self.bound == "value" else f"{self.bound}({self.measure})"
             if estimate.possible is not None and self.bound != "low":
-                found += self._of_range(f"{run}: {what}", estimate.possible)
+                lines += self._of_range(f"{run}: {what}", estimate.possible)
             elif math.isnan(value):
-                found.append(f"{run}: {what} is undefined: {estimate.reason or 'the figure has no interval'}")
+                lines.append(f"{run}: {what} is undefined: {estimate.reason or 'the figure has no interval'}")
             elif _COMPARED[self.comparison](value, self.limit):
-                found.append(f"{run}: {what} = {value:.4g} {self.comparison} {self.limit:g}")
-        return found
+                lines.append(f"{run}: {what} = {value:.4g} {self.comparison} {self.limit:g}")
+        return lines
 
     def _of_range(self, what: str, possible: tuple[float, float]) -> list[str]:
         """Of a figure that is a range: a gate holds only if it holds for all of it."""
@@ -88,8 +88,8 @@ class MaxDrop:
 
     def failures(self, report: Report, against: Against) -> list[str]:
         """A line for each run that is worse by more than the amount, or has no figure to compare."""
-        found = [self._failure(run, against.change(run, self.measure)) for run in report]
-        return [line for line in found if line is not None]
+        lines = [self._failure(run, against.change(run, self.measure)) for run in report]
+        return [line for line in lines if line is not None]
 
     def _failure(self, run: str, change: Change) -> str | None:
         before, now = figure(change.before), figure(change.now)
@@ -220,14 +220,14 @@ def failures(
         If there are drops and nothing to compare with, or the other way round, or `low(…)` has no interval.
     """
     check_options(drops, stored=against is not None)
-    found = [line for condition in conditions for line in condition.failures(report)]
+    lines = [line for condition in conditions for line in condition.failures(report)]
     if against is None:
-        return found
+        return lines
     for drop in drops:
         if drop.bound == "low":
             _check_paired(drop, against)
-        found += drop.failures(report, against)
-    return found
+        lines += drop.failures(report, against)
+    return lines
 
 
 def _check_paired(drop: MaxDrop, against: Against) -> None:

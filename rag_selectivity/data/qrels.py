@@ -59,9 +59,9 @@ class Qrels:
         if "" in self._position:
             raise InputError(f"{source or 'qrels'}: a query id is empty")
 
-        kept = np.flatnonzero(grade >= 0)
-        self.negative = len(grade) - len(kept)
-        order = kept[np.argsort(query[kept], kind="stable")]
+        judged_rows = np.flatnonzero(grade >= 0)
+        self.negative = len(grade) - len(judged_rows)
+        order = judged_rows[np.argsort(query[judged_rows], kind="stable")]
         self.query: IntArray = query[order].astype(np.int64)
         self.grade: IntArray = grade[order].astype(np.int64)
         self.passages = passages.take(order)
@@ -243,18 +243,18 @@ class Qrels:
         """
         candidates = np.flatnonzero(self._filter[keys >> self._filter_shift] & (query >= 0))
         rows, judgments = [], []
-        found = np.searchsorted(self._sorted_keys, keys[candidates])
+        place = np.searchsorted(self._sorted_keys, keys[candidates])
         while len(candidates):
             # One step each, until a key differs: two pairs may share a hash.
-            inside = found < len(self._sorted_keys)
-            candidates, found = candidates[inside], found[inside]
-            same_key = self._sorted_keys[found] == keys[candidates]
-            candidates, found = candidates[same_key], found[same_key]
-            judgment = self._by_key[found]
+            inside = place < len(self._sorted_keys)
+            candidates, place = candidates[inside], place[inside]
+            same_key = self._sorted_keys[place] == keys[candidates]
+            candidates, place = candidates[same_key], place[same_key]
+            judgment = self._by_key[place]
             match = (self.query[judgment] == query[candidates]) & passages.equal(candidates, self.passages, judgment)
             rows.append(candidates[match])
             judgments.append(judgment[match])
-            candidates, found = candidates[~match], found[~match] + 1
+            candidates, place = candidates[~match], place[~match] + 1
         if not rows:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         all_rows = np.concatenate(rows)
@@ -270,12 +270,12 @@ class Qrels:
         doubles = self._find_doubles(keys, by_key)
         if len(doubles):
             self.repeated = len(doubles)
-            keep = np.ones(len(self.query), bool)
-            keep[doubles] = False
-            kept = np.flatnonzero(keep)
-            self.query, self.grade = self.query[kept], self.grade[kept]
-            self.passages = self.passages.take(kept)
-            self._lines = self._lines[kept] if self._lines is not None else None
+            is_first = np.ones(len(self.query), bool)
+            is_first[doubles] = False
+            rows = np.flatnonzero(is_first)
+            self.query, self.grade = self.query[rows], self.grade[rows]
+            self.passages = self.passages.take(rows)
+            self._lines = self._lines[rows] if self._lines is not None else None
             self._build_index_from(pair_keys(self.query, self.passages))
         else:
             self._sorted_keys, self._by_key = keys, by_key

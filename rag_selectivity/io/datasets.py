@@ -27,14 +27,14 @@ def parquet_files(path: Path) -> list[Path]:
     """A Parquet file, or those of a folder and its subfolders in the order of their names."""
     if path.is_file():
         return [path]
-    found = sorted(
+    files = sorted(
         file
         for file in path.rglob("*")
         if file.suffix in (".parquet", ".pq") and not any(part[0] in "._" for part in file.relative_to(path).parts)
     )
-    if not found:
+    if not files:
         raise InputError(f"{path}: there is no Parquet file in this folder")
-    return found
+    return files
 
 
 def is_dataset(path: Path) -> bool:
@@ -127,10 +127,10 @@ def _batches(file: Path, parquet: Any, columns: Sequence[str], keys: dict[str, s
             if batch is None:
                 break
             for name in set(columns) - set(stored):
-                said = pyarrow.DictionaryArray.from_arrays(
+                encoded = pyarrow.DictionaryArray.from_arrays(
                     pyarrow.array(np.zeros(batch.num_rows, np.int32)), pyarrow.array([keys[name]])
                 )
-                batch = batch.append_column(name, said)
+                batch = batch.append_column(name, encoded)
             yield group, batch
 
 
@@ -154,16 +154,20 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     """The rows of an Arrow batch whose columns are called so; ids may be strings or integers."""
     import pyarrow
 
-    found = []
+    columns_read = []
     for name in (query, passage):
         column = batch.column(name)
         if column.null_count:
             raise InputError(f"{where}: a {name} is missing")
-        found.append(column)
-    by_name = found[0] if pyarrow.types.is_dictionary(found[0].type) else found[0].dictionary_encode()
+        columns_read.append(column)
+    by_name = (
+        columns_read[0] if pyarrow.types.is_dictionary(columns_read[0].type) else columns_read[0].dictionary_encode()
+    )
     codes = by_name.indices.cast(pyarrow.int32()).to_numpy(zero_copy_only=False)
     names = [str(name) for name in by_name.dictionary.to_pylist()]
-    texts = found[1].dictionary_decode() if pyarrow.types.is_dictionary(found[1].type) else found[1]
+    texts = (
+        columns_read[1].dictionary_decode() if pyarrow.types.is_dictionary(columns_read[1].type) else columns_read[1]
+    )
     texts = texts.cast(pyarrow.large_string())
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if (np.diff(offsets) == 0).any() or "" in names:

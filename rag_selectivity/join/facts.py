@@ -89,24 +89,24 @@ class JoinFacts:
 
     def warnings(self, name: str, scale: str) -> list[str]:
         """What can be, but is rarely meant."""
-        said = []
+        doubts = []
         if self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
-            said.append(
+            doubts.append(
                 f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
                 f"{examples(self.unknown_ids)}, the qrels {examples(self.missing_ids)}; are both about the same "
                 f"queries, with the same ids?"
             )
         if self.retrieved and not self.hits and self.judged_passages is not None:
-            said.append(
+            doubts.append(
                 f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
                 f"{examples(self.judged_passages[1])}: do the run's passage ids come from the same corpus?"
             )
         if self.overlong is not None:
             query, passages, size = self.overlong
-            said.append(
+            doubts.append(
                 f"{name}: query {query!r} has {passages} passages, more than its corpus, N = {size}; is N right?"
             )
-        return [*said, *doubts_of_scale(scale, self.grades)]
+        return [*doubts, *doubts_of_scale(scale, self.grades)]
 
     def notes(self, name: str) -> list[str]:
         """What is worth knowing and no reason to doubt the input."""

@@ -80,8 +80,8 @@ def join(
     sizes = corpus_sizes(corpus_size, qrels, np.bincount(qrels.query, minlength=len(qrels)), part_of_whole)
     facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
     if not part_of_whole:
-        for said in facts.warnings(name, scale.name):
-            warnings.warn(said, SelectivityWarning, stacklevel=2)
+        for doubt in facts.warnings(name, scale.name):
+            warnings.warn(doubt, SelectivityWarning, stacklevel=2)
     missing = int((~present).sum())
 
     grades = np.unique(qrels.grade)

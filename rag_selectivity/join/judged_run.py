@@ -34,10 +34,10 @@ class Hits:
         """Some of the hits, by mask or by position."""
         return Hits(*(getattr(self, column)[rows] for column in Hits.__slots__))
 
-    def of_queries(self, kept: NDArray[np.bool_]) -> Hits:
+    def of_queries(self, chosen: NDArray[np.bool_]) -> Hits:
         """The hits of some queries, which are numbered anew."""
-        part = self.chosen(kept[self.query])
-        return replace(part, query=(np.cumsum(kept) - 1)[part.query])
+        part = self.chosen(chosen[self.query])
+        return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Sample:
         result: IntArray = self.labels[:, self.grades >= threshold].sum(axis=1)
         return result
 
-    def of_queries(self, kept: NDArray[np.bool_]) -> Sample:
+    def of_queries(self, chosen: NDArray[np.bool_]) -> Sample:
         """The sample of some queries."""
-        return Sample(self.size[kept], self.grades, self.labels[kept])
+        return Sample(self.size[chosen], self.grades, self.labels[chosen])
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,14 @@ class JudgedRun:
         shown, so measure at `depths=[max(K)]`. Serves the chance-corrected measures.
         """
         size, shown, relevant = (_count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
-        found = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
-        if not len(size) == len(shown) == len(relevant) == len(found):
+        hits = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
+        if not len(size) == len(shown) == len(relevant) == len(hits):
             raise InputError("counts: N, K, R and hit differ in length")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
         for column, name, limit, bound in (
             (shown, "K", size, "N"),
             (relevant, "R", size, "N"),
-            (found, "hit", np.minimum(shown, relevant), "min(K, R)"),
+            (hits, "hit", np.minimum(shown, relevant), "min(K, R)"),
         ):
             over = np.flatnonzero(column > limit)
             if len(over):
@@ -162,9 +162,9 @@ class JudgedRun:
                 raise InputError(
                     f"counts of query {names[i]!r}: {name} = {column[i]} is more than {bound} = {limit[i]}"
                 )
-        row = np.repeat(np.arange(len(found)), found)
+        row = np.repeat(np.arange(len(hits)), hits)
         # Which of the K slots held the hits is unknown and does not matter: the first ones stand for them.
-        rank = np.arange(len(row)) - np.repeat(np.cumsum(found) - found, found) + 1
+        rank = np.arange(len(row)) - np.repeat(np.cumsum(hits) - hits, hits) + 1
         return cls(
             queries=names,
             hits=Hits(row, rank, np.ones(len(row), np.int64), np.zeros(len(row), bool), np.arange(len(row))),
@@ -184,21 +184,21 @@ class JudgedRun:
         """Whether the run has each query, if only with an empty list: bool[queries]."""
         return np.ones(len(self), bool) if self.missing is None else ~self.missing
 
-    def over(self, kept: NDArray[np.bool_]) -> JudgedRun:
+    def over(self, chosen: NDArray[np.bool_]) -> JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
         return replace(
             self,
-            queries=tuple(query for query, keep in zip(self.queries, kept, strict=True) if keep),
-            hits=self.hits.of_queries(kept),
-            returned=self.returned[kept],
-            labels=self.labels[kept],
-            corpus_size=None if self.corpus_size is None else self.corpus_size[kept],
-            pool=None if self.pool is None else self.pool.of_queries(kept),
-            pool_returned=None if self.pool_returned is None else self.pool_returned[kept],
-            own_pool=None if self.own_pool is None else self.own_pool[kept],
-            sample=None if self.sample is None else self.sample.of_queries(kept),
-            missing=None if self.missing is None else self.missing[kept],
-            label_hashes=None if self.label_hashes is None else self.label_hashes[kept],
+            queries=tuple(query for query, keep in zip(self.queries, chosen, strict=True) if keep),
+            hits=self.hits.of_queries(chosen),
+            returned=self.returned[chosen],
+            labels=self.labels[chosen],
+            corpus_size=None if self.corpus_size is None else self.corpus_size[chosen],
+            pool=None if self.pool is None else self.pool.of_queries(chosen),
+            pool_returned=None if self.pool_returned is None else self.pool_returned[chosen],
+            own_pool=None if self.own_pool is None else self.own_pool[chosen],
+            sample=None if self.sample is None else self.sample.of_queries(chosen),
+            missing=None if self.missing is None else self.missing[chosen],
+            label_hashes=None if self.label_hashes is None else self.label_hashes[chosen],
         )
 
     def threshold(self, rel: int | None = None) -> int:

@@ -144,10 +144,10 @@ class _BaselineMeasure(_ChanceMeasure):
         drawn = judged.drawn_at(depths)[known]
         if self.R == "sampled":
             sample = judged.require_sample(str(self))
-            found = sample.relevant(judged.threshold(self.rel))
+            sampled_relevant = sample.relevant(judged.threshold(self.rel))
             pooled = judged.labels.sum(axis=1)
             miss[known] = estimated_miss(
-                size[known], pooled[known], relevant[known], sample.size[known], found[known], drawn
+                size[known], pooled[known], relevant[known], sample.size[known], sampled_relevant[known], drawn
             )
             chance[known] = 1 - miss[known]
         else:
@@ -331,9 +331,11 @@ class Lambda(Measure):
         if self.R == "judged":
             return relevant
         sample = judged.require_sample(str(self))
-        found = sample.relevant(judged.threshold(self.rel))
+        sampled_relevant = sample.relevant(judged.threshold(self.rel))
         pooled = judged.labels.sum(axis=1)
-        estimate = estimated_relevant(judged.require_corpus_size(str(self)), pooled, relevant, sample.size, found)
+        estimate = estimated_relevant(
+            judged.require_corpus_size(str(self)), pooled, relevant, sample.size, sampled_relevant
+        )
         return np.where(sample.size > 0, estimate, 0.0)
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:

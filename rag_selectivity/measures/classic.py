@@ -263,14 +263,14 @@ class IPrec(Measure):
 
     def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
-        relevant, found = judged.relevant(self.rel), np.bincount(hits.query, minlength=len(judged))
+        relevant, listed_relevant = judged.relevant(self.rel), np.bincount(hits.query, minlength=len(judged))
         # The best precision from each hit to the end of its list: a running maximum from behind.
         best = _suffix_maximum(number / hits.rank, hits.query)
-        wanted = (depths * relevant[:, None] + (0.9 if self.rounding == "up" else 0.5)).astype(np.int64)
+        needed = (depths * relevant[:, None] + (0.9 if self.rounding == "up" else 0.5)).astype(np.int64)
         first = np.searchsorted(hits.query, np.arange(len(judged)))
-        place = first[:, None] + np.maximum(wanted, 1) - 1
-        reached = (np.maximum(wanted, 1) <= found[:, None]) & (relevant[:, None] > 0)
-        values = np.zeros(wanted.shape)
+        place = first[:, None] + np.maximum(needed, 1) - 1
+        reached = (np.maximum(needed, 1) <= listed_relevant[:, None]) & (relevant[:, None] > 0)
+        values = np.zeros(needed.shape)
         values[reached] = best[place[reached]]
         return Outcome((values,), _NEVER)
 

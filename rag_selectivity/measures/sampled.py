@@ -12,7 +12,7 @@ from rag_selectivity.measures.base import FloatArray
 
 
 def estimated_relevant(
-    corpus: IntArray, pooled: IntArray, known: IntArray, size: IntArray, found: IntArray
+    corpus: IntArray, pooled: IntArray, known: IntArray, size: IntArray, sampled_relevant: IntArray
 ) -> FloatArray:
     """Horvitz–Thompson estimate of R: the pool's relevant passages, and each sampled one for as many as it stands for.
 
@@ -27,11 +27,16 @@ def estimated_relevant(
     [28.0]
     """
     stands_for = (corpus - pooled) / np.maximum(size, 1)
-    return known.astype(np.float64) + np.where(size > 0, found * stands_for, 0.0)
+    return known.astype(np.float64) + np.where(size > 0, sampled_relevant * stands_for, 0.0)
 
 
 def estimated_miss(
-    corpus: IntArray, pooled: IntArray, known: IntArray, size: IntArray, found: IntArray, depths: NDArray[Any]
+    corpus: IntArray,
+    pooled: IntArray,
+    known: IntArray,
+    size: IntArray,
+    sampled_relevant: IntArray,
+    depths: NDArray[Any],
 ) -> FloatArray:
     """The probability that a random draw of K holds no relevant passage, estimated without bias from the sample.
 
@@ -53,17 +58,19 @@ def estimated_miss(
     """
     result = np.full(depths.shape, np.nan)
     for i, place in np.argwhere(depths <= size[:, None]).tolist():
-        result[i, place] = _from_sample(corpus[i], pooled[i], known[i], size[i], found[i], depths[i, place])
+        result[i, place] = _from_sample(corpus[i], pooled[i], known[i], size[i], sampled_relevant[i], depths[i, place])
     return result
 
 
-def _from_sample(corpus: int, pooled: int, known: int, size: int, found: int, depth: int) -> float:
+def _from_sample(corpus: int, pooled: int, known: int, size: int, sampled_relevant: int, depth: int) -> float:
     from scipy.special import gammaln
 
     def log_choose(n: Any, k: Any) -> Any:
         return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
-    taken = np.arange(max(0, depth - (corpus - pooled), depth - (size - found)), min(depth, pooled - known) + 1)
+    taken = np.arange(
+        max(0, depth - (corpus - pooled), depth - (size - sampled_relevant)), min(depth, pooled - known) + 1
+    )
     if not len(taken):
         return 0.0
     # C(pooled, t) of the draw and of the miss within the pool cancel.
@@ -71,7 +78,7 @@ def _from_sample(corpus: int, pooled: int, known: int, size: int, found: int, de
         log_choose(pooled - known, taken)
         + log_choose(corpus - pooled, depth - taken)
         - log_choose(corpus, depth)
-        + log_choose(size - found, depth - taken)
+        + log_choose(size - sampled_relevant, depth - taken)
         - log_choose(size, depth - taken)
     )
     return float(min(1.0, np.exp(logs).sum()))

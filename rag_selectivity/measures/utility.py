@@ -81,8 +81,8 @@ def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArra
     left = slots
     for place in range(int((weights > 0).any(axis=0).sum())):
         level = by_weight[:, place]
-        there = np.take_along_axis(counts, level[:, None, None], axis=2)[:, :, 0]
-        taken = np.minimum(left, there)
+        available = np.take_along_axis(counts, level[:, None, None], axis=2)[:, :, 0]
+        taken = np.minimum(left, available)
         result += weights[np.arange(len(weights)), level][:, None] * taken
         left = left - taken
     return result
@@ -286,9 +286,9 @@ class _NormalisedRecall(Measure):
         _require_utility(judged, self)
         available = judged.relevant(self._lowest)
         reachable = np.minimum(available[:, None], _evidence_slots(judged, depths))
-        found = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
+        recall = judged.hits_at(depths, self._lowest) / np.maximum(reachable, 1)
         return Outcome(
-            (np.where(available[:, None] > 0, found, np.nan),),
+            (np.where(available[:, None] > 0, recall, np.nan),),
             f"no query has a passage of grade {self._lowest} or more",
         )
 

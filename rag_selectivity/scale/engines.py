@@ -108,9 +108,9 @@ def map_in_arrow(**settings: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def of_partition(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
 
-        found = [batch for batch in batches if batch.num_rows]
-        if found:
-            state = tally_rows(pyarrow.Table.from_batches(found), **settings)
+        filled = [batch for batch in batches if batch.num_rows]
+        if filled:
+            state = tally_rows(pyarrow.Table.from_batches(filled), **settings)
             yield pyarrow.record_batch({"state": pyarrow.array([state], pyarrow.binary())})
 
     return of_partition

@@ -276,8 +276,8 @@ class _Grader:
         if absent:
             raise InputError(f"the pairs have no column {', '.join(absent)}; they need {', '.join(_PAIR)}")
         # The name follows from what was asked, so that a batch that is repeated finds what is done.
-        said = hashlib.sha256(repr([[row[name] for name in _PAIR] for row in rows]).encode()).hexdigest()[:24]
-        target = self._folder / f"{said}.parquet"
+        digest = hashlib.sha256(repr([[row[name] for name in _PAIR] for row in rows]).encode()).hexdigest()[:24]
+        target = self._folder / f"{digest}.parquet"
         graded, failed = self._counts(target) if target.exists() else self._grade(rows, target)
         done = {"file": target.name, "pairs": len(rows), "graded": graded, "failed": failed}
         return pyarrow.table({key: [value] for key, value in done.items()})

@@ -115,7 +115,9 @@ class Tally:
         """
         unjudged = {}
         if judged.policy.unjudged == "error":
-            unjudged = {k: said for k in self._ranks.tolist() if (said := judged.unjudged_within(k)) is not None}
+            unjudged = {
+                k: complaint for k in self._ranks.tolist() if (complaint := judged.unjudged_within(k)) is not None
+            }
             if unjudged and self.depths_given:
                 raise InputError(unjudged[max(unjudged)])
         outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
@@ -131,8 +133,8 @@ class Tally:
         self._complain(unjudged)
 
     def _complain(self, unjudged: Mapping[int, str]) -> None:
-        for rank, said in unjudged.items():
-            self._unjudged[rank] = min(said, self._unjudged.get(rank, said))
+        for rank, complaint in unjudged.items():
+            self._unjudged[rank] = min(complaint, self._unjudged.get(rank, complaint))
 
     def check_corpus_size(self, corpus_size: int) -> None:
         """Refuse a depth beyond the N of all queries, before any of them was read."""
@@ -291,8 +293,8 @@ class Tally:
                 }
                 for moments in self._moments
             ]
-        said = json.dumps(header).encode()
-        body = zlib.compress(b"".join([struct.pack("<Q", len(said)), said, *arrays]), 1)
+        text = json.dumps(header).encode()
+        body = zlib.compress(b"".join([struct.pack("<Q", len(text)), text, *arrays]), 1)
         return _MAGIC + struct.pack("<I", zlib.crc32(body)) + body
 
     @classmethod
@@ -334,16 +336,20 @@ class Tally:
         if header["moments"] is not None:
             place = 8 + length
             tally._moments = []
-            for told, outcome in zip(header["moments"], tally._templates(), strict=True):
+            for stored, outcome in zip(header["moments"], tally._templates(), strict=True):
                 arrays: dict[str, Any] = {}
-                for name, described in zip(_ARRAYS, told["arrays"], strict=True):
+                for name, described in zip(_ARRAYS, stored["arrays"], strict=True):
                     arrays[name], place = _read(described, raw, place)
                 for name in ("sums", "products", "resampled"):
                     arrays[name] = None if arrays[name] is None else ExactSums(arrays[name])
-                kept = {key: told[key] for key in ("total", "premise", "undefined")}
+                settled = {key: stored[key] for key in ("total", "premise", "undefined")}
                 tally._moments.append(
                     Moments(
-                        aggregate=outcome.aggregate, bounds=outcome.bounds, baseline=outcome.baseline, **arrays, **kept
+                        aggregate=outcome.aggregate,
+                        bounds=outcome.bounds,
+                        baseline=outcome.baseline,
+                        **arrays,
+                        **settled,
                     )
                 )
         return tally

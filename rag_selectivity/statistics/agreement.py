@@ -314,14 +314,14 @@ class _Tables:
         """Kappas, AC2, alpha and Spearman's rho."""
         reason = self._why_no_interval()
         levels = self.levels.astype(np.float64)
-        found = {}
+        intervals = {}
         for name, coefficient in _COEFFICIENTS.items():
             with np.errstate(invalid="ignore", divide="ignore"):
                 # Rounding lifts full agreement a little above 1.
                 value = float(np.minimum(1.0, coefficient(self.total, levels)))
                 ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
-            found[name] = Interval(value, *ends, reason=reason)
-        return found
+            intervals[name] = Interval(value, *ends, reason=reason)
+        return intervals
 
     def _why_no_interval(self) -> str:
         units, pairs = len(self.cells), int(self.cells.sum())

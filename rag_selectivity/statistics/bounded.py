@@ -66,8 +66,8 @@ def ends(
     figures: tuple[list[FloatArray], list[FloatArray]] = ([], [])
     for weights in _weights(counts, np.random.default_rng(seed)):
         sums = weights[:, :-1] @ distinct
-        for found, extreme in zip(figures, (lowest, highest), strict=True):
-            found.append(statistic(sums + weights[:, -1:] * extreme))
+        for of_end, extreme in zip(figures, (lowest, highest), strict=True):
+            of_end.append(statistic(sums + weights[:, -1:] * extreme))
     return _quantile(np.concatenate(figures[0]), tail), _quantile(np.concatenate(figures[1]), 1 - tail)
 
 

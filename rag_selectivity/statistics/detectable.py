@@ -71,8 +71,8 @@ def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) ->
     low, high = 0.0, 4 * limit + 20
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        found = 1 - float(nctdtr(n - 1.0, middle, limit))
-        low, high = (low, middle) if found >= power else (middle, high)
+        reached = 1 - float(nctdtr(n - 1.0, middle, limit))
+        low, high = (low, middle) if reached >= power else (middle, high)
     return high * spread / math.sqrt(n)
 
 

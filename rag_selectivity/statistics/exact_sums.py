@@ -83,15 +83,15 @@ class ExactSums:
 def _split(rows: FloatArray) -> list[tuple[int, FloatArray]]:
     """The limbs that are not all 0: whole numbers as floats."""
     rest = rows
-    found = []
+    limbs = []
     if not (np.abs(rows) < 2.0**_TOP).all():
         raise InputError("a figure is not a finite number below 1.1e12 and cannot be summed exactly")
     for limb in range(_LIMBS):
         unit = 2.0 ** (_TOP - _BITS * (limb + 1))
         whole = np.trunc(rest / unit)
         if whole.any():
-            found.append((limb, whole))
+            limbs.append((limb, whole))
             rest = rest - whole * unit
             if not rest.any():
                 break
-    return found
+    return limbs

@@ -228,7 +228,7 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
 
     `queries` are the ids of the outcomes' rows: they alone decide how often a query is drawn.
     """
-    found: list[Moments] = []
+    totals: list[Moments] = []
     hashes = query_hashes(queries)
     for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE):
         some = slice(start, start + _QUERIES_AT_ONCE)
@@ -237,9 +237,9 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
             Moments.of(replace(outcome, parts=tuple(part[some] for part in outcome.parts)), drawn)
             for outcome in outcomes
         ]
-        if not found:
-            found = batch
+        if not totals:
+            totals = batch
             continue
-        for moments, more in zip(found, batch, strict=True):
+        for moments, more in zip(totals, batch, strict=True):
             moments.merge(more)
-    return found
+    return totals

@@ -18,13 +18,13 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 _STEPS = (1, 2, 5)
 
 
-def _log_ratio(found: FloatArray, expected: FloatArray) -> FloatArray:
-    return _log2(_ratio(found, expected))
+def _log_ratio(observed: FloatArray, expected: FloatArray) -> FloatArray:
+    return _log2(_ratio(observed, expected))
 
 
-def _ratio(found: FloatArray, expected: FloatArray) -> FloatArray:
+def _ratio(observed: FloatArray, expected: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return found / expected
+        return observed / expected
 
 
 def _log2(ratio: FloatArray) -> FloatArray:
@@ -174,11 +174,11 @@ def _outcomes(judged: JudgedRun, size: IntArray, edges: IntArray, rel: int | Non
 
     known = (judged.relevant(rel) > 0)[:, None]
     width = np.diff(edges)
-    found = np.where(known, (after - before) / width, np.nan)
+    observed = np.where(known, (after - before) / width, np.nan)
     expected = np.where(known, drawn * relevant / np.maximum(left, 1) / width, np.nan)
     return (
         Outcome((success, chance, miss), "every query had its hits before", _BITS),
-        Outcome((found, expected), "no query has a relevant passage", _BITS_OF_COUNTS),
+        Outcome((observed, expected), "no query has a relevant passage", _BITS_OF_COUNTS),
     )
 
 
@@ -189,8 +189,8 @@ def _intervals(
     low, high = np.full((2, outcome.parts[0].shape[1]), np.nan)
     some = outcome.defined.any(axis=0)
     if bootstrap is not None and some.any():
-        kept = Outcome(
+        defined = Outcome(
             tuple(part[:, some] for part in outcome.parts), outcome.undefined, outcome.aggregate, outcome.bounds
         )
-        low[some], high[some] = bootstrap.intervals([kept], queries)[0]
+        low[some], high[some] = bootstrap.intervals([defined], queries)[0]
     return low, high

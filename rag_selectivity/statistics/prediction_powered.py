@@ -106,12 +106,12 @@ def prediction_powered_mean(
     Angelopoulos et al. 2023, Prediction-powered inference; Angelopoulos, Duchi, Zrnic 2023, PPI++ (arXiv 2311.01453);
     Gaffke 2005.
     """
-    said, predicted = np.asarray(human, np.float64), np.asarray(judge, np.float64)
-    _check(said, predicted, units, bounds, level)
-    both = ~np.isnan(said)
-    weights = np.ones(len(said)) if inclusion is None else _inverted(np.asarray(inclusion, np.float64), both)
-    group = np.arange(len(said)) if units is None else _numbers(units)
-    columns = _by_unit(group[both], [weights[both] * said[both], weights[both] * predicted[both], weights[both]])
+    graded, predicted = np.asarray(human, np.float64), np.asarray(judge, np.float64)
+    _check(graded, predicted, units, bounds, level)
+    both = ~np.isnan(graded)
+    weights = np.ones(len(graded)) if inclusion is None else _inverted(np.asarray(inclusion, np.float64), both)
+    group = np.arange(len(graded)) if units is None else _numbers(units)
+    columns = _by_unit(group[both], [weights[both] * graded[both], weights[both] * predicted[both], weights[both]])
     if len(columns) < MIN_UNITS:
         raise InputError(f"a correction needs at least {MIN_UNITS} drawn units with human labels, got {len(columns)}")
     sums = WeightedSums.of(columns, draws=draws, seed=seed)
@@ -134,20 +134,20 @@ def prediction_powered_mean(
 
 
 def _check(
-    said: FloatArray, predicted: FloatArray, units: Sequence[Any] | None, bounds: tuple[float, float], level: float
+    graded: FloatArray, predicted: FloatArray, units: Sequence[Any] | None, bounds: tuple[float, float], level: float
 ) -> None:
-    if said.shape != predicted.shape or said.ndim != 1:
+    if graded.shape != predicted.shape or graded.ndim != 1:
         raise InputError(
-            f"one human and one judge value is needed for each row, got {said.shape} and {predicted.shape}"
+            f"one human and one judge value is needed for each row, got {graded.shape} and {predicted.shape}"
         )
-    if units is not None and len(units) != len(said):
-        raise InputError(f"there are {len(said)} values and {len(units)} units")
+    if units is not None and len(units) != len(graded):
+        raise InputError(f"there are {len(graded)} values and {len(units)} units")
     if np.isnan(predicted).any():
         raise InputError(f"the judge's value is missing in row {int(np.isnan(predicted).argmax())}")
     if not 0 < level < 1:
         raise InputError(f"`level` must be in the open interval (0, 1), got {level!r}")
     lowest, highest = bounds
-    for values in (said, predicted):
+    for values in (graded, predicted):
         off = (values < lowest) | (values > highest)
         if off.any():
             raise InputError(f"row {int(off.argmax())}: {values[off.argmax()]} is not within {lowest} and {highest}")
