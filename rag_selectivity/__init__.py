@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rag_selectivity.render import plots
     from rag_selectivity.scale import engines, ray
 
-#: What needs an extra, by its module (and its name there, if it is not the module itself): loaded when it is first used.
+#: Loaded when first used: a name of this module, the module it comes from, and its name there (None: the module).
 _LOADED_LATER = {
     "BackgroundGrader": ("live.background", "BackgroundGrader"),
     "Budget": ("grading.runner", "Budget"),

@@ -20,7 +20,7 @@ from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
-from rag_selectivity.wording import number, percent
+from rag_selectivity.wording import level_text, number, percent
 
 BoolArray = NDArray[np.bool_]
 #: With fewer queries (or clusters of them) there is no advice: a single query would be 10 percentage points and more.
@@ -249,7 +249,7 @@ class _Advice:
         high = losses.high_at(chosen)
         if high is None or self.bootstrap is None:
             return f"{said}."
-        said += f". Its paired {100 * self.bootstrap.level:.4g}% interval ends at {_points_up(high)} points"
+        said += f". Its paired {level_text(self.bootstrap.level)} interval ends at {_points_up(high)} points"
         if losses.shown(chosen, self.max_loss):
             return f"{said}, so it is shown that no more than {allowed} are lost."
         if high > self.max_loss:

@@ -22,7 +22,7 @@ from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA, Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
-from rag_selectivity.wording import count_of_queries
+from rag_selectivity.wording import counted
 
 #: Which queries a stored report is compared over.
 ON = ("all", "shared")
@@ -176,7 +176,7 @@ class Against:
         pair.check_pool(measure)
         if pair.rows is None:
             if before.n != now.n:
-                reason = f"it rests on {count_of_queries(now.n)} now and on {before.n:,} in {pair.path}"
+                reason = f"it rests on {counted(now.n, 'query', 'queries')} now and on {before.n:,} in {pair.path}"
                 return Change(before, now, now.n, reason=reason)
             return Change(before, now, now.n)
         outcomes = self.outcomes(run, measure, pair.rows)
@@ -280,7 +280,7 @@ def _without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
 def _undefined_in_one(rows: Rows, defined_now: NDArray[np.bool_], defined_then: NDArray[np.bool_], path: Path) -> str:
     """Which queries have a figure on one side only."""
     told = [
-        f"{count_of_queries(int(only.sum()))} with a figure only {where} ({examples(rows.named(only))})"
+        f"{counted(int(only.sum()), 'query', 'queries')} with a figure only {where} ({examples(rows.named(only))})"
         for only, where in ((defined_now & ~defined_then, "now"), (defined_then & ~defined_now, f"in {path}"))
         if only.any()
     ]
@@ -351,9 +351,10 @@ def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: l
     if not pair.shared:
         return replace(pair, rows=rows)
     if len(rows.queries) < _FEWEST_SHARED:
+        shared = counted(len(rows.queries), "query", "queries")
         raise InputError(
-            f"{pair.path} cannot be compared with run {pair.run!r}: {count_of_queries(len(rows.queries))} in both with "
-            f"the same labels, at least {_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
+            f"{pair.path} cannot be compared with run {pair.run!r}: {shared} in both with the same labels, at least "
+            f"{_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
         )
     note = (
         f"{pair.run} and {pair.path} are compared over {len(rows.queries):,} queries with the same labels; left out: "
@@ -412,22 +413,22 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
     if (mine == mine[0]).all() and (theirs == theirs[0]).all():
         return [f"the corpus size N is {mine[0]:,} here and {theirs[0]:,} in {path}"]
     told = ", ".join(f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} there" for i in differing[:3].tolist())
-    return [f"the corpus size N of {count_of_queries(len(differing))} is not that in {path} ({told})"]
+    return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({told})"]
 
 
 def _queries_that_differ(
     path: Path, only_here: Sequence[str], only_there: Sequence[str], relabelled: Sequence[str]
 ) -> list[str]:
     told = ((only_here, "only here"), (only_there, f"only in {path}"), (relabelled, f"with other labels in {path}"))
-    return [f"{count_of_queries(len(names))} {what} ({examples(names)})" for names, what in told if names]
+    return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in told if names]
 
 
 def _totals_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
     """Queries and labels of reports made of sums, which can be told apart but not one by one."""
     if now.count != then.count:
-        return [f"{count_of_queries(now.count)} here and {then.count:,} in {path}"]
+        return [f"{counted(now.count, 'query', 'queries')} here and {then.count:,} in {path}"]
     if now.queries != then.queries:
-        return [f"the {count_of_queries(now.count)} are not those of {path}"]
+        return [f"the {counted(now.count, 'query', 'queries')} are not those of {path}"]
     if now.labels != then.labels:
         return [f"the labels are not those of {path}"]
     return []

@@ -21,6 +21,7 @@ from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
 from rag_selectivity.statistics.prediction_powered import MIN_UNITS, PredictionPowered, prediction_powered_mean
+from rag_selectivity.wording import counted
 
 DRAWN = ("random", "by query")
 Weights = Mapping[tuple[Any, Any], float]
@@ -218,8 +219,8 @@ def _corrected(
     whole_queries = drawn != "random"
     units = len(np.unique(pairs.query[labelled])) if whole_queries else int(labelled.sum())
     if units < MIN_UNITS:
-        what = ("query" if units == 1 else "queries") if whole_queries else "pair" if units == 1 else "pairs"
-        return {}, f"people labelled {units} {what}, and {MIN_UNITS} are needed"
+        labelled_units = counted(units, "query", "queries") if whole_queries else counted(units, "pair")
+        return {}, f"people labelled {labelled_units}, and {MIN_UNITS} are needed"
     inclusion = None
     if drawn == "random":
         check_random(pairs.query, pairs.judge, labelled, seed=bootstrap.seed)

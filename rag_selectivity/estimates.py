@@ -15,6 +15,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.statistics.moments import Moments
+from rag_selectivity.wording import percent
 
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
 #: Below these, an interval that rests on a mean of chances holds the truth too rarely (docs/numbers.md).
@@ -72,7 +73,7 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
         else "The figure counts the rest as harmless; the upper end of its range counts them as harmful."
     )
     listed = "retrieved passages" if measure.at is None else f"top {measure.at}"
-    caveat = Caveat(PARTLY_JUDGED, f"Only {judged.value:.1%} of the {listed} have a label. {rest}")
+    caveat = Caveat(PARTLY_JUDGED, f"Only {percent(judged.value)} of the {listed} have a label. {rest}")
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
 

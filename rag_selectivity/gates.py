@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import count_of_queries
+from rag_selectivity.wording import counted
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -102,10 +102,8 @@ class MaxDrop:
             reason = change.now.reason or change.before.reason
             return f"{run}: {self.measure} cannot be compared ({before:.4g} → {now:.4g}): {reason}"
         if self.bound == "low" and math.isnan(bounds[1]):
-            return (
-                f"{run}: low({self.measure}) is not known: {count_of_queries(change.n)} give no paired interval "
-                f"({before:.4g} → {now:.4g})"
-            )
+            compared = counted(change.n, "query", "queries")
+            return f"{run}: low({self.measure}) is not known: {compared} give no paired interval ({before:.4g} → {now:.4g})"
         drop = 0.0 if math.isnan(drop) else drop  # no success then, and none now
         worst = max(drop, bounds[1]) if self.bound == "low" else drop
         room = SAME * max((abs(value) for value in (before, now) if math.isfinite(value)), default=0.0)
@@ -115,7 +113,7 @@ class MaxDrop:
         unproven = f"a drop of {worst:.{shown}f} is not ruled out; " if worst > drop else ""
         return (
             f"{run}: {self.measure} went from {before:.{shown}f} to {now:.{shown}f}, {_worse(drop, bounds, shown)} "
-            f"over {count_of_queries(change.n)}; {unproven}at most {self.amount:g} is allowed"
+            f"over {counted(change.n, 'query', 'queries')}; {unproven}at most {self.amount:g} is allowed"
         )
 
     def _of_ranges(self, run: str, change: Change) -> str | None:

@@ -43,6 +43,19 @@ def between(ends: tuple[float, float]) -> str:
     return f"between {number(ends[0])} and {number(ends[1])}"
 
 
-def count_of_queries(count: int) -> str:
-    """`1 query`, `225 queries`."""
-    return "1 query" if count == 1 else f"{count:,} queries"
+def level_text(level: float) -> str:
+    """The level of an interval, or a power, as a percentage without needless digits.
+
+    >>> level_text(0.95), level_text(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:.4g}%"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "query", "queries"), counted(1200, "pair")
+    ('1 query', '1,200 pairs')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -157,7 +157,7 @@ def _words(report: ToolReport) -> str:
     if never:
         wasted = sum(tool.shown * tool.tokens for tool in report.tools if not tool.called)
         total = sum(tool.shown * tool.tokens for tool in report.tools) or 1
-        lines.append(f"{len(never)} tools were never called; they took {wasted / total:.0%} of the tokens")
+        lines.append(f"{len(never)} tools were never called; they took {percent(wasted / total)} of the tokens")
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.report import Report, RunReport
-from rag_selectivity.wording import number
+from rag_selectivity.wording import counted, level_text, number
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
@@ -41,7 +41,7 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
         shows_interval = base.higher_is_better is not None and any(
             cell is not None and not math.isnan(cell.low) for cell in cells
         )
-        header.append(f"{base} [{report.settings['level']:.0%}]" if shows_interval else str(base))
+        header.append(f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base))
         columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
         if str(base) == "%PROC" and f"PROC@{report.depths[0]}" in run.estimates:
             header.append("who lost it")
@@ -133,7 +133,7 @@ def caveat_lines(of_figures: Iterable[tuple[str, Sequence[Caveat]]]) -> Iterable
     for found in said.values():
         alike.setdefault(tuple(" ".join(texts) for texts in found.values()), []).append(next(iter(found)))
     for (text, *others), keys in alike.items():
-        more = f" (Likewise at {len(others)} other {'depth' if len(others) == 1 else 'depths'}.)" if others else ""
+        more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
         yield f"{', '.join(keys)}: {text}{more}"
 
 

@@ -28,7 +28,7 @@ from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.statistics.prediction_powered import PredictionPowered
-from rag_selectivity.wording import between, number, signed
+from rag_selectivity.wording import between, counted, level_text, number, signed
 
 
 @singledispatch
@@ -57,12 +57,12 @@ def as_latex(result: Result) -> str:
 
 # -- comparison ----------------------------------------------------------------------------------------
 
-_COMPARED = ("", "base", "run", "difference [{:.3g}%, unadjusted]", "p Holm", "W/T/L", "shows ≥")
+_COMPARED = ("", "base", "run", "difference [{}, unadjusted]", "p Holm", "W/T/L", "shows ≥")
 
 
 @blocks_of.register
 def _comparison_blocks(comparison: Comparison) -> Iterable[Block]:
-    header = [name.format(100 * comparison.settings["level"]) for name in _COMPARED]
+    header = [name.format(level_text(comparison.settings["level"])) for name in _COMPARED]
     for name in dict.fromkeys(row.run for row in comparison.rows):
         of_run = [row for row in comparison.rows if row.run == name]
         yield Heading(f"{name} beside {comparison.baseline}: {_counted(of_run, comparison)}")
@@ -100,10 +100,10 @@ def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable
     yield from caveat_lines([(str(row.measure), row.caveats) for row in rows])
     settings = comparison.settings
     if any(not math.isnan(row.detectable) for row in tested):
-        count = settings["family"]
+        power, family = level_text(settings["power"]), counted(settings["family"], "test")
         yield (
-            f"shows ≥: a true difference of this size is shown with a power of {settings['power']:.0%}, at the level "
-            f"that Holm's correction leaves in a family of {count} {'test' if count == 1 else 'tests'}"
+            f"shows ≥: a true difference of this size is shown with a power of {power}, at the level that Holm's "
+            f"correction leaves in a family of {family}"
         )
     yield from comparison.notes
     first = next((row for row in rows if row.moved), None)
@@ -164,7 +164,7 @@ def _swept_cell(name: str, row: dict[str, Any]) -> str:
 
 def next_grids(brackets: Sequence[NextPassages], level: float | None) -> list[tuple[list[str], list[list[str]]]]:
     """What the next passages add: successes among the queries that had none before, and all relevant passages."""
-    bits = "bits" if level is None else f"bits [{100 * level:.4g}%]"
+    bits = "bits" if level is None else f"bits [{level_text(level)}]"
     ranks = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in brackets]
     successes = [
         [
@@ -204,7 +204,7 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
     data = found.to_dict()
     drawn = "" if found.clusters is None else f" in {found.clusters} clusters"
     verdict = found.verdict if found.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {found.verdict}"
-    of_queries = "1 query" if found.queries == 1 else f"{found.queries} queries"
+    of_queries = counted(found.queries, "query", "queries")
     yield Paragraph(f"{found.n} pairs of {of_queries}{drawn}: {verdict}. {found.reason}")
     names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
     header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]

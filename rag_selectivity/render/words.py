@@ -13,7 +13,7 @@ from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, Success, regim
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
-from rag_selectivity.wording import number, percent
+from rag_selectivity.wording import level_text, number, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _beyond_chance(report: Report, bits: Estimate) -> tuple[str, str]:
     """What the interval of BoR says of chance, and in which tone."""
     if math.isnan(bits.low):
         return " Without an interval it is not known how far this holds for other queries.", "plain"
-    ends = f"{100 * report.settings['level']:.4g}% interval" if "level" in report.settings else "interval"
+    ends = f"{level_text(report.settings['level'])} interval" if "level" in report.settings else "interval"
     if bits.low > 0:
         return "", "good"
     if bits.high < 0:
