@@ -103,7 +103,10 @@ class MaxDrop:
             return f"{run}: {self.measure} cannot be compared ({before:.4g} → {now:.4g}): {reason}"
         if self.bound == "low" and math.isnan(bounds[1]):
             compared = counted(change.n, "query", "queries")
-            return f"{run}: low({self.measure}) is not known: {compared} give no paired interval ({before:.4g} → {now:.4g})"
+            return (
+                f"{run}: low({self.measure}) is not known: {compared} give no paired interval "
+                f"({before:.4g} → {now:.4g})"
+            )
         drop = 0.0 if math.isnan(drop) else drop  # no success then, and none now
         worst = max(drop, bounds[1]) if self.bound == "low" else drop
         room = SAME * max((abs(value) for value in (before, now) if math.isfinite(value)), default=0.0)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.estimates import with_caveats
 from rag_selectivity.render.words import findings
+from rag_selectivity.results.estimate import Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 
@@ -160,3 +164,20 @@ def test_tables_of_rows_carry_the_range_and_the_caveat_codes() -> None:
     assert (harm["possible_low"], harm["possible_high"], harm["caveats"]) == (0.1, 0.2, "partly-judged")
     assert rows["Judged@10"]["caveats"] == ""
     assert rows["Judged@10"]["possible_low"] != rows["Judged@10"]["possible_low"]
+
+
+def test_a_share_that_is_not_all_is_never_told_as_100_percent() -> None:
+    estimates = {
+        "Harm@10": Estimate(0.5, 0.4, 0.6, 100, 100),
+        "Harm(unjudged=harmful)@10": Estimate(0.5004, 0.4, 0.6, 100, 100),
+        "Judged@10": Estimate(0.9996, math.nan, math.nan, 100, 100),
+    }
+    (caveat,) = with_caveats(estimates, [rs.parse_measure("Harm@10")])["Harm@10"].caveats
+    assert caveat.text.startswith("Only 99.96% of the top 10 have a label.")
+
+
+def test_a_level_is_written_with_the_digits_it_has() -> None:
+    bootstrap = rs.Bootstrap(resamples=200, level=0.999)
+    lists = {"q1": ["d"], "q2": ["x"], "q3": ["d"]}
+    report = rs.evaluate({query: ["d"] for query in lists}, {"r": lists}, depths=[1], bootstrap=bootstrap)
+    assert "Success [99.9%]" in report.to_text()

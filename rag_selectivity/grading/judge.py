@@ -34,7 +34,7 @@ class Answer:
     """What a judge said: an instance of the schema that was asked for, and what it took."""
 
     value: BaseModel
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 class GradingError(SelectivityError):
