@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -144,6 +145,12 @@ def test_reading_needs_no_llm_package(tmp_path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "{'q': {'a': 2}}\n"
+
+
+def test_only_the_store_speaks_sql() -> None:
+    package = Path(rs.__file__).parent
+    importers = {path.parent for path in package.rglob("*.py") if re.search(r"^import sqlite3", path.read_text(), re.M)}
+    assert importers == {package / "grading" / "store"}
 
 
 def test_files_that_are_no_store_are_named(tmp_path) -> None:
