@@ -93,7 +93,7 @@ def as_data(marker: str) -> str:
 
 
 def new_marker(*texts: str) -> str:
-    """A random code that occurs in none of the texts."""
+    """A random code that nobody can guess, and that occurs in none of the texts."""
     while True:
         marker = secrets.token_hex(8)
         if not any(marker in text for text in texts):
