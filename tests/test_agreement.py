@@ -335,9 +335,7 @@ def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:
     with Store(path) as store:
         number = store.settings_id(Settings("grade", "m", {}, "utility", "r", "1"))
         pairs = [(f"q{i}", f"d{j}") for i in range(6) for j in range(5)]
-        store.connection.executemany(
-            "INSERT INTO pairs VALUES (?, ?, ?, ?)", [(q, p, digest(q), digest(p)) for q, p in pairs]
-        )
+        store.add_texts((q, p, digest(q), digest(p)) for q, p in pairs)
         for sample, shift in ((0, 0), (1, 1)):
             store.put(
                 [Label((number, digest(q), digest(p), sample), min(5, 1 + int(p[1:]) + shift)) for q, p in pairs]

@@ -64,6 +64,9 @@ def test_a_pool_is_graded_once_and_becomes_qrels(tmp_path) -> None:
     report = rs.evaluate(qrels, {"r": POOL}, scale="utility", measures=["RA-nWG", "Harm"], depths=[3])
     assert report["Judged@3"].value == 1
     assert (first.usage.prompt_tokens, first.usage.completion_tokens) == (2000, 200)
+    (row,) = first.to_rows()
+    assert (row["judge"], row["graded"], row["prompt_tokens"]) == ("test-model", 20, 2000)
+    assert first.to_text() == first.to_markdown() == str(first)
 
 
 def test_the_request_is_what_strict_structured_output_asks_for(tmp_path) -> None:

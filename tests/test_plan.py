@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import default_depths, default_measures, given_depths, plan_of, ranks_in
 from rag_selectivity.scale.tally import Tally
 
@@ -70,3 +71,6 @@ def test_a_plan_has_each_measure_once_and_ranks_leave_out_levels_and_whole_lists
     plan = plan_of(wanted, np.array([1, 2]))
     assert [(str(measure), at.tolist()[:3]) for measure, at in plan[:2]] == [("P", [1, 2, 7]), ("IPrec", [0, 0.1, 0.2])]
     assert ranks_in(plan).tolist() == [1, 2, 3, 7]
+    whole = {str(measure): at.tolist() for measure, at in plan_of(wanted, np.array([1, 2]), whole_lists=True)}
+    assert (whole["P"], whole["AP"]) == ([1, 2, 7, WHOLE_LIST], [3, WHOLE_LIST])
+    assert whole["IPrec"][-1] == 1.0

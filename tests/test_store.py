@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -17,15 +20,19 @@ from rag_selectivity.grading.store import Label, Settings, Store, digest, label_
 def put(store: Store, model: str, grades: dict[tuple[str, str], int | None], *, sample: int = 0, **parameters) -> int:
     """Grades of a judge for pairs whose texts are their ids."""
     number = store.settings_id(Settings("grade", model, parameters, "utility", "r1", "1"))
-    store.connection.executemany(
-        "INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", [(q, p, digest(q), digest(p)) for q, p in grades]
-    )
+    store.add_texts((q, p, digest(q), digest(p)) for q, p in grades)
     labels = [
         Label((number, digest(q), digest(p), sample), g, reason="so", cost=0.25, error=None if g else "refusal: no")
         for (q, p), g in grades.items()
     ]
     store.put(labels).result()
     return number
+
+
+def change(path: Path, statement: str, value: object) -> None:
+    """Change a store's file from outside."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement, (value,))
 
 
 def test_a_human_label_wins_and_several_judges_must_be_told_apart(tmp_path) -> None:
@@ -53,9 +60,7 @@ def test_strict_harm_tells_distractors_from_noise(tmp_path) -> None:
     with Store(path) as store:
         number = store.settings_id(Settings("grade", "m", {"extras": ["misleading"]}))
         said = {"a": (1, True), "b": (1, False), "c": (2, True), "d": (2, False), "e": (4, True), "f": (1, None)}
-        store.connection.executemany(
-            "INSERT INTO pairs VALUES ('q', ?, ?, ?)", [(p, digest("q"), digest(p)) for p in said]
-        )
+        store.add_texts(("q", p, digest("q"), digest(p)) for p in said)
         store.put([Label((number, digest("q"), digest(p), 0), g, misleading=m) for p, (g, m) in said.items()]).result()
         assert rs.read_qrels(path)["q"] == {"a": 1, "b": 2, "c": 1, "d": 2, "e": 4, "f": 1}
         as_given = label_rows(store, as_given=True)
@@ -122,12 +127,12 @@ def test_leases_keep_others_away_until_their_owner_is_gone(tmp_path) -> None:
         assert one.lease(keys[:3], 60) == set(keys[:3])
         assert other.lease(keys, 60) == {keys[3]}
         assert one.lease(keys[:3], 60) == set(keys[:3])
-        one.connection.execute("UPDATE leases SET expires = 0 WHERE passage_hash = ?", (keys[0][2],))
+        change(tmp_path / "s.db", "UPDATE leases SET expires = 0 WHERE passage_hash = ?", keys[0][2])
         assert other.lease(keys, 60) == {keys[0], keys[3]}
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
         owner = one.owner.split(":")
-        one.connection.execute("UPDATE leases SET owner = ?", (f"{owner[0]}:{dead.pid}:1",))
+        change(tmp_path / "s.db", "UPDATE leases SET owner = ?", f"{owner[0]}:{dead.pid}:1")
         assert other.lease(keys, 60) == set(keys)
 
 
@@ -140,6 +145,12 @@ def test_reading_needs_no_llm_package(tmp_path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "{'q': {'a': 2}}\n"
+
+
+def test_only_the_store_speaks_sql() -> None:
+    package = Path(rs.__file__).parent
+    importers = {path.parent for path in package.rglob("*.py") if re.search(r"^import sqlite3", path.read_text(), re.M)}
+    assert importers == {package / "grading" / "store"}
 
 
 def test_files_that_are_no_store_are_named(tmp_path) -> None:

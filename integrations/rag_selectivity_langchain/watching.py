@@ -12,8 +12,8 @@ from langchain_core.documents import Document
 
 from rag_selectivity import Monitor, Report
 from rag_selectivity.live.calls import CallTree, Kind, Passages
-from rag_selectivity.live.monitor import Traffic
 from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.traffic import Traffic
 from rag_selectivity_langchain.identity import identities_of
 
 _log = logging.getLogger("rag_selectivity")

@@ -1,6 +1,6 @@
-"""What is asked in a claim check: a reference taken apart, and passages held against its parts.
+"""The questions of a claim check: the claims and entities of a reference, and what passages say about them.
 
-A question is known by what decides its answer, so that the store has the answers of earlier checks.
+The store finds the answer to a question by the hash of everything that decides the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rag_selectivity.grading.prompts import as_data, block, new_marker
 from rag_selectivity.grading.runner import Call, Outcome, Runner
 from rag_selectivity.grading.store import Store, StoredAnswer, digest
 
-#: Part of every answer's key: another wording below asks anew.
+#: Part of every answer's key: raise it when a wording below changes, so that everything is asked again.
 PROMPT_VERSION = "1"
 
 
@@ -36,10 +36,10 @@ def read_samples(source: Any, *, needs_reference: bool = True) -> list[Sample]:
         rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
     else:
         rows = ((f"sample {number}", row) for number, row in enumerate(getattr(source, "samples", source), 1))
-    found = [_sample(row, where, needs_reference) for where, row in rows]
-    if not found:
+    samples = [_sample(row, where, needs_reference) for where, row in rows]
+    if not samples:
         raise InputError("there are no samples to check")
-    return found
+    return samples
 
 
 def _sample(row: Any, where: str, needs_reference: bool) -> Sample:
@@ -60,7 +60,7 @@ def _sample(row: Any, where: str, needs_reference: bool) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something to ask, by the content that decides its answer."""
+    """A question to the judge; `content` is the hash of everything that decides its answer."""
 
     content: bytes
     system: str
@@ -69,7 +69,7 @@ class Question:
     schema: type[BaseModel]
 
     def call(self) -> Call:
-        """With a marker of its own around every text."""
+        """The call that asks it, with a new marker around every text."""
         marker = new_marker(*(text for _, text in self.texts))
         blocks = "\n\n".join(block(title, text, marker) for title, text in self.texts)
         messages = [
@@ -120,11 +120,12 @@ _FIELDS: dict[str, tuple[str, Any, str]] = {
 def _question(
     kind: str, system: str, texts: Sequence[tuple[str, str]], request: str, schema: type[BaseModel]
 ) -> Question:
-    said = json.dumps([kind, system, [list(pair) for pair in texts], request, sorted(schema.model_fields)])
-    return Question(digest(said), system, tuple(texts), request, schema)
+    content = json.dumps([kind, system, [list(pair) for pair in texts], request, sorted(schema.model_fields)])
+    return Question(digest(content), system, tuple(texts), request, schema)
 
 
 def of_reference(sample: Sample) -> Question:
+    """What the claims and entities of a sample's reference are."""
     return _question(
         "reference",
         _JUDGE,
@@ -149,15 +150,16 @@ def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
 def of_passages(
     sample: Sample, parts: Any, checks: tuple[str, ...], whole: Sequence[int], batch: bool
 ) -> list[Question]:
-    """A question for each passage (or one for all), and one for each K that is read as a whole."""
+    """A question for each passage (or one for all), and one for each K at which passages are read together."""
     if parts is None and sample.reference is not None and checks != ("relevance",):
-        return []  # the reference itself could not be taken apart
-    found = passage_questions(sample, parts, checks, batch)
-    found += [question for depth in whole if (question := whole_question(sample, parts, depth)) is not None]
-    return list({question.content: question for question in found}.values())
+        return []  # the call for the claims of the reference failed
+    questions = passage_questions(sample, parts, checks, batch)
+    questions += [question for depth in whole if (question := whole_question(sample, parts, depth)) is not None]
+    return list({question.content: question for question in questions}.values())
 
 
 def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch: bool) -> list[Question]:
+    """What each passage by itself supports and mentions."""
     known = _known_texts(sample, parts, checks)
     asked = "\n".join(_FIELDS[check][2] for check in checks)
     passages = sample.retrieved_contexts
@@ -173,6 +175,7 @@ def passage_questions(sample: Sample, parts: Any, checks: tuple[str, ...], batch
 
 
 def whole_question(sample: Sample, parts: Any, depth: int) -> Question | None:
+    """What the top passages support together; None without claims or passages."""
     if parts is None or not parts["claims"] or not sample.retrieved_contexts:
         return None
     passages = enumerate(sample.retrieved_contexts[:depth], 1)
@@ -197,22 +200,23 @@ def _numbered(items: Sequence[str]) -> str:
 
 
 class Asker:
-    """Asks what the store does not know, and looks answers up."""
+    """Asks the questions that have no answer in the store, and reads answers from it."""
 
     def __init__(self, store: Store, settings: int) -> None:
         self.store = store
         self.settings = settings
 
     async def ask(self, runner: Runner, questions: Sequence[Question]) -> None:
+        """Ask the questions that have no answer yet."""
         new = {question.content: question for question in questions if self.answer(question) is None}
 
         def calls() -> Iterator[Call]:
             for question in new.values():
                 yield question.call()
 
-        await runner.run(calls(), self._keep)
+        await runner.run(calls(), self._store_outcome)
 
-    async def _keep(self, outcome: Outcome) -> int:
+    async def _store_outcome(self, outcome: Outcome) -> int:
         question: Question = outcome.call.subject
         value = outcome.answer.value.model_dump() if outcome.answer is not None else None
         record = StoredAnswer(
@@ -230,4 +234,5 @@ class Asker:
         return 1
 
     def answer(self, question: Question) -> Any:
+        """The stored answer, or None."""
         return self.store.answer(self.settings, question.content)

@@ -1,8 +1,8 @@
-"""Claim checks: which passage supports which claim of a reference answer, and what follows at every K.
+"""Claim checks: which passage supports which claim of a reference answer, and the measures that follow.
 
-The reference is taken apart into claims and entities once; then every passage is held against them in
-one call. From that table come Context Precision, Recall, Entity Recall and Relevance at every K, what is
-redundant, and the smallest set of passages that would have done.
+A judge splits the reference into claims and entities once. Then it checks every passage against them, one call for
+each passage. The results give Context Precision, Recall, Entity Recall and Relevance at every K, the redundancy of the
+passages, and the smallest set of passages that supports as much.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ def check_claims(
     budget: Budget = Budget(),
     bootstrap: Bootstrap = Bootstrap(),
 ) -> ClaimReport:
-    """Hold what was retrieved against the claims of reference answers.
+    """Check the retrieved passages against the claims of reference answers.
 
     Parameters
     ----------
     samples : list of dict or objects, or path
-        With Ragas' fields: `user_input`, `retrieved_contexts` (in rank order) and `reference`. A Ragas
-        dataset's samples serve, and JSONL or Parquet files.
+        Samples with Ragas' fields: `user_input`, `retrieved_contexts` (in rank order) and `reference`. They may be
+        the samples of a Ragas dataset, or a JSONL or Parquet file.
     store : str or Path
-        Answers are kept there; what has been asked is not asked again.
+        Holds the judge's answers; no question is asked twice.
     judge : Judge or async function
     checks : sequence of {"precision", "recall", "entities", "relevance"}
-        All four cost no more calls than one. Only relevance needs no reference.
+        All four need no more calls than one of them. Only `relevance` needs no reference.
     depths : sequence of int, optional
-        Default: 1, 2, 3, 5, 10, 20 as far as the longest list reaches.
+        Default: 1, 2, 3, 5, 10 and 20, up to the length of the longest list.
     whole_context : sequence of int
-        K's at which the top K are read together as well: a claim that takes two passages is missed when
-        each is read by itself. `ContextRecall(whole)@K`, one more call a sample and K.
+        Depths K at which the judge also reads the top K together, for `ContextRecall(whole)@K`. This finds claims
+        that only several passages together support. It takes one more call for each sample and K.
     batch : bool
-        All passages of a sample in one call instead of a call for each: cheaper, less reliable for long lists.
+        Check all passages of a sample in one call: cheaper than a call for each, but less reliable for long lists.
     limits, budget : Limits, Budget
     bootstrap : Bootstrap
         For the intervals of the means over samples.
@@ -81,14 +81,14 @@ def check_claims(
     Raises
     ------
     InputError
-        If a sample lacks what its checks need.
+        If a sample lacks a field that its checks need.
     GradingError
         If the judge cannot be used at all.
 
     Notes
     -----
-    Entities count as mentioned where their name stands in the passage, whatever the case and accents,
-    or where the judge finds them under another name.
+    A passage mentions an entity if it contains the entity's name, whatever the case and accents, or if the judge finds
+    the entity under another name.
     """
     return run_blocking(
         lambda: acheck_claims(
@@ -122,12 +122,12 @@ async def acheck_claims(
     """`check_claims` for a running event loop."""
     chosen_checks = _checks(checks)
     read = read_samples(samples, needs_reference=chosen_checks != ("relevance",))
-    chosen = judge_of(judge)
-    settings = Settings("claims", chosen.name, chosen.parameters, prompt_version=PROMPT_VERSION)
+    asked = judge_of(judge)
+    settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
         asker = Asker(answers, answers.settings_id(settings))
         watch, close = progress_bar(0, "checking")
-        runner = Runner(chosen, limits, budget, watch)
+        runner = Runner(asked, limits, budget, watch)
         try:
             with interruptible(runner):
                 referenced = [sample for sample in read if sample.reference is not None]
@@ -141,26 +141,26 @@ async def acheck_claims(
                 await asker.ask(runner, questions)
         finally:
             close()
-            if hasattr(chosen, "close"):
-                await chosen.close()
+            if hasattr(asked, "close"):
+                await asked.close()
         progress = runner.progress
         if progress.stopped is not None and progress.stopped.startswith("fatal: "):
             raise GradingError(f"{progress.stopped.removeprefix('fatal: ')}; nothing more was sent")
-        found = tuple(
+        results = tuple(
             _result(sample, parts.get(id(sample)), asker, chosen_checks, whole_context, batch) for sample in read
         )
-    at = _depths(depths, found)
+    at = _depths(depths, results)
     return ClaimReport(
-        samples=found,
+        samples=results,
         checks=chosen_checks,
         depths=at,
-        estimates=_estimates(found, chosen_checks, at, whole_context, bootstrap),
+        estimates=_estimates(results, chosen_checks, at, whole_context, bootstrap),
         usage=progress.usage,
         cost=progress.cost if budget.price_in is not None else None,
         calls=progress.calls,
         failed=progress.failed,
         stopped=progress.stopped,
-        judge=chosen.name,
+        judge=asked.name,
     )
 
 
@@ -173,13 +173,13 @@ def _checks(checks: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in CHECKS if name in checks)
 
 
-def _depths(depths: Sequence[int] | None, found: Sequence[ClaimCheck]) -> tuple[int, ...]:
+def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck]) -> tuple[int, ...]:
     if depths is not None:
         for depth in depths:
             if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
                 raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
         return tuple(sorted(set(depths)))
-    longest = max(len(check.sample.retrieved_contexts) for check in found)
+    longest = max(len(result.sample.retrieved_contexts) for result in results)
     return tuple(depth for depth in (1, 2, 3, 5, 10, 20) if depth <= max(1, longest))
 
 
@@ -225,15 +225,15 @@ def _result(
 
 
 def _answers(asker: Asker, questions: Sequence[Question], passages: int, batch: bool) -> list[Any]:
-    """The answer for each passage, None where there is none."""
+    """The answer for each passage, or None."""
     if not batch:
         return [asker.answer(question) for question in questions]
-    found: list[Any] = [None] * passages
+    by_passage: list[Any] = [None] * passages
     for question in questions:
         for item in (asker.answer(question) or {"passages": ()})["passages"]:
             if 1 <= item["passage"] <= passages:
-                found[item["passage"] - 1] = item
-    return found
+                by_passage[item["passage"] - 1] = item
+    return by_passage
 
 
 def _mark(table: NDArray[np.bool_], numbers: Iterable[int], column: int) -> None:
@@ -254,9 +254,9 @@ def _whole_share(sample: Sample, parts: Any, depth: int, asker: Asker) -> float:
 
 
 def _names(entity: str, passage: str) -> bool:
-    """Whether the entity's name stands in the passage as whole words, whatever the case and accents."""
-    wanted, text = folded(entity), f" {folded(passage)} "
-    return bool(wanted) and f" {wanted} " in text
+    """Whether the passage contains the entity's name as whole words, whatever the case and accents."""
+    name, text = folded(entity), f" {folded(passage)} "
+    return bool(name) and f" {name} " in text
 
 
 def folded(text: str) -> str:
@@ -270,7 +270,7 @@ def folded(text: str) -> str:
 
 
 def _estimates(
-    found: Sequence[ClaimCheck],
+    results: Sequence[ClaimCheck],
     checks: tuple[str, ...],
     depths: Sequence[int],
     whole: Sequence[int],
@@ -279,9 +279,9 @@ def _estimates(
     columns: dict[str, FloatArray] = {}
     for check in checks:
         for depth in depths:
-            columns[f"{MEASURES[check]}@{depth}"] = np.array([sample.figure(check, depth) for sample in found])
+            columns[f"{MEASURES[check]}@{depth}"] = np.array([result.figure(check, depth) for result in results])
     for depth in whole:
-        columns[f"ContextRecall(whole)@{depth}"] = np.array([sample.whole[depth] for sample in found])
+        columns[f"ContextRecall(whole)@{depth}"] = np.array([result.whole[depth] for result in results])
     table = Figures((np.stack(list(columns.values()), axis=1),), "no sample has what the check needs")
-    ((low, high),) = bootstrap.intervals([table], [str(i) for i in range(len(found))])
+    ((low, high),) = bootstrap.intervals([table], [str(i) for i in range(len(results))])
     return dict(zip(columns, estimates_with(table, low, high), strict=True))

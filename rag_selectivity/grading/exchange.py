@@ -17,10 +17,11 @@ _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 
 
 def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = None, rule: str | None = None) -> int:
-    """Write a store's labels, whole or not at all; how many rows.
+    """Write the labels of a store to a file, or nothing if that fails; how many rows.
 
-    `.trec`, `.qrels` and `.txt` become qrels, one grade a pair (`judges` and `rule` as in `label_rows`);
-    `.jsonl`, `.csv` and `.parquet` hold every label with its reason, judge, tokens, cost and error.
+    A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` and `rule` as in
+    `label_rows`). A `.jsonl`, `.csv` or `.parquet` file holds every label with its reason, judge, tokens, cost and
+    error.
     """
     target = Path(path)
     if target.suffix.lower() in _QRELS_SUFFIXES:
@@ -29,7 +30,8 @@ def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = 
             for value in (query, passage):
                 if not value or any(character.isspace() for character in value):
                     raise InputError(
-                        f"{target}: {value!r} cannot stand in qrels, whose fields are split at white space"
+                        f"{target}: {value!r} cannot stand in qrels, whose fields are split at white space; export to "
+                        f".jsonl, .csv or .parquet"
                     )
             lines.append(f"{query} 0 {passage} {grade}\n")
         write_whole(target, "".join(lines))
@@ -42,10 +44,10 @@ def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = 
 
 
 def import_labels(store: Store, path: str | Path, *, annotator: str | None = None, grade_map: Any = None) -> int:
-    """Take labels into a store; how many.
+    """Read labels from a file into a store; how many.
 
-    Qrels are a human's, whose name is `annotator` (default: the file's). Tables that `export_labels`
-    wrote bring every label back as it was.
+    Qrels count as the labels of a person, `annotator` (default: the name of the file). A table that `export_labels`
+    wrote restores every label as it was.
     """
     file = Path(path)
     if file.suffix.lower() not in (*_QRELS_SUFFIXES, "") and not file.is_dir():
@@ -62,21 +64,21 @@ def _import_rows(store: Store, file: Path) -> int:
     human: dict[str, list[tuple[str, str, int, str | None]]] = {}
     pairs: list[tuple[str, str, bytes, bytes]] = []
     labels: list[Label] = []
-    numbers: dict[str, int] = {}
+    settings_numbers: dict[str, int] = {}
     for line, row in read_records(file):
         where = f"{file}:{line}"
         grade = None if row.get("grade") in (None, "") else whole_grade(row["grade"], f"{where}: grade")
         query, passage = str(row["query_id"]), str(row["passage_id"])
         if row["source"] == "human":
             if grade is None:
-                raise InputError(f"{where}: a human label without a grade")
+                raise InputError(f"{where}: a human label needs a grade, and this one has none")
             human.setdefault(str(row["judge"]), []).append((query, passage, grade, row.get("reason") or None))
         else:
-            label, hashes = _label_of_row(store, row, grade, numbers, where)
+            label, hashes = _label_of_row(store, row, grade, settings_numbers, where)
             labels.append(label)
             pairs.append((query, passage, *hashes))
         count += 1
-    store.connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", pairs)
+    store.add_texts(pairs)
     store.put(labels).result()
     for annotator, rows in human.items():
         store.put_human(rows, annotator)
@@ -84,17 +86,17 @@ def _import_rows(store: Store, file: Path) -> int:
 
 
 def _label_of_row(
-    store: Store, row: dict[str, Any], grade: int | None, numbers: dict[str, int], where: str
+    store: Store, row: dict[str, Any], grade: int | None, settings_numbers: dict[str, int], where: str
 ) -> tuple[Label, tuple[bytes, bytes]]:
     try:
-        said = (row["model"], row["parameters"], row["rubric"], row["rubric_version"], row["prompt_version"])
-        known = json.dumps(said)
-        if known not in numbers:
-            model, parameters, *rest = (str(value) for value in said)
-            numbers[known] = store.settings_id(Settings("grade", model, json.loads(parameters), *rest))
+        values = (row["model"], row["parameters"], row["rubric"], row["rubric_version"], row["prompt_version"])
+        identity = json.dumps(values)
+        if identity not in settings_numbers:
+            model, parameters, *rest = (str(value) for value in values)
+            settings_numbers[identity] = store.settings_id(Settings("grade", model, json.loads(parameters), *rest))
         hashes = (bytes.fromhex(row["query_hash"]), bytes.fromhex(row["passage_hash"]))
         label = Label(
-            (numbers[known], *hashes, int(row["sample"])),
+            (settings_numbers[identity], *hashes, int(row["sample"])),
             grade,
             reason=row.get("reason") or None,
             relevant_span=row.get("relevant_span") or None,
@@ -108,12 +110,14 @@ def _label_of_row(
             error=row.get("error") or None,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{where}: not a label as an export has it ({type(error).__name__}: {error})") from None
+        raise InputError(
+            f"{where}: not a label as `store export` writes it ({type(error).__name__}: {error})"
+        ) from None
     return label, hashes
 
 
 def summary_lines(store: Store) -> Iterator[str]:
-    """Who gave labels, and how many."""
+    """A line for each judge and each annotator: how many labels, and at what cost."""
     for judge in store.judges():
         tokens = f"{judge['prompt_tokens'] or 0:,} + {judge['completion_tokens'] or 0:,} tokens"
         cost = f", cost {judge['cost']:.4g}" if judge["cost"] is not None else ""

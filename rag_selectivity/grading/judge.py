@@ -1,6 +1,7 @@
 """Judges: messages and a response schema in, a validated object and token usage out.
 
-pydantic is imported for the schemas; the clients of each judge only inside it.
+Everything that a judge of your own needs is here: the protocol `Judge`, its `Message`, `Answer`, `Usage` and
+`JudgeFailure`, and helpers for clients that return JSON text or raise errors of their own.
 """
 
 from __future__ import annotations
@@ -21,6 +22,22 @@ try:
 except ImportError:
     raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
+__all__ = [
+    "Answer",
+    "CallableJudge",
+    "GradingError",
+    "Judge",
+    "JudgeFailure",
+    "Message",
+    "Usage",
+    "ask_until_valid",
+    "failure_of",
+    "json_schema",
+    "judge_of",
+    "parse_answer",
+    "with_schema",
+]
+
 
 class Message(TypedDict):
     """One message of a conversation with a judge."""
@@ -31,14 +48,14 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a judge said: an instance of the schema that was asked for, and what it took."""
+    """A judge's answer, an instance of the schema, and the tokens that it took."""
 
     value: BaseModel
     usage: Usage = field(default_factory=Usage)
 
 
 class GradingError(SelectivityError):
-    """Grading cannot go on, or a call failed."""
+    """Grading cannot continue."""
 
 
 class JudgeFailure(GradingError):
@@ -47,12 +64,12 @@ class JudgeFailure(GradingError):
     Attributes
     ----------
     kind : {"rate_limit", "transient", "rejected", "refusal", "off_schema", "fatal"}
-        `rate_limit` and `transient` are worth another attempt; `rejected`, `refusal` and `off_schema` concern
-        this pair alone; `fatal` (a wrong key, an unknown model) every call.
+        After `rate_limit` and `transient`, another attempt may succeed. `rejected`, `refusal` and `off_schema`
+        concern this pair alone. `fatal` (a wrong key, an unknown model) concerns every call.
     retry_after : float or None
-        Seconds to wait, where the endpoint said so.
+        Seconds to wait before the next attempt, if the endpoint named them.
     usage : Usage
-        What the failed attempts took.
+        Tokens that the failed attempts took.
     """
 
     def __init__(self, message: str, kind: str, *, retry_after: float | None = None, usage: Usage = Usage()) -> None:
@@ -64,9 +81,10 @@ class JudgeFailure(GradingError):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Anything that answers messages in a given shape.
+    """Anything that answers messages with an instance of a schema.
 
-    `name` is the model's; `parameters` holds all that can change an answer besides the messages (temperature, …).
+    `name` is the name of the model. `parameters` holds everything besides the messages that can change an answer, such
+    as the temperature.
     """
 
     @property
@@ -85,7 +103,7 @@ T = TypeVar("T", bound=BaseModel)
 
 @cache
 def json_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an answer's shape."""
+    """The JSON schema of an answer."""
     return schema.model_json_schema()
 
 
@@ -98,7 +116,7 @@ def parse_answer(content: Any, schema: type[T]) -> T:
     Raises
     ------
     ValueError
-        With what is wrong, in words that a model can act on.
+        If the content does not fit. The message names the problems so that a model can correct them.
     """
     if isinstance(content, schema):
         return content
@@ -118,20 +136,21 @@ def parse_answer(content: Any, schema: type[T]) -> T:
 
 
 def with_schema(messages: Sequence[Message], schema: type[BaseModel]) -> list[Message]:
-    """The messages with the schema in words, for a model that knows no structured output."""
+    """The messages with the schema in the text, for a model without structured output."""
     first, *rest = messages
     shape = json.dumps(json_schema(schema))
-    said = f"{first['content']}\n\nAnswer with one JSON object of this schema and nothing else:\n{shape}"
-    return [Message(role=first["role"], content=said), *rest]
+    content = f"{first['content']}\n\nAnswer with one JSON object of this schema and nothing else:\n{shape}"
+    return [Message(role=first["role"], content=content), *rest]
 
 
 def failure_of(error: BaseException) -> JudgeFailure:
-    """An exception of some client by the HTTP status that it (or its cause) carries; the unknown is worth another try.
+    """The failure that an exception of a client stands for, by the HTTP status of the exception or of its cause.
 
-    The class and the status say enough: a client's text may quote a key.
+    Without a status it is `transient`. The message has only the class and the status, since the client's own text may
+    quote a key.
     """
-    carried = (getattr(each, "status_code", None) for each in (error, error.__cause__))
-    status = next((found for found in carried if isinstance(found, int)), None)
+    candidates = (getattr(each, "status_code", None) for each in (error, error.__cause__))
+    status = next((code for code in candidates if isinstance(code, int)), None)
     kind = "transient"
     if status == 429:
         kind = "rate_limit"
@@ -149,7 +168,21 @@ async def ask_until_valid(
     *,
     attempts: int = 3,
 ) -> Answer:
-    """Ask; where the answer does not fit the schema, ask again with the error."""
+    """Ask, and ask again with the error while the answer does not fit the schema.
+
+    Parameters
+    ----------
+    complete : async function
+        Sends messages to the model. It returns the content of the reply and the tokens that it took.
+    messages, schema
+        As `Judge.ask` has them.
+    attempts : int
+
+    Raises
+    ------
+    JudgeFailure
+        Of the kind `off_schema`, if no attempt gives a valid answer.
+    """
     conversation = list(messages)
     usage = Usage()
     problem = ""
@@ -160,10 +193,10 @@ async def ask_until_valid(
             return Answer(parse_answer(content, schema), usage)
         except ValueError as error:
             problem = str(error)
-        said = content if isinstance(content, str) else json.dumps(content, default=str)
+        reply = content if isinstance(content, str) else json.dumps(content, default=str)
         conversation = [
             *messages,
-            Message(role="assistant", content=said[:4000]),
+            Message(role="assistant", content=reply[:4000]),
             Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
         ]
     raise JudgeFailure(f"no valid answer in {attempts} attempts: {problem}", "off_schema", usage=usage)
@@ -173,8 +206,8 @@ async def ask_until_valid(
 class CallableJudge:
     """An async function as a judge.
 
-    `function(messages, json_schema)` gives JSON text, a dict, an instance of the schema, or one of these
-    with a Usage. What it raises, except a JudgeFailure, counts as transient.
+    `function(messages, json_schema)` returns JSON text, a dict or an instance of the schema, alone or in a tuple with
+    a Usage. An exception that is not a JudgeFailure counts as `transient`.
     """
 
     function: Callable[[Sequence[Message], dict[str, Any]], Awaitable[Any]]
@@ -202,7 +235,7 @@ class CallableJudge:
 
 
 def judge_of(value: Any) -> Judge:
-    """A Judge as it is, or an async function as a CallableJudge named after itself."""
+    """The judge itself; an async function becomes a CallableJudge of its name."""
     if isinstance(value, Judge):
         return value
     if callable(value):

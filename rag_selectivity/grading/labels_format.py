@@ -1,4 +1,4 @@
-"""A label store as a source of judgments, beside the other formats of files."""
+"""A label store as a format of judgment files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.io.formats import Format, register_format
 from rag_selectivity.io.opening import first_bytes
 
@@ -21,17 +22,15 @@ class LabelStore(Format):
     name = "store"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By SQLite's first bytes."""
+        """Whether the file begins as an SQLite file does."""
         return head.startswith(_SQLITE)
 
     def read_qrels(self, path: Path) -> Qrels:
-        """Its labels, one grade a pair."""
+        """Its labels, one grade for each pair."""
         return self.read_labels(path, None, None)
 
     def read_labels(self, path: Path, judges: Sequence[str] | None, judge_rule: str | None) -> Qrels:
-        """The labels of some judges, or those that a rule makes of several."""
-        from rag_selectivity.grading.store import Store, label_rows
-
+        """The labels of some judges; `judge_rule` combines several judges."""
         with Store(path, create=False) as store:
             qrels = Qrels.from_records(label_rows(store, judges=judges, rule=judge_rule), source=str(path))
         if not len(qrels):
@@ -39,8 +38,8 @@ class LabelStore(Format):
         return qrels
 
     def read_run(self, path: Path) -> Iterable[Run]:
-        """Refused: it has none."""
-        raise InputError(f"{path} is a label store; a run is a file of its own")
+        """Refuse: a label store holds no run."""
+        raise InputError(f"{path} is a label store and holds no run; give the file of the run")
 
 
 def is_store(path: str | Path) -> bool:

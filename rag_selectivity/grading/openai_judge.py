@@ -21,7 +21,7 @@ from rag_selectivity.grading.judge import (
 )
 from rag_selectivity.results.usage import Usage
 
-#: How answers are constrained, the strictest first; an endpoint that refuses one is asked with the next.
+#: Ways to constrain an answer, the strictest first. If an endpoint refuses one, the next one is used.
 _FORMATS = ("json_schema", "json_object", "text")
 
 
@@ -32,17 +32,17 @@ class OpenAIJudge:
     ----------
     model : str
     base_url : str, optional
-        Of a compatible server; the client's own default (and OPENAI_BASE_URL) otherwise.
+        URL of a compatible server. Default: OPENAI_BASE_URL, or that of OpenAI.
     api_key : str, optional
-        Default: the environment's OPENAI_API_KEY; a server that was named by `base_url` may need none.
+        Default: OPENAI_API_KEY of the environment. A server given by `base_url` may need none.
     temperature : float, optional
-        Left to the model if not given: some models accept only their own.
+        Default: that of the model; some models accept no other.
     timeout : float
         Seconds for a call.
     extra : mapping, optional
-        More parameters of the request, as `{"reasoning_effort": "low"}`.
+        More parameters of the request, such as `{"reasoning_effort": "low"}`.
 
-    The key is held by the client alone: it is in no message, error, label or report.
+    The key never occurs in a message, an error, a label or a report.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class OpenAIJudge:
         }
         self._openai = openai
         self._key = key or ""
-        # Attempts are the runner's business: it knows the limits that all calls share.
+        # The runner repeats calls, since it knows the limits that all calls share.
         self._client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, max_retries=0)
         self._format = _FORMATS[0]
 
@@ -92,7 +92,7 @@ class OpenAIJudge:
         while True:
             chosen = self._format
             try:
-                # As plain JSON: what compatible servers send need not be all that the client's own types ask for.
+                # Plain JSON, since replies of compatible servers may lack fields that the client's types require.
                 reply = await self._client.post(
                     "/chat/completions",
                     cast_to=object,
@@ -125,7 +125,7 @@ class OpenAIJudge:
             except self._openai.APIError as error:
                 raise self._failure(error, "transient") from None
             except ValueError as error:
-                # A body that is no JSON at all.
+                # The body is not JSON.
                 raise JudgeFailure(f"the endpoint's reply is damaged ({type(error).__name__})", "transient") from None
             return self._content(reply)
 
@@ -156,7 +156,7 @@ class OpenAIJudge:
         return JudgeFailure(text, kind, retry_after=_retry_after(error))
 
     def _clean(self, text: str) -> str:
-        """The text without the key, which some endpoints quote in their errors, whole or in part."""
+        """The text without the key: some endpoints quote it in their errors, whole or in part."""
         if self._key:
             text = text.replace(self._key, "…")
         return re.sub(r"\b(sk|key|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
@@ -175,7 +175,7 @@ def _response_format(schema: type[BaseModel], chosen: str) -> dict[str, Any]:
 
 
 def _retry_after(error: Any) -> float | None:
-    """Seconds from Retry-After (or its -ms form), whether a number or a date."""
+    """The seconds of a Retry-After or Retry-After-ms header, which may be a number or a date."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     if headers is None:
         return None

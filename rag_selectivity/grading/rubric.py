@@ -1,4 +1,4 @@
-"""The scale that a judge grades on, in words."""
+"""The rubric: what each grade means, in the words that a judge reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Rubric:
     ----------
     name : str
     instructions : str
-        What the judge is and how it decides.
+        The judge's role, and how it decides.
     levels : {grade: meaning}
         One for each of 1 to 5.
     """
@@ -30,8 +30,8 @@ class Rubric:
     levels: Mapping[int, str]
 
     def __post_init__(self) -> None:
-        wanted = range(SCALES["utility"].lowest, (SCALES["utility"].highest or 5) + 1)
-        if sorted(self.levels) != list(wanted):
+        grades = range(SCALES["utility"].lowest, (SCALES["utility"].highest or 5) + 1)
+        if sorted(self.levels) != list(grades):
             raise InputError(f"rubric {self.name!r}: levels 1 to 5 are needed, got {sorted(self.levels)}")
         for level, meaning in self.levels.items():
             if not isinstance(meaning, str) or not meaning.strip():
@@ -41,18 +41,18 @@ class Rubric:
 
     @property
     def version(self) -> str:
-        """A fingerprint of the wording: another wording grades anew."""
+        """A hash of the wording; pairs are graded again under another wording."""
         return sha256(self.text.encode()).hexdigest()[:12]
 
     @property
     def text(self) -> str:
-        """As the judge reads it."""
+        """The text that the judge reads."""
         levels = "\n".join(f"{level}: {self.levels[level].strip()}" for level in sorted(self.levels, reverse=True))
         return f"{self.instructions.strip()}\n\n{levels}"
 
     @classmethod
     def read(cls, path: str | Path) -> Rubric:
-        """From a TOML file with `name`, `instructions` and a table `levels` of 1 to 5."""
+        """Read a TOML file with `name`, `instructions` and a table `levels` of 1 to 5."""
         file = Path(path)
         try:
             data = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ class Rubric:
         try:
             numbered = {int(level): meaning for level, meaning in levels.items()}
         except ValueError:
-            raise InputError(f"{file}: the levels are called {', '.join(levels)}; 1 to 5 are needed") from None
+            raise InputError(f"{file}: the levels must be 1 to 5, got {', '.join(levels)}") from None
         return cls(str(data.get("name", file.stem)), data["instructions"], numbered)
 
 

@@ -1,4 +1,4 @@
-"""The runner: many calls to a judge at once, within limits and a budget, each answer stored before the next call."""
+"""The runner: many calls to a judge at once, within limits and a budget."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from rag_selectivity.results.usage import Usage
 
 T = TypeVar("T")
 
-#: Failures that another attempt, now or in a later run, may mend.
+#: Kinds of failures after which another attempt, now or in a later run, may succeed.
 PASSING = ("rate_limit", "transient")
 _IN_A_ROW = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How hard to press the judge.
+    """How many calls to make, how fast, and how often to try again.
 
     Attributes
     ----------
     concurrency : int
         Calls at the same time.
     rpm, tpm : float or None
-        Requests and tokens a minute.
+        Requests and tokens per minute.
     timeout : float
         Seconds for a call.
     attempts : int
-        Tries of a call that fails for a passing reason.
+        Attempts of a call that fails with `rate_limit` or `transient`.
     backoff : float
-        Seconds before the second try; they double, with jitter, up to a minute.
+        Seconds before the second attempt. They double with every attempt, up to a minute, with jitter.
     """
 
     concurrency: int = 16
@@ -62,7 +62,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Where to stop. Prices are for a million tokens, in the currency of `cost`."""
+    """The most calls, tokens or money to spend. Prices are for a million tokens, in the currency of `cost`."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -75,13 +75,13 @@ class Budget:
             raise InputError("a budget in money needs the prices of a million tokens: price_in and price_out")
 
     def price(self, usage: Usage) -> float | None:
-        """What the tokens cost, where the prices are known."""
+        """What the tokens cost; None without prices."""
         if self.price_in is None or self.price_out is None:
             return None
         return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
 
     def after(self, calls: int, usage: Usage, cost: float | None) -> Budget:
-        """What is left of it."""
+        """The budget that is left after some calls."""
         return replace(
             self,
             calls=None if self.calls is None else max(0, self.calls - calls),
@@ -92,7 +92,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What to ask, and whatever the caller needs to make something of the answer."""
+    """Messages and a schema for the judge, and a `subject` that tells the caller what the answer is about."""
 
     messages: Sequence[Message]
     schema: type[BaseModel]
@@ -100,13 +100,13 @@ class Call:
 
     @property
     def estimated_tokens(self) -> int:
-        """A rough count of the prompt: a token for four characters."""
+        """The approximate length of the prompt, at four characters a token."""
         return sum(len(message["content"]) for message in self.messages) // 4 + 8
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call went: an answer, or why there is none."""
+    """The result of a call: an answer or an error, and what it took."""
 
     call: Call
     answer: Answer | None
@@ -119,7 +119,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Progress:
-    """What has been done so far."""
+    """What a runner has done so far."""
 
     answered: int = 0
     failed: int = 0
@@ -141,7 +141,7 @@ class Runner:
     ----------
     judge, limits, budget
     watch : callable, optional
-        Told of the progress, and of how many pairs were finished, after every call.
+        Called after every call, with the progress and the number of pairs that the call finished.
     """
 
     def __init__(
@@ -161,13 +161,13 @@ class Runner:
         self._in_flight: dict[int, int] = {}
 
     def stop(self, why: str) -> None:
-        """Begin no more calls; those on their way are finished and stored."""
+        """Begin no more calls; the calls in flight are finished and stored."""
         self.progress.stopped = self.progress.stopped or why
 
-    async def run(self, calls: Iterator[Call], keep: Callable[[Outcome], Awaitable[int]]) -> None:
-        """Make the calls; `keep` stores each outcome, and only then does its place go to the next call.
+    async def run(self, calls: Iterator[Call], store: Callable[[Outcome], Awaitable[int]]) -> None:
+        """Make the calls; a worker begins its next call when the outcome of the last one is stored.
 
-        `keep` says how many of the call's pairs are finished, by an answer or an error.
+        `store` stores an outcome and returns how many pairs it finishes, by an answer or an error.
         """
         failure: list[BaseException] = []
 
@@ -182,7 +182,7 @@ class Runner:
                     self._in_flight[number] = call.estimated_tokens
                     outcome = await self._ask(call)
                     if outcome is not None:
-                        self._count(outcome, await keep(outcome))
+                        self._count(outcome, await store(outcome))
                     self._in_flight.pop(number, None)
                     self._landed.set()
             except BaseException as error:
@@ -198,7 +198,7 @@ class Runner:
             raise asyncio.CancelledError
 
     async def _ask(self, call: Call) -> Outcome | None:
-        """One call with its attempts; None where the whole run has to stop."""
+        """Make a call, with all its attempts; None if the whole run has to stop."""
         started = time.monotonic()
         usage = Usage()
         attempt = 0
@@ -228,7 +228,7 @@ class Runner:
             if failure.retry_after is not None:
                 wait = failure.retry_after + wait * 0.1
             if failure.kind == "rate_limit":
-                # The limit is everybody's: nobody calls before it is over.
+                # All workers share the limit, so all of them wait.
                 self._throttle.pause(wait)
             else:
                 await asyncio.sleep(wait)
@@ -254,7 +254,7 @@ class Runner:
             kind = outcome.error.split(":", 1)[0]
             progress.errors[kind] = progress.errors.get(kind, 0) + pairs
             progress.last_error = outcome.error
-            # An endpoint that is down must not turn a whole pool into failures.
+            # An endpoint that is down must not make a failure of every pair.
             self._failed_in_a_row = self._failed_in_a_row + 1 if kind in PASSING else 0
             if self._failed_in_a_row >= max(_IN_A_ROW, 2 * self.limits.concurrency):
                 self.stop(f"{self._failed_in_a_row} calls in a row failed, the last with {outcome.error}")
@@ -262,20 +262,20 @@ class Runner:
             self._watch(progress, pairs)
 
     async def _affordable(self, call: Call) -> bool:
-        """Whether the budget allows one more call; waits for those on their way where that has to be seen first."""
+        """Whether the budget allows one more call. Near its end, wait first for the cost of the calls in flight."""
         while self.progress.stopped is None:
-            spent_up = self._used_up(call)
-            if spent_up is None:
+            reason = self._used_up(call)
+            if reason is None:
                 return True
             if not self._in_flight:
-                self.stop(spent_up)
+                self.stop(reason)
                 return False
             self._landed.clear()
             await self._landed.wait()
         return False
 
     def _used_up(self, call: Call) -> str | None:
-        """Which budget one more call beside those on their way would break."""
+        """Which budget one more call would exceed, besides the calls in flight; None if none."""
         budget, progress = self.budget, self.progress
         if budget.calls is not None and progress.calls >= budget.calls:
             return f"the budget of {budget.calls} calls is used up"
@@ -289,7 +289,7 @@ class Runner:
 
 
 class _Throttle:
-    """Requests and tokens a minute, shared by all workers; and pauses that an endpoint asks for."""
+    """Limits of requests and tokens per minute for all workers, and the pauses that an endpoint asks for."""
 
     def __init__(self, limits: Limits) -> None:
         now = time.monotonic()
@@ -298,7 +298,7 @@ class _Throttle:
         self._turn = asyncio.Lock()
 
     async def wait(self, tokens: int) -> None:
-        """Until a call of so many tokens is allowed."""
+        """Return when a call of this many tokens is allowed."""
         if self._until <= time.monotonic() and all(bucket.rate is None for bucket in self._buckets):
             return
         async with self._turn:
@@ -313,16 +313,16 @@ class _Throttle:
                 await asyncio.sleep(pause)
 
     def spent(self, more: int) -> None:
-        """What a call took beyond its estimate."""
+        """Count the tokens that a call took beyond its estimate."""
         self._buckets[1].take(more)
 
     def pause(self, seconds: float) -> None:
-        """Nobody calls for so long."""
+        """Allow no call for this long."""
         self._until = max(self._until, time.monotonic() + seconds)
 
 
 class _Bucket:
-    """A rate a minute that may be saved up for a second and a half."""
+    """A token bucket: a rate per minute, of which a second and a half may be saved up."""
 
     def __init__(self, rate: float | None, now: float) -> None:
         self.rate = rate
@@ -335,7 +335,7 @@ class _Bucket:
             return 0.0
         self._level = min(self._size, self._level + (now - self._then) * self.rate / 60)
         self._then = now
-        # A call larger than the bucket waits for a full one and leaves a debt.
+        # A call larger than the bucket waits until the bucket is full, and makes its level negative.
         return max(0.0, (min(amount, self._size) - self._level) * 60 / self.rate)
 
     def take(self, amount: float) -> None:
@@ -345,7 +345,7 @@ class _Bucket:
 
 @contextmanager
 def interruptible(runner: Runner) -> Iterator[None]:
-    """The first Ctrl-C lets the calls on their way finish; the second one leaves them."""
+    """The first Ctrl-C lets the calls in flight finish; the second one cancels them."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 
@@ -358,7 +358,7 @@ def interruptible(runner: Runner) -> Iterator[None]:
     try:
         loop.add_signal_handler(signal.SIGINT, interrupt)
     except (NotImplementedError, RuntimeError, ValueError):
-        # Not the main thread, or a platform without: Ctrl-C ends the run as it ends everything.
+        # Not the main thread, or a platform without signal handlers: Ctrl-C raises KeyboardInterrupt as usual.
         yield
         return
     try:
@@ -368,7 +368,7 @@ def interruptible(runner: Runner) -> Iterator[None]:
 
 
 def progress_bar(total: int, what: str) -> tuple[Watch | None, Callable[[], None]]:
-    """A bar with rate, time to go, cost and failures on a terminal; nothing where there is none or no tqdm."""
+    """A progress bar on a terminal, with cost and failures; nothing elsewhere, or without tqdm."""
     if not sys.stderr.isatty():
         return None, lambda: None
     try:
@@ -385,7 +385,7 @@ def progress_bar(total: int, what: str) -> tuple[Watch | None, Callable[[], None
 
 
 def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine from ordinary code, in a notebook's running loop too."""
+    """Run a coroutine from ordinary code, even while an event loop runs, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

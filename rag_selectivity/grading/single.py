@@ -1,4 +1,4 @@
-"""A judge with its store, asked about one query at a time, as the evaluators of the frameworks do."""
+"""Grades and claim checks of one query at a time, as the evaluators of the frameworks need them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rag_selectivity.results.claims import CHECKS, ClaimCheck
 
 @dataclass(frozen=True, slots=True)
 class GradedPassage:
-    """A passage with its grade and the judge's reason, or why there is none."""
+    """A passage with its grade and the judge's reason, or the error that left it without a grade."""
 
     id: str
     grade: int | None
@@ -30,10 +30,10 @@ class GradedPassage:
 
 
 class SingleQuery:
-    """Grades and claim checks of one query; what the store holds is not asked again.
+    """Grades and claim checks of one query at a time; nothing that the store holds is asked again.
 
-    Several evaluators may ask about the same query at once: the first asks the judge, the others find its
-    answers in the store.
+    Several evaluators may ask about the same query at once: the first one asks the judge, and the others read its
+    answers from the store.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ class SingleQuery:
     rubric : Rubric or path
     limits : Limits
     budget : Budget
-        For all grades asked here together.
+        Of all grades together.
 
     Attributes
     ----------
     stopped : str or None
-        That the budget is used up.
+        Which budget is used up.
     """
 
     def __init__(
@@ -69,7 +69,10 @@ class SingleQuery:
     async def grades(
         self, query: str, texts: Sequence[str], *, query_id: str | None = None, ids: Sequence[str] | None = None
     ) -> list[GradedPassage]:
-        """A grade for each text, in order. In the store the query goes by its id or text, a passage by its id or hash.
+        """A grade for each text, in order.
+
+        In the store, the id of the query is `query_id` or else its text; the id of a passage is that of `ids` or
+        else a hash of its text.
 
         Raises
         ------
@@ -77,11 +80,11 @@ class SingleQuery:
             If the judge cannot be used at all.
         """
         name = query_id or query
-        named = list(ids) if ids is not None else [text_id(text) for text in texts]
-        by_id = dict(zip(named, texts, strict=True))
+        passage_ids = list(ids) if ids is not None else [text_id(text) for text in texts]
+        by_id = dict(zip(passage_ids, texts, strict=True))
         async with self._turn("grade", name):
             if by_id:
-                done = await agrade(
+                grading = await agrade(
                     {name: query},
                     by_id,
                     {name: list(by_id)},
@@ -91,13 +94,13 @@ class SingleQuery:
                     limits=self.limits,
                     budget=self._budget,
                 )
-                self.stopped = done.stopped or self.stopped
-                self._budget = self._budget.after(done.graded + done.failed, done.usage, done.cost)
-            found = self._stored(name)
-        return [found.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in named]
+                self.stopped = grading.stopped or self.stopped
+                self._budget = self._budget.after(grading.graded + grading.failed, grading.usage, grading.cost)
+            by_passage = self._stored(name)
+        return [by_passage.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in passage_ids]
 
     async def claims(self, sample: Mapping[str, Any], depth: int) -> ClaimCheck:
-        """What the passages of a sample (`user_input`, `retrieved_contexts`, `reference`) support.
+        """The claim check of a sample, which has `user_input`, `retrieved_contexts` and mostly `reference`.
 
         Raises
         ------
@@ -114,13 +117,7 @@ class SingleQuery:
     def _stored(self, query: str) -> dict[str, GradedPassage]:
         with Store(self.store) as store:
             settings = store.settings_id(settings_of(self.judge, self.rubric))
-            rows = store.connection.execute(
-                "SELECT p.passage_id, l.grade, l.reason, l.error FROM pairs p JOIN labels l"
-                " ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
-                " WHERE p.query_id = ? AND l.settings = ? AND l.sample = 0",
-                (query, settings),
-            )
-            return {row[0]: GradedPassage(*row) for row in rows}
+            return {row[0]: GradedPassage(*row) for row in store.labels_of_query(query, settings)}
 
     def _turn(self, kind: str, subject: str) -> asyncio.Lock:
         of_loop = _locks.setdefault(asyncio.get_running_loop(), {})

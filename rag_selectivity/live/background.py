@@ -22,19 +22,19 @@ _log = logging.getLogger("rag_selectivity")
 
 
 class BackgroundGrader:
-    """Has a judge grade a random share of the retrievals that have no labels; nothing waits for it.
+    """Grades a random share of the retrievals that have no labels, with a judge; the application does not wait.
 
-    All passages shown, and the pool where there is one, are graded; the store keeps the grades. What
-    comes faster than it can be graded is left out and counted.
+    The judge grades all passages shown, and those of the pool if there is one. The store keeps the grades. Retrievals
+    that come faster than the judge can grade are left out and counted.
 
     Parameters
     ----------
     judge, store, rubric, limits
         As in `rag_selectivity.grade`.
     share : float
-        Of the retrievals, from 0 to 1, drawn at random whatever they hold.
+        Share of the retrievals to grade, from 0 to 1. Each one is drawn with the same probability.
     budget : Budget
-        Where to stop for good.
+        Of all grades together; grading stops when it is used up.
     waiting : int
         The most retrievals that wait for their grades.
     seed : int
@@ -42,9 +42,9 @@ class BackgroundGrader:
     Attributes
     ----------
     graded, failed, left_out : int
-        Retrievals.
+        Numbers of retrievals.
     stopped : str or None
-        Why it grades no more.
+        Why grading has stopped.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BackgroundGrader:
         self.stopped: str | None = None
 
     def offer(self, retrieval: Retrieval, when_graded: Callable[[Retrieval], None]) -> None:
-        """Maybe grade a retrieval; returns at once, and `when_graded` gets it with its grades, later."""
+        """Draw whether to grade a retrieval, and return at once; `when_graded` gets it with its grades later."""
         if self.stopped is not None or retrieval.texts is None:
             return
         with self._lock:
@@ -106,12 +106,12 @@ class BackgroundGrader:
     def _grade(self, retrieval: Retrieval, when_graded: Callable[[Retrieval], None]) -> None:
         texts = retrieval.texts or {}
         ids = [id_ for id_ in dict.fromkeys([*retrieval.shown, *(retrieval.pool or ())]) if id_ in texts]
-        found = asyncio.run(
+        passages = asyncio.run(
             self._single.grades(retrieval.query, [texts[id_] for id_ in ids], query_id=retrieval.query_id, ids=ids)
         )
         self.stopped = self._single.stopped
-        grades = {each.id: each.grade for each in found if each.grade is not None}
-        # Half a set of grades would make a set look cleaner, or emptier, than it is.
+        grades = {passage.id: passage.grade for passage in passages if passage.grade is not None}
+        # Without some of its grades, a retrieval would seem to hold less junk or less evidence than it does.
         if len(grades) < len(ids):
             self.failed += 1
             return

@@ -1,76 +1,37 @@
-"""What live retrieval is worth: running moments over all of it, and a random sample for a closer look.
+"""Measures retrieval while it happens.
 
-Knows no framework. An adapter hands in each retrieval as it happens; memory stays the same however long that goes on.
+The monitor knows no framework: an adapter records each retrieval. Memory does not grow with the retrievals.
 """
 
 from __future__ import annotations
 
-import math
-import random
 import threading
 import time
-import warnings
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import estimates_of_moments, with_caveats
-from rag_selectivity.join.joining import join
-from rag_selectivity.join.judged_run import Coverage, JudgedRun
+from rag_selectivity.errors import InputError
 from rag_selectivity.live.alerts import Alarm, Alerts
+from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import TraceWriter
-from rag_selectivity.measures import Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_companions, with_upper_ends
-from rag_selectivity.measures.plan import default_measures
-from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.live.traffic import Traffic, TrafficCounts
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wanted_measures
+from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.moments import Moments
 
-#: Retrievals measured together: the join costs a few milliseconds however few there are.
+#: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
 _BATCH = 512
-#: Where traffic is low, measured after this long: alarms must not wait for hours.
+#: Retrievals are measured after this long at the latest, so that alarms do not wait for a full batch.
 _SECONDS = 5.0
-_DEPTHS = (1, 2, 5, 10, 20, 50)
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What was seen, labelled or not.
-
-    Attributes
-    ----------
-    retrievals, labelled, empty, failed : int
-        All; those with labels, on which the measures rest; those that brought nothing; those that raised an error
-        (not among the others).
-    shown, tokens, seconds : float
-        Means over the retrievals; NaN where nobody said.
-    longest : int
-        The most passages shown at once.
-    """
-
-    retrievals: int
-    labelled: int
-    empty: int
-    failed: int
-    shown: float
-    tokens: float
-    seconds: float
-    longest: int
 
 
 class Grader(Protocol):
-    """Grades some of the retrievals that it is offered, later."""
+    """Grades some of the retrievals that it is offered, at a later time."""
 
     def offer(self, retrieval: Retrieval, when_graded: Callable[[Retrieval], None]) -> None: ...
 
@@ -83,29 +44,34 @@ class Monitor:
     Parameters
     ----------
     labels : qrels, label store, {query: {passage: grade}} or path, optional
-        Of the queries (by id or text) whose retrievals can be measured; the rest are counted.
+        Grades of the queries, by their id or text. Retrievals of other queries are only counted.
     corpus_size : int, optional
         N, for the chance-corrected measures.
     measures : sequence of str or Measure, optional
-        Default: Success; with N BoR, BoR_max and lambda; with 1–5 grades RA-nWG, PROC, %PROC, Harm.
+        Default: `rag_selectivity.measures.default_measures` of the scale, with PROC and %PROC for 1–5 grades.
     depths : sequence of int
-        Of the figures with a depth. Those without one, `report["BoR"]`, are of all that was shown, however
-        much that was each time.
+        Depths K of the figures. Figures without a depth, such as `report["BoR"]`, are about everything that each
+        retrieval showed.
     sample : int
-        Retrievals kept, drawn at random from all measured ones. As long as they are all kept, intervals
-        come from the bootstrap; then from the moments (delta method).
+        Size of a random sample of the measured retrievals. While it holds all of them, intervals come from the
+        bootstrap, and later from the moments (delta method).
     scale, grade_map
         As in `rag_selectivity.evaluate`.
     alerts : sequence of str
-        Conditions such as `"BoR < 2"`, `"BoR_max < .074"`, `"Harm > .4"` or `"tokens > 8000"`, over a rolling `window`
-        of retrievals; see `rag_selectivity.live.alerts.Alerts` for where alarms go, `on_alert` among others.
+        Conditions such as `"BoR < 2"`, `"BoR_max < .074"`, `"Harm > .4"` or `"tokens > 8000"`.
+    window : int
+        Retrievals over which the alerts are computed.
+    on_alert : callable, optional
+        Called with each alarm; `rag_selectivity.live.alerts.Alerts` says where else alarms go.
     trace : path, optional
-        Append every retrieval to this file as a line of JSON, with the passages' texts if `trace_texts`;
-        `rag-selectivity evaluate --trace` and `grade --trace` read it back.
+        A file to which every retrieval is appended as a line of JSON, for `rag-selectivity evaluate --trace` and
+        `grade --trace`.
+    trace_texts : bool
+        Write the texts of the passages to the trace, too.
     grader : BackgroundGrader, optional
-        Grades a share of what has no labels, later and elsewhere.
+        Grades a share of the retrievals without labels, in a thread of its own.
     name : str
-        Of the run in the report.
+        Name of the run in the report.
     seed : int
 
     Every method may be called from any thread.
@@ -125,7 +91,7 @@ class Monitor:
         *,
         corpus_size: int | None = None,
         measures: Sequence[str | Measure] | None = None,
-        depths: Sequence[int] = _DEPTHS,
+        depths: Sequence[int] = LIVE_DEPTHS,
         sample: int = 1000,
         scale: str | None = None,
         grade_map: Any = None,
@@ -142,33 +108,26 @@ class Monitor:
             raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
         if sample < 0 or isinstance(sample, bool):
             raise InputError(f"sample must be a whole number ≥ 0, got {sample!r}")
-        # A judge grades from 1 to 5, so labels of another kind would not go together with its own.
+        # A judge grades from 1 to 5, and labels on another scale would not go together with its grades.
         self.labels = Labels.of(labels, grade_map=grade_map, scale="utility" if grader and scale is None else scale)
         self.corpus_size = corpus_size
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name)
-        asked = [*_measures(measures, self.labels.scale, sized=corpus_size is not None), *self._alerts.measures]
+        sized = corpus_size is not None
+        asked = [*wanted_measures(measures, self.labels.scale, sized=sized, pooled=True), *self._alerts.measures]
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
-        grid = {*depths, *(measure.at for measure in self._alerts.measures if isinstance(measure.at, int))}
-        self._plan = [(measure, _depths(measure, grid)) for measure in with_upper_ends(self.measures)]
-        self._policy = resolve_policy(None, order="rank", depth="returned")
-        self._check_measures()
+        alert_depths = [measure.at for measure in self._alerts.measures if isinstance(measure.at, int)]
+        grid = given_depths([*depths, *alert_depths], ())
+        plan = plan_of(self.measures, grid, whole_lists=True)
+        self._figures = LiveFigures(self.labels, corpus_size, plan, sample_size=sample, seed=seed, name=name)
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._grader = grader
-        self._size = sample
-        self._random = random.Random(seed)
         self._lock = threading.Lock()
         self._measuring = threading.Lock()
         self._pending: list[Retrieval] = []
-        self._since = 0
+        self._since_measured = 0
         self._due = time.monotonic() + _SECONDS
-        self._counts = _Counts()
-        self._moments: list[Moments] | None = None
-        self._sample: list[_Measured] = []
-        self._coverage = Coverage()
-        self._refused: dict[str, int] = {}
-        self._matched = False
-        self._clipped = 0
+        self._counts = TrafficCounts()
 
     # -- taking in ---------------------------------------------------------------------------------
 
@@ -178,35 +137,35 @@ class Monitor:
         return self._grader is not None or (self._trace is not None and self._trace.texts)
 
     def record(self, retrieval: Retrieval) -> None:
-        """Take in a retrieval. What came since the last time is measured at every 512th, or after five seconds."""
-        labelled = retrieval.grades is not None or self._label(retrieval) is not None
+        """Record a retrieval. Retrievals are measured in batches of 512, or after five seconds."""
+        labelled = retrieval.grades is not None or self._figures.query_in_labels(retrieval) is not None
         with self._lock:
             self._counts.add(retrieval)
-            batch = self._with(retrieval if labelled else None)
+            batch = self._batch_with(retrieval if labelled else None)
         self._alerts.traffic(retrieval)
         if self._trace is not None:
             self._trace.write(retrieval)
         if not labelled and self._grader is not None:
-            self._grader.offer(retrieval, self._graded)
+            self._grader.offer(retrieval, self._record_grades)
         if batch is not None:
             self._measure(batch)
 
-    def _graded(self, retrieval: Retrieval) -> None:
-        """Take in the grades of a retrieval that was counted when it happened."""
+    def _record_grades(self, retrieval: Retrieval) -> None:
+        """Record the grades of a retrieval that was counted when it happened."""
         with self._lock:
-            batch = self._with(retrieval)
+            batch = self._batch_with(retrieval)
         if batch is not None:
             self._measure(batch)
 
-    def _with(self, retrieval: Retrieval | None) -> list[Retrieval] | None:
-        """Lay a labelled retrieval aside; gives what is to be measured when it is time."""
+    def _batch_with(self, retrieval: Retrieval | None) -> list[Retrieval] | None:
+        """Add a labelled retrieval to the batch; the batch if it is time to measure it, else None."""
         if retrieval is not None:
             self._counts.labelled += 1
             self._pending.append(retrieval if retrieval.texts is None else replace(retrieval, texts=None))
-        self._since += 1
-        if self._since < _BATCH and time.monotonic() < self._due:
+        self._since_measured += 1
+        if self._since_measured < _BATCH and time.monotonic() < self._due:
             return None
-        self._since, self._due = 0, time.monotonic() + _SECONDS
+        self._since_measured, self._due = 0, time.monotonic() + _SECONDS
         batch, self._pending = self._pending, []
         return batch
 
@@ -216,24 +175,29 @@ class Monitor:
             self._counts.failed += 1
 
     def flush(self) -> None:
-        """Measure what has been recorded so far, and see to the alerts."""
+        """Measure everything recorded so far, and check the alerts."""
         with self._lock:
             batch, self._pending = self._pending, []
         self._measure(batch)
 
     def close(self) -> None:
-        """Measure what is left, wait for the grader, and close the trace."""
+        """Wait for the grader, measure what is left, and close the trace."""
         if self._grader is not None:
             self._grader.drain()
         self.flush()
         if self._trace is not None:
             self._trace.close()
 
+    def _measure(self, batch: list[Retrieval]) -> None:
+        with self._measuring:
+            self._figures.add(batch, self._alerts.figures)
+        self._alerts.check()
+
     # -- giving out --------------------------------------------------------------------------------
 
     @property
     def traffic(self) -> Traffic:
-        """What was seen so far, labelled or not."""
+        """Counts and means of all retrievals so far, with or without labels."""
         with self._lock:
             return self._counts.traffic()
 
@@ -244,262 +208,23 @@ class Monitor:
         return self._alerts.values()
 
     def report(self, bootstrap: Bootstrap = Bootstrap()) -> Report:
-        """The figures over all retrievals so far, and query by query over the sample.
+        """The figures over all retrievals so far, and the figures of each query of the sample.
 
-        `report["BoR@5"]` is that of the first five shown, `report["BoR"]` of all that were shown.
+        `report["BoR@5"]` is about the first five passages shown, `report["BoR"]` about all passages shown.
 
         Raises
         ------
         InputError
-            If nothing that was retrieved had labels.
+            If no retrieval had labels.
         """
         self.flush()
         with self._measuring:
-            if self._moments is None and self._refused:
-                raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
-            if self._moments is None:
-                raise InputError(
-                    f"none of the {self.traffic.retrievals} retrievals so far had labels: are the labels' queries the "
-                    f"ids or texts that were asked?"
-                )
-            longest = self.traffic.longest
-            complete = len(self._sample) == self._moments[0].total
-            stacked = self._stacked(self._moments)
-            intervals = bootstrap.intervals(stacked) if complete else None
-            estimates: dict[str, Estimate] = {}
-            per_query: dict[str, FloatArray] = {}
-            for i, (measure, at) in enumerate(self._plan):
-                moments = self._moments[i]
-                low, high = intervals[i] if intervals is not None else moments.interval(bootstrap.level)
-                figures = estimates_of_moments(moments, low, high)
-                for column, (depth, figure) in enumerate(zip(at.tolist(), figures, strict=True)):
-                    if depth != WHOLE_LIST and depth > longest:
-                        continue
-                    key = str(measure @ depth)
-                    estimates[key] = figure
-                    if measure.per_query:
-                        per_query[key] = stacked[i].parts[0][:, column]
-            estimates = with_caveats(estimates, self.measures)
-            per_query = {key: column for key, column in per_query.items() if key in estimates}
-            depths = {int(k) for measure, at in self._plan if not isinstance(measure.cutoff, Real) for k in at}
-            shown = sorted(k for k in depths if k != WHOLE_LIST and k <= longest)
-            run = RunReport(
-                tuple(self._names()), estimates, per_query, self._coverage, tuple(self._notes(complete)), None
-            )
-            settings = bootstrap.settings if complete else {"method": "delta", "level": bootstrap.level}
-            return Report({self.name: run}, self.measures, tuple(shown), self.corpus_size, self.labels.scale, settings)
+            run, shown, settings = self._figures.report(self.measures, self.traffic, bootstrap)
+        return Report({self.name: run}, self.measures, shown, self.corpus_size, self.labels.scale, settings)
 
     @property
     def sample(self) -> list[Retrieval]:
-        """The retrievals that were kept: a random sample of the measured ones."""
+        """A random sample of the measured retrievals."""
         self.flush()
         with self._measuring:
-            return [kept.retrieval for kept in self._sample]
-
-    # -- measuring ---------------------------------------------------------------------------------
-
-    def _label(self, retrieval: Retrieval) -> str | None:
-        """Under which name the labels know the query."""
-        known = self.labels.by_query
-        if retrieval.query_id is not None and retrieval.query_id in known:
-            return retrieval.query_id
-        return retrieval.query if retrieval.query in known else None
-
-    def _measure(self, batch: list[Retrieval]) -> None:
-        with self._measuring:
-            for graded in (False, True):
-                part = [retrieval for retrieval in batch if (retrieval.grades is not None) == graded]
-                if part:
-                    self._take_in(part)
-        self._alerts.check()
-
-    def _check_measures(self) -> None:
-        """Refuse at once what could never be measured: BoR without N, RA-nWG on binary labels."""
-        grade = scale_named(self.labels.scale).lowest
-        judged = join(
-            Qrels.from_dict({"q": {"d": max(1, grade)}}),
-            Run.from_dict({"q": ["d"]}),
-            corpus_size=self.corpus_size,
-            scale=self.labels.scale,
-            policy=self._policy,
-        )
-        for measure, at in self._plan:
-            measure.outcome(judged, at)
-
-    def _take_in(self, part: list[Retrieval]) -> None:
-        try:
-            judged = self._judged(part)
-            outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
-        except InputError as error:
-            if len(part) > 1:
-                # One bad retrieval must not cost the others: halve until it stands alone.
-                middle = len(part) // 2
-                self._take_in(part[:middle])
-                self._take_in(part[middle:])
-            else:
-                self._refused[str(error)] = self._refused.get(str(error), 0) + 1
-            return
-        if self._moments is None:
-            self._moments = [Moments.of(outcome) for outcome in outcomes]
-        else:
-            for moments, outcome in zip(self._moments, outcomes, strict=True):
-                moments.add(outcome)
-        self._matched = self._matched or bool(len(judged.hits.query)) or bool(len(judged.candidates.query))
-        coverage = judged.coverage
-        self._coverage = replace(
-            self._coverage,
-            duplicates=self._coverage.duplicates + coverage.duplicates,
-            outside_pool=self._coverage.outside_pool + coverage.outside_pool,
-        )
-        if judged.corpus_size is not None:
-            self._clipped += int((judged.returned > judged.corpus_size).sum())
-        self._draw(part, outcomes)
-        self._alerts.figures(lambda measure: self._figure(measure, outcomes))
-
-    def _figure(self, measure: Measure, outcomes: list[Outcome]) -> tuple[Outcome, int] | None:
-        """A measure's outcome and the column of its depth; None where the labels lack what it needs."""
-        at = WHOLE_LIST if measure.at is None else measure.at
-        place = [known for known, _ in self._plan].index(replace(measure, at=None))
-        if self._moments is None or not self._moments[place].premise:
-            return None
-        return outcomes[place], self._plan[place][1].tolist().index(at)
-
-    def _judged(self, part: list[Retrieval]) -> JudgedRun:
-        names = [str(i) for i in range(len(part))]
-        # Those that brought grades along are apart, since the monitor's own labels are encoded already.
-        if part[0].grades is not None:
-            qrels = Qrels.from_dict({name: each.grades for name, each in zip(names, part, strict=True)})
-        else:
-            qrels = self.labels.qrels.under({n: self._label(each) or "" for n, each in zip(names, part, strict=True)})
-        sizes: Any = None
-        if self.corpus_size is not None:
-            sizes = {name: each.corpus_size or self.corpus_size for name, each in zip(names, part, strict=True)}
-        pools = {name: list(each.pool) for name, each in zip(names, part, strict=True) if each.pool is not None}
-        with warnings.catch_warnings():
-            # Whether ids match at all is a matter of the whole: see `_notes`.
-            warnings.simplefilter("ignore", SelectivityWarning)
-            return join(
-                qrels,
-                Run.from_dict({name: list(each.shown) for name, each in zip(names, part, strict=True)}),
-                pool=Run.from_dict(pools) if pools else None,
-                corpus_size=sizes,
-                scale=self.labels.scale,
-                policy=self._policy,
-                name=self.name,
-            )
-
-    def _draw(self, part: list[Retrieval], outcomes: list[Outcome]) -> None:
-        """Keep a random sample of everything measured, each with the same chance (Vitter's algorithm R)."""
-        rows = np.concatenate([np.concatenate(outcome.parts, axis=1) for outcome in outcomes], axis=1)
-        seen = self._moments[0].total - len(part) if self._moments else 0
-        for i, retrieval in enumerate(part):
-            seen += 1
-            if len(self._sample) < self._size:
-                self._sample.append(_Measured(retrieval, rows[i].copy()))
-            else:
-                place = self._random.randrange(seen)
-                if place < self._size:
-                    self._sample[place] = _Measured(retrieval, rows[i].copy())
-
-    def _stacked(self, of_measures: list[Moments]) -> list[Outcome]:
-        """The sample's figures as outcomes of a whole."""
-        width = sum(moments.lowest.size for moments in of_measures)
-        rows = np.stack([kept.row for kept in self._sample]) if self._sample else np.empty((0, width))
-        result, start = [], 0
-        for moments in of_measures:
-            count, depths = moments.lowest.shape
-            parts = tuple(rows[:, start + p * depths : start + (p + 1) * depths] for p in range(count))
-            start += count * depths
-            outcome = Outcome(parts, moments.undefined, moments.aggregate, moments.bounds, moments.premise)
-            result.append(outcome.settled())
-        return result
-
-    def _names(self) -> list[str]:
-        """The sampled queries; one that was asked again is numbered, since every retrieval counts."""
-        asked: dict[str, int] = {}
-        names = []
-        for kept in self._sample:
-            name = kept.retrieval.query_id or kept.retrieval.query
-            asked[name] = asked.get(name, 0) + 1
-            names.append(name if asked[name] == 1 else f"{name} ({asked[name]})")
-        return names
-
-    def _notes(self, complete: bool) -> list[str]:
-        traffic = self.traffic
-        notes = [
-            f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
-            f"on average. Figures without a depth are of all that was shown"
-        ]
-        if not complete and self._moments is not None:
-            notes.append(
-                f"figures over {self._moments[0].total:,} retrievals, query by query a random sample of "
-                f"{len(self._sample):,}"
-            )
-        if traffic.empty:
-            notes.append(f"{traffic.empty:,} retrievals brought nothing")
-        if traffic.failed:
-            notes.append(f"{traffic.failed:,} retrievals raised an error and are not among them")
-        if not self._matched:
-            notes.append("not one labelled passage was ever retrieved: are the labels' passage ids those of the index?")
-        if self._clipped:
-            notes.append(f"{self._clipped:,} retrievals showed more passages than their corpus has: is N right?")
-        if self._coverage.duplicates:
-            notes.append(f"{self._coverage.duplicates:,} passages stood twice in their list")
-        notes += [f"{count:,} retrievals could not be measured: {why}" for why, count in self._refused.items()]
-        return notes
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """A retrieval of the sample, and its figures: every part of every outcome at every depth."""
-
-    retrieval: Retrieval
-    row: FloatArray
-
-
-class _Counts:
-    """Running sums over all retrievals."""
-
-    def __init__(self) -> None:
-        self.retrievals = self.labelled = self.empty = self.failed = self.longest = self.shown = 0
-        self._sums = {"tokens": 0.0, "seconds": 0.0}
-        self._known = {"tokens": 0, "seconds": 0}
-
-    def add(self, retrieval: Retrieval) -> None:
-        length = len(retrieval.shown)
-        self.retrievals += 1
-        self.empty += not length
-        self.shown += length
-        self.longest = max(self.longest, length)
-        if retrieval.tokens is not None:
-            self._sums["tokens"] += retrieval.tokens
-            self._known["tokens"] += 1
-        if retrieval.seconds is not None:
-            self._sums["seconds"] += retrieval.seconds
-            self._known["seconds"] += 1
-
-    def traffic(self) -> Traffic:
-        tokens, seconds = (
-            self._sums[name] / self._known[name] if self._known[name] else math.nan for name in ("tokens", "seconds")
-        )
-        shown = self.shown / self.retrievals if self.retrievals else math.nan
-        return Traffic(self.retrievals, self.labelled, self.empty, self.failed, shown, tokens, seconds, self.longest)
-
-
-def _measures(wanted: Sequence[str | Measure] | None, scale: str, *, sized: bool) -> tuple[Measure, ...]:
-    if wanted is None:
-        wanted = default_measures(scale, sized=sized, pooled=True)
-    chosen = [replace(parse_measure(measure), at=None) for measure in wanted]
-    if not chosen:
-        raise InputError("no measure was asked for")
-    return tuple(with_companions(chosen))
-
-
-def _depths(measure: Measure, depths: Collection[int]) -> Any:
-    """Where a measure is taken: at the depths given and over all that was shown."""
-    for depth in depths:
-        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-            raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
-    grid = measure.default_depths(np.array(sorted({int(depth) for depth in depths}), np.int64))
-    whole = measure.takes_whole_lists or isinstance(measure.cutoff, Real)
-    return grid if whole else np.append(grid, WHOLE_LIST)
+            return self._figures.sample

@@ -16,6 +16,8 @@ from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, with_compan
 from rag_selectivity.measures.names import parse_measure
 
 DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+#: Of live retrievals, which show few passages.
+LIVE_DEPTHS = (1, 2, 5, 10, 20, 50)
 
 #: Measures, each without its depth, with all the depths it is taken at.
 Plan = list[tuple[Measure, NDArray[Any]]]
@@ -43,11 +45,11 @@ def page_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
 
 
 def wanted_measures(
-    measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool
+    measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool, pooled: bool = False
 ) -> list[Measure]:
     """The measures that were asked for, or the default ones, each once, and what is always shown beside them."""
     if measures is None:
-        measures = default_measures(scale, sized=sized)
+        measures = default_measures(scale, sized=sized, pooled=pooled)
     if isinstance(measures, (str, Measure)):
         measures = [measures]
     wanted = [parse_measure(measure) for measure in measures]
@@ -77,12 +79,17 @@ def given_depths(depths: Iterable[int], wanted: Sequence[Measure]) -> IntArray:
     return np.array(sorted(set(chosen)), np.int64)
 
 
-def plan_of(wanted: Iterable[Measure], grid: IntArray) -> Plan:
-    """Each measure without its depth, once, with all the depths it is wanted at; and how far unjudged passages go."""
+def plan_of(wanted: Iterable[Measure], grid: IntArray, *, whole_lists: bool = False) -> Plan:
+    """Each measure without its depth, once, with all its depths; and measures of how much unjudged passages could add.
+
+    `whole_lists` adds the depth of the whole list to every measure that is taken at depths.
+    """
     depths: dict[Measure, set[Any]] = {}
     for measure in with_upper_ends(wanted):
         at = depths.setdefault(replace(measure, at=None), set())
         at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
+        if whole_lists and not isinstance(measure.cutoff, Real):
+            at.add(WHOLE_LIST)
     return [(measure, np.array(sorted(at))) for measure, at in depths.items()]
 
 

@@ -11,6 +11,7 @@ from rag_selectivity.render.blocks import (
     BLANK,
     Block,
     Heading,
+    Lines,
     Note,
     Paragraph,
     Table,
@@ -22,6 +23,7 @@ from rag_selectivity.render.report_table import caveat_lines, report_blocks
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
+from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import RunSweep, Sweep
@@ -260,3 +262,32 @@ def _claim_blocks(report: ClaimReport) -> Iterable[Block]:
         cells = [report.estimates.get(f"{name}@{depth}") for name in names]
         rows.append([str(depth), *(BLANK if cell is None else _interval(cell) for cell in cells)])
     yield Table(["K", *names], rows, breaks=False)
+
+
+# -- grading -------------------------------------------------------------------------------------------
+
+
+@blocks_of.register
+def _grading_blocks(grading: Grading) -> Iterable[Block]:
+    yield Lines("\n".join(_grading_lines(grading)))
+
+
+def _grading_lines(grading: Grading) -> Iterable[str]:
+    tokens = f"{grading.usage.prompt_tokens:,} + {grading.usage.completion_tokens:,} tokens"
+    cost = f", cost {grading.cost:.4g}" if grading.cost is not None else ""
+    if grading.dry_run:
+        yield f"{grading.pairs} pairs, {grading.cached} cached, {grading.left} to grade: about {tokens}{cost}"
+        return
+    yield (
+        f"{grading.pairs} pairs: {grading.graded} graded, {grading.cached} cached, {grading.failed} failed, "
+        f"{grading.left} left ({tokens}{cost})"
+    )
+    if grading.errors:
+        by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(grading.errors.items()))
+        yield f"failures: {by_kind}; the last one: {grading.last_error}"
+    if grading.earlier_failures:
+        yield f"{grading.earlier_failures} failed in an earlier run; --retry-failed tries them again"
+    if grading.flagged:
+        yield f"{grading.flagged} passages seem to give the judge instructions; see `flagged` in an export"
+    if grading.stopped:
+        yield f"stopped: {grading.stopped}. All grades so far are in {grading.store}; the same command goes on"

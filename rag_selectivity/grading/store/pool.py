@@ -1,0 +1,96 @@
+"""The pairs of a grading run and their texts, in temporary tables beside the labels."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+
+from rag_selectivity.grading.store.gaps import Gaps
+from rag_selectivity.grading.store.records import digest
+from rag_selectivity.grading.store.schema import transaction
+
+_PAIRS = """
+CREATE TEMP TABLE pool (
+    query_id TEXT NOT NULL, passage_id TEXT NOT NULL, rank INTEGER NOT NULL, PRIMARY KEY (query_id, passage_id)
+) WITHOUT ROWID;
+"""
+
+
+class Pool:
+    """The pairs of a grading run and their texts; a connection holds one pool.
+
+    The tables are SQLite's temporary ones: they are on disk, and closing the connection deletes them.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.execute("PRAGMA temp_store = FILE")
+        connection.executescript(_PAIRS)
+
+    def filling(self) -> AbstractContextManager[None]:
+        """Commit everything that is added in the block, or nothing."""
+        return transaction(self._connection, "DEFERRED")
+
+    def add_pairs(self, rows: Iterable[tuple[str, str, int]]) -> None:
+        """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank."""
+        self._connection.executemany(
+            "INSERT INTO pool VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
+            " WHERE excluded.rank < rank",
+            rows,
+        )
+
+    def query_texts(self) -> PoolTexts:
+        """The texts that the queries of the pairs need; call it once, when all pairs are in."""
+        return PoolTexts(self._connection, "queries", "query_id")
+
+    def passage_texts(self) -> PoolTexts:
+        """The texts that the passages of the pairs need; call it once, when all pairs are in."""
+        return PoolTexts(self._connection, "passages", "passage_id")
+
+    def count(self) -> int:
+        """How many pairs there are."""
+        return int(self._connection.execute("SELECT count(*) FROM pool").fetchone()[0])
+
+    def gaps(self, settings: int, *, samples: int, batch: int, by_rank: bool) -> Gaps:
+        """The labels that the store does not hold for these pairs; call it once, when all texts are in."""
+        return Gaps(self._connection, settings, samples=samples, batch=batch, by_rank=by_rank)
+
+    def record_texts(self) -> None:
+        """Write to the store which texts the ids have now."""
+        self._connection.execute(
+            "INSERT INTO pairs SELECT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
+            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE true"
+            " ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash, passage_hash = excluded.passage_hash"
+            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash"
+        )
+
+
+class PoolTexts:
+    """The texts of a pool's queries, or of its passages."""
+
+    def __init__(self, connection: sqlite3.Connection, table: str, column: str) -> None:
+        self._connection = connection
+        self._table = table
+        connection.execute(f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY, hash BLOB NOT NULL, text TEXT NOT NULL)")
+        connection.execute(f"CREATE TEMP TABLE needed_{table} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        connection.execute(f"INSERT INTO needed_{table} SELECT DISTINCT {column} FROM pool")
+
+    def needed_ids(self) -> Iterator[str]:
+        """The ids that need a text."""
+        return (row[0] for row in self._connection.execute(f"SELECT id FROM needed_{self._table}"))
+
+    def add(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Add (id, text) rows. Ids that need no text are left out; of several texts of an id, the first one counts."""
+        self._connection.executemany(
+            f"INSERT INTO {self._table} SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM needed_{self._table}"
+            f" WHERE id = ?1) AND NOT EXISTS (SELECT 1 FROM {self._table} WHERE id = ?1)",
+            ((id_, digest(text), text) for id_, text in texts),
+        )
+
+    def missing(self, limit: int) -> tuple[int, list[str]]:
+        """How many ids have no text, and the first few of them."""
+        without_text = f"FROM needed_{self._table} WHERE id NOT IN (SELECT id FROM {self._table})"
+        count = int(self._connection.execute(f"SELECT count(*) {without_text}").fetchone()[0])
+        ids = self._connection.execute(f"SELECT id {without_text} LIMIT ?", (limit,))
+        return count, [row[0] for row in ids]

@@ -1,0 +1,279 @@
+"""The figures of live retrievals: exact sums over all of them, and a random sample with its figures one by one."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.estimates import estimates_of_moments, with_caveats
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import Coverage, JudgedRun
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.traffic import Traffic
+from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
+from rag_selectivity.measures.plan import Plan, ranks_in
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.report import RunReport
+from rag_selectivity.single import Labels
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.moments import Moments
+
+#: Gives the outcome of a measure and the column of its depth; None where the labels lack what the measure needs.
+OutcomeOf = Callable[[Measure], tuple[Outcome, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """A retrieval of the sample with its figures: every part of every outcome at every depth."""
+
+    retrieval: Retrieval
+    figures: FloatArray
+
+
+class LiveFigures:
+    """Measures retrievals batch by batch, in memory that does not grow. One thread at a time may call it.
+
+    Parameters
+    ----------
+    labels : Labels
+    corpus_size : int or None
+    plan : Plan
+        The measures and their depths.
+    sample_size : int
+        Retrievals in the random sample.
+    seed : int
+    name : str
+        Of the run, for warnings.
+
+    Raises
+    ------
+    InputError
+        If a measure can never have a figure: BoR without a corpus size, or RA-nWG with binary labels.
+    """
+
+    def __init__(
+        self, labels: Labels, corpus_size: int | None, plan: Plan, *, sample_size: int, seed: int, name: str
+    ) -> None:
+        self._labels = labels
+        self._corpus_size = corpus_size
+        self._plan = plan
+        self._name = name
+        self._policy = resolve_policy(None, order="rank", depth="returned")
+        self._sample_size = sample_size
+        self._random = random.Random(seed)
+        self._sample: list[_Sampled] = []
+        self._moments: list[Moments] | None = None
+        self._coverage = Coverage()
+        self._refused: dict[str, int] = {}
+        self._any_labelled_passage = False
+        self._clipped = 0
+        self._check_measures()
+
+    @property
+    def sample(self) -> list[Retrieval]:
+        """The retrievals of the random sample."""
+        return [sampled.retrieval for sampled in self._sample]
+
+    def _check_measures(self) -> None:
+        lowest = scale_named(self._labels.scale).lowest
+        judged = join(
+            Qrels.from_dict({"q": {"d": max(1, lowest)}}),
+            Run.from_dict({"q": ["d"]}),
+            corpus_size=self._corpus_size,
+            scale=self._labels.scale,
+            policy=self._policy,
+        )
+        for measure, at in self._plan:
+            measure.outcome(judged, at)
+
+    # -- measuring ---------------------------------------------------------------------------------
+
+    def query_in_labels(self, retrieval: Retrieval) -> str | None:
+        """The name of the retrieval's query in the labels; None if they do not have it."""
+        by_query = self._labels.by_query
+        if retrieval.query_id is not None and retrieval.query_id in by_query:
+            return retrieval.query_id
+        return retrieval.query if retrieval.query in by_query else None
+
+    def add(self, batch: Iterable[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
+        """Measure retrievals that have labels; `when_measured` gets the figures of each part of the batch."""
+        # Retrievals with grades of their own are joined apart: the other labels are in columns already.
+        with_grades: dict[bool, list[Retrieval]] = {False: [], True: []}
+        for retrieval in batch:
+            with_grades[retrieval.grades is not None].append(retrieval)
+        for part in with_grades.values():
+            if part:
+                self._add_part(part, when_measured)
+
+    def _add_part(self, part: list[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
+        try:
+            judged = self._judged(part)
+            outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
+        except InputError as error:
+            if len(part) > 1:
+                # One bad retrieval must not cost the others: halve the part until it is alone.
+                middle = len(part) // 2
+                self._add_part(part[:middle], when_measured)
+                self._add_part(part[middle:], when_measured)
+            else:
+                self._refused[str(error)] = self._refused.get(str(error), 0) + 1
+            return
+        if self._moments is None:
+            self._moments = [Moments.of(outcome) for outcome in outcomes]
+        else:
+            for moments, outcome in zip(self._moments, outcomes, strict=True):
+                moments.add(outcome)
+        self._count(judged)
+        self._draw(part, outcomes)
+        when_measured(lambda measure: self._outcome_of(measure, outcomes))
+
+    def _count(self, judged: JudgedRun) -> None:
+        if len(judged.hits.query) or len(judged.candidates.query):
+            self._any_labelled_passage = True
+        coverage = judged.coverage
+        self._coverage = replace(
+            self._coverage,
+            duplicates=self._coverage.duplicates + coverage.duplicates,
+            outside_pool=self._coverage.outside_pool + coverage.outside_pool,
+        )
+        if judged.corpus_size is not None:
+            self._clipped += int((judged.returned > judged.corpus_size).sum())
+
+    def _outcome_of(self, measure: Measure, outcomes: list[Outcome]) -> tuple[Outcome, int] | None:
+        at = WHOLE_LIST if measure.at is None else measure.at
+        place = [planned for planned, _ in self._plan].index(replace(measure, at=None))
+        if self._moments is None or not self._moments[place].premise:
+            return None
+        return outcomes[place], self._plan[place][1].tolist().index(at)
+
+    def _judged(self, part: list[Retrieval]) -> JudgedRun:
+        by_name = {str(i): retrieval for i, retrieval in enumerate(part)}
+        if part[0].grades is not None:
+            qrels = Qrels.from_dict({name: each.grades for name, each in by_name.items()})
+        else:
+            qrels = self._labels.qrels.under({name: self.query_in_labels(each) or "" for name, each in by_name.items()})
+        sizes: Any = None
+        if self._corpus_size is not None:
+            sizes = {name: each.corpus_size or self._corpus_size for name, each in by_name.items()}
+        pools = {name: list(each.pool) for name, each in by_name.items() if each.pool is not None}
+        with warnings.catch_warnings():
+            # Whether any ids match can be said only of all retrievals: see `_notes`.
+            warnings.simplefilter("ignore", SelectivityWarning)
+            return join(
+                qrels,
+                Run.from_dict({name: list(each.shown) for name, each in by_name.items()}),
+                pool=Run.from_dict(pools) if pools else None,
+                corpus_size=sizes,
+                scale=self._labels.scale,
+                policy=self._policy,
+                name=self._name,
+            )
+
+    def _draw(self, part: list[Retrieval], outcomes: list[Outcome]) -> None:
+        """Update the random sample, in which each retrieval has the same chance to be (Vitter's algorithm R)."""
+        rows = np.concatenate([np.concatenate(outcome.parts, axis=1) for outcome in outcomes], axis=1)
+        seen = self._moments[0].total - len(part) if self._moments else 0
+        for i, retrieval in enumerate(part):
+            seen += 1
+            if len(self._sample) < self._sample_size:
+                self._sample.append(_Sampled(retrieval, rows[i].copy()))
+            else:
+                place = self._random.randrange(seen)
+                if place < self._sample_size:
+                    self._sample[place] = _Sampled(retrieval, rows[i].copy())
+
+    # -- reporting ---------------------------------------------------------------------------------
+
+    def report(
+        self, measures: tuple[Measure, ...], traffic: Traffic, bootstrap: Bootstrap
+    ) -> tuple[RunReport, tuple[int, ...], dict[str, Any]]:
+        """The figures so far, the depths of their table, and how their intervals were made.
+
+        Raises
+        ------
+        InputError
+            If no retrieval was measured.
+        """
+        if self._moments is None and self._refused:
+            raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
+        if self._moments is None:
+            raise InputError(
+                f"none of the {traffic.retrievals} retrievals so far had labels: are the labels' queries the "
+                f"ids or texts that were asked?"
+            )
+        complete = len(self._sample) == self._moments[0].total
+        sampled = self._sampled_outcomes(self._moments)
+        intervals = bootstrap.intervals(sampled) if complete else None
+        estimates: dict[str, Estimate] = {}
+        per_query: dict[str, FloatArray] = {}
+        for i, (measure, at) in enumerate(self._plan):
+            moments = self._moments[i]
+            low, high = intervals[i] if intervals is not None else moments.interval(bootstrap.level)
+            figures = estimates_of_moments(moments, low, high)
+            for column, (depth, figure) in enumerate(zip(at.tolist(), figures, strict=True)):
+                if depth != WHOLE_LIST and depth > traffic.longest:
+                    continue
+                key = str(measure @ depth)
+                estimates[key] = figure
+                if measure.per_query:
+                    per_query[key] = sampled[i].parts[0][:, column]
+        estimates = with_caveats(estimates, measures)
+        per_query = {key: column for key, column in per_query.items() if key in estimates}
+        notes = tuple(self._notes(traffic, complete, self._moments[0].total))
+        run = RunReport(tuple(self._names()), estimates, per_query, self._coverage, notes, None)
+        depths = tuple(depth for depth in ranks_in(self._plan).tolist() if depth <= traffic.longest)
+        return run, depths, bootstrap.settings if complete else {"method": "delta", "level": bootstrap.level}
+
+    def _sampled_outcomes(self, moments_of_measures: list[Moments]) -> list[Outcome]:
+        """The figures of the sample as outcomes of a whole dataset."""
+        width = sum(moments.lowest.size for moments in moments_of_measures)
+        rows = np.stack([sampled.figures for sampled in self._sample]) if self._sample else np.empty((0, width))
+        outcomes, start = [], 0
+        for moments in moments_of_measures:
+            count, depths = moments.lowest.shape
+            parts = tuple(rows[:, start + p * depths : start + (p + 1) * depths] for p in range(count))
+            start += count * depths
+            outcome = Outcome(parts, moments.undefined, moments.aggregate, moments.bounds, moments.premise)
+            outcomes.append(outcome.settled())
+        return outcomes
+
+    def _names(self) -> list[str]:
+        """The queries of the sample; a query that occurs again gets a number, since every retrieval counts."""
+        times: dict[str, int] = {}
+        names = []
+        for retrieval in self.sample:
+            name = retrieval.query_id or retrieval.query
+            times[name] = times.get(name, 0) + 1
+            names.append(name if times[name] == 1 else f"{name} ({times[name]})")
+        return names
+
+    def _notes(self, traffic: Traffic, complete: bool, measured: int) -> Iterable[str]:
+        yield (
+            f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
+            f"on average. Figures without a depth are of all that was shown"
+        )
+        if not complete:
+            yield (f"figures over {measured:,} retrievals, query by query a random sample of {len(self._sample):,}")
+        if traffic.empty:
+            yield f"{traffic.empty:,} retrievals brought nothing"
+        if traffic.failed:
+            yield f"{traffic.failed:,} retrievals raised an error and are not among them"
+        if not self._any_labelled_passage:
+            yield "not one labelled passage was ever retrieved: are the labels' passage ids those of the index?"
+        if self._clipped:
+            yield f"{self._clipped:,} retrievals showed more passages than their corpus has: is N right?"
+        if self._coverage.duplicates:
+            yield f"{self._coverage.duplicates:,} passages stood twice in their list"
+        for reason, count in self._refused.items():
+            yield f"{count:,} retrievals could not be measured: {reason}"

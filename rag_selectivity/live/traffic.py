@@ -1,0 +1,83 @@
+"""How many retrievals there were, how long, how slow and how often empty."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rag_selectivity.live.retrieval import Retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """All retrievals so far, with or without labels.
+
+    Attributes
+    ----------
+    retrievals, labelled, empty : int
+        All retrievals; those with labels, which the measures are about; those that returned no passage.
+    failed : int
+        Retrievals that raised an error. They are not among `retrievals`.
+    shown, tokens, seconds : float
+        Means over the retrievals for which they are known; NaN where there is none.
+    longest : int
+        The most passages that one retrieval showed.
+    """
+
+    retrievals: int
+    labelled: int
+    empty: int
+    failed: int
+    shown: float
+    tokens: float
+    seconds: float
+    longest: int
+
+
+class TrafficCounts:
+    """The running sums behind a Traffic."""
+
+    def __init__(self) -> None:
+        self.labelled = self.failed = 0
+        self._retrievals = self._empty = self._longest = 0
+        self._shown, self._tokens, self._seconds = _Mean(), _Mean(), _Mean()
+
+    def add(self, retrieval: Retrieval) -> None:
+        """Count a retrieval."""
+        length = len(retrieval.shown)
+        self._retrievals += 1
+        self._empty += not length
+        self._longest = max(self._longest, length)
+        self._shown.add(length)
+        self._tokens.add(retrieval.tokens)
+        self._seconds.add(retrieval.seconds)
+
+    def traffic(self) -> Traffic:
+        """The counts and means so far."""
+        return Traffic(
+            retrievals=self._retrievals,
+            labelled=self.labelled,
+            empty=self._empty,
+            failed=self.failed,
+            shown=self._shown.value,
+            tokens=self._tokens.value,
+            seconds=self._seconds.value,
+            longest=self._longest,
+        )
+
+
+class _Mean:
+    """A running mean of the values that are known."""
+
+    def __init__(self) -> None:
+        self._sum: float = 0
+        self._count = 0
+
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self._sum += value
+            self._count += 1
+
+    @property
+    def value(self) -> float:
+        return self._sum / self._count if self._count else math.nan
