@@ -955,7 +955,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def _choices(*given: str | None) -> dict[str, str]:
     """The policies that were chosen one by one, by name."""
-    names = ("order", "ties", "missing_query", "no_relevant", "duplicates", "unjudged", "depth")
+    names = ("order", "ties", "missing_query", "no_relevant", "duplicates", "unjudged", "short_lists")
     return {name: value for name, value in zip(names, given, strict=True) if value is not None}
 
 

@@ -31,7 +31,7 @@ class Policy:
     unjudged : {"ignore", "worst", "condense", "error"}
         A retrieved passage without a label: neither relevant nor harmful, given the scale's lowest
         grade, taken out of the list (what follows moves up), or refused.
-    depth : {"requested", "returned"}
+    short_lists : {"requested", "returned"}
         A list shorter than K: the random draw, the divisors and the best set still get K (the budget is
         the same), or what was really returned.
     """
@@ -43,7 +43,7 @@ class Policy:
     no_relevant: Literal["skip", "error"] = "skip"
     duplicates: Literal["count_once", "drop", "error"] = "count_once"
     unjudged: Literal["ignore", "worst", "condense", "error"] = "ignore"
-    depth: Literal["requested", "returned"] = "requested"
+    short_lists: Literal["requested", "returned"] = "requested"
 
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
@@ -61,7 +61,7 @@ POLICIES = {"default": Policy(), "trec_eval": Policy(scores="float32")}
 def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Policy:
     """A policy by name (`default`, `trec_eval`) or as given, with single choices overridden.
 
-    >>> resolve_policy("trec_eval", depth="returned").scores
+    >>> resolve_policy("trec_eval", short_lists="returned").scores
     'float32'
     """
     if policy is None:

@@ -151,7 +151,7 @@ class Monitor:
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
         grid = {*depths, *(measure.at for measure in self._alerts.measures if isinstance(measure.at, int))}
         self._plan = [(measure, _depths(measure, grid)) for measure in with_upper_ends(self.measures)]
-        self._policy = resolve_policy(None, order="rank", depth="returned")
+        self._policy = resolve_policy(None, order="rank", short_lists="returned")
         self._check_measures()
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._grader = grader

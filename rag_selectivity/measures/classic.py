@@ -64,7 +64,7 @@ class _RankedMeasure(Measure):
 class P(Measure):
     """Precision: relevant passages in the top K / K. P_K in trec_eval.
 
-    Range 0–1, higher is better. An empty slot counts as a miss; `depth="returned"` divides by what
+    Range 0–1, higher is better. An empty slot counts as a miss; `short_lists="returned"` divides by what
     was returned, NaN where that is nothing.
     """
 

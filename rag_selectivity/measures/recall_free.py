@@ -34,7 +34,7 @@ class T(Measure):
     K passages returned it is P@K − α, so that α shifts it and cannot reorder systems. `form=code` is what
     the authors' code computes, which divides the second term only: (1−α)·n_p − α·n_n/(n_p+n_n). Range
     −α to 1−α (`form=code`: −α to (1−α)·K), higher is better. Never NaN: an empty list has 0
-    (`depth="returned"`: NaN). Source: arXiv 2512.20854.
+    (`short_lists="returned"`: NaN). Source: arXiv 2512.20854.
     """
 
     name: ClassVar[str] = "T"

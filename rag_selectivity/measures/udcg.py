@@ -64,7 +64,7 @@ class UDCGGrades(Measure):
 
     The logistic function of (n_p − weight·n_n)/K. UDCG proper takes a score for each passage from the
     LLM that reads it (`rag_selectivity.measures.udcg.udcg`); without such scores this only tells the
-    share of distractors in other words. Range (0, 1), .5 for an empty list (`depth="returned"`: NaN),
+    share of distractors in other words. Range (0, 1), .5 for an empty list (`short_lists="returned"`: NaN),
     higher is better. Source: Trappolini et al. 2025, arXiv 2510.21440.
     """
 

@@ -326,7 +326,7 @@ class NRecall5(_NormalisedRecall):
 class Precision4(Measure):
     """Passages of grade 4 or 5 in the top K / K.
 
-    Range 0–1, higher is better. An empty slot counts as a miss (`depth="returned"` divides by what
+    Range 0–1, higher is better. An empty slot counts as a miss (`short_lists="returned"` divides by what
     was returned, NaN where that is nothing). Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
     """
 
@@ -407,7 +407,7 @@ class Judged(Measure):
 
 
 def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
-    """A count divided by K, or by what was returned under `depth="returned"` (NaN where that is nothing)."""
+    """A count divided by K, or by what was returned under `short_lists="returned"` (NaN where that is nothing)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         result: FloatArray = count / judged.slots_at(depths)
     return result

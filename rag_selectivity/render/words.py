@@ -213,7 +213,7 @@ def _junk(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> 
     if judged is not None and judged.policy.unjudged == "condense":
         said = f"{shares} of the K = {depth} slots are junk, on average over the queries; passages without a label are"
         said += " left out of the lists."
-    elif judged is not None and judged.policy.depth == "requested":
+    elif judged is not None and judged.policy.short_lists == "requested":
         listed = judged.returned[judged.returned > 0]
         read = float(np.minimum(listed, depth).mean())
         junk = [f"{depth * end:.1f}" for end in ends]
