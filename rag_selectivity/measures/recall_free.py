@@ -19,13 +19,13 @@ from rag_selectivity.measures.base import (
     Outcome,
     Real,
     parameter,
-    register,
+    register_measure,
     rel_parameter,
 )
 from rag_selectivity.measures.utility import Judged
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class T(Measure):
     """Reward for the relevant passages less a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
@@ -56,7 +56,7 @@ class T(Measure):
         return Outcome((values,), "no query returned anything", bounds=(-self.alpha, highest))
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Fe(Measure):
     """F with the number of relevant passages estimated by the positives in the top 2K of the pool.
