@@ -124,7 +124,7 @@ def advise_on(
 def resampling_of(report: Report) -> Bootstrap | None:
     """The report's bootstrap, for what is computed from its lists; hash by hash it cannot be done for these."""
     bootstrap = report.bootstrap
-    return replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.method == "poisson" else bootstrap
+    return replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.drawn_by_id else bootstrap
 
 
 def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:

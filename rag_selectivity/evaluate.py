@@ -220,7 +220,7 @@ def report_on(
     """The report of figures that have been taken already."""
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
-    if bootstrap is not None and bootstrap.method == "poisson":
+    if bootstrap is not None and bootstrap.drawn_by_id:
         summed = {name: _summed(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
         intervals = None
     else:
