@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rag_selectivity.render import plots
     from rag_selectivity.scale import engines, ray
 
-#: What needs an extra, by its module (and its name there, if it is not the module itself): loaded when it is first used.
+#: What needs an extra, by its module (and its name there, if it is not the module): loaded when it is first used.
 _LOADED_LATER = {
     "BackgroundGrader": ("live.background", "BackgroundGrader"),
     "Budget": ("grading.runner", "Budget"),
