@@ -21,6 +21,22 @@ try:
 except ImportError:
     raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
+__all__ = [
+    "Answer",
+    "CallableJudge",
+    "GradingError",
+    "Judge",
+    "JudgeFailure",
+    "Message",
+    "Usage",
+    "ask_until_valid",
+    "failure_of",
+    "json_schema",
+    "judge_of",
+    "parse_answer",
+    "with_schema",
+]
+
 
 class Message(TypedDict):
     """One message of a conversation with a judge."""

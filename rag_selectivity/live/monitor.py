@@ -28,9 +28,9 @@ from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.live.alerts import Alarm, Alerts
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import TraceWriter
-from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_upper_ends
-from rag_selectivity.measures.plan import LIVE_DEPTHS, wanted_measures, without_depth
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_companions, with_upper_ends
+from rag_selectivity.measures.plan import default_measures
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.single import Labels
@@ -41,6 +41,7 @@ from rag_selectivity.statistics.moments import Moments
 _BATCH = 512
 #: Where traffic is low, measured after this long: alarms must not wait for hours.
 _SECONDS = 5.0
+_DEPTHS = (1, 2, 5, 10, 20, 50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Monitor:
         *,
         corpus_size: int | None = None,
         measures: Sequence[str | Measure] | None = None,
-        depths: Sequence[int] = LIVE_DEPTHS,
+        depths: Sequence[int] = _DEPTHS,
         sample: int = 1000,
         scale: str | None = None,
         grade_map: Any = None,
@@ -146,8 +147,8 @@ class Monitor:
         self.corpus_size = corpus_size
         self.name = name
         self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name)
-        wanted = wanted_measures(measures, self.labels.scale, sized=corpus_size is not None, pooled=True)
-        self.measures = tuple(without_depth([*wanted, *self._alerts.measures]))
+        asked = [*_measures(measures, self.labels.scale, sized=corpus_size is not None), *self._alerts.measures]
+        self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
         grid = {*depths, *(measure.at for measure in self._alerts.measures if isinstance(measure.at, int))}
         self._plan = [(measure, _depths(measure, grid)) for measure in with_upper_ends(self.measures)]
         self._policy = resolve_policy(None, order="rank", short_lists="returned")
@@ -483,6 +484,15 @@ class _Counts:
         )
         shown = self.shown / self.retrievals if self.retrievals else math.nan
         return Traffic(self.retrievals, self.labelled, self.empty, self.failed, shown, tokens, seconds, self.longest)
+
+
+def _measures(wanted: Sequence[str | Measure] | None, scale: str, *, sized: bool) -> tuple[Measure, ...]:
+    if wanted is None:
+        wanted = default_measures(scale, sized=sized, pooled=True)
+    chosen = [replace(parse_measure(measure), at=None) for measure in wanted]
+    if not chosen:
+        raise InputError("no measure was asked for")
+    return tuple(with_companions(chosen))
 
 
 def _depths(measure: Measure, depths: Collection[int]) -> Any:

@@ -16,13 +16,11 @@ from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, with_compan
 from rag_selectivity.measures.names import parse_measure
 
 DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-#: Of a comparison, whose tests share one level: few depths.
-COMPARED_DEPTHS = (5, 10, 20)
-#: Of live retrievals, which show as much as a prompt holds.
-LIVE_DEPTHS = (1, 2, 5, 10, 20, 50)
 
 #: Measures, each without its depth, with all the depths it is taken at.
 Plan = list[tuple[Measure, NDArray[Any]]]
+#: Of a comparison, whose tests share one level: few depths.
+COMPARED_DEPTHS = (5, 10, 20)
 V = TypeVar("V")
 
 
@@ -58,11 +56,11 @@ def compared_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
 
 
 def wanted_measures(
-    measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool, pooled: bool = False
+    measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool
 ) -> list[Measure]:
     """The measures that were asked for, or the default ones, each once, and what is always shown beside them."""
     if measures is None:
-        measures = default_measures(scale, sized=sized, pooled=pooled)
+        measures = default_measures(scale, sized=sized)
     if isinstance(measures, (str, Measure)):
         measures = [measures]
     wanted = [parse_measure(measure) for measure in measures]
