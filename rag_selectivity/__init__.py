@@ -20,13 +20,14 @@ from rag_selectivity.evaluate import evaluate, evaluate_joined
 
 # Imported to register label stores beside the other formats of files.
 from rag_selectivity.grading import labels_format as _labels_format  # noqa: F401
+from rag_selectivity.io.formats import Format, register_format
 from rag_selectivity.io.reading import read_qrels, read_run
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools import ToolMonitor
-from rag_selectivity.measures import Measure, parse_measure, udcg
+from rag_selectivity.measures import Measure, parse_measure, register_measure, udcg
 from rag_selectivity.planning import audit, plan, queries_needed
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.comparison import Comparison
@@ -66,6 +67,7 @@ __all__ = [
     "Calibration",
     "Comparison",
     "Estimate",
+    "Format",
     "InputError",
     "JudgeReport",
     "JudgedRun",
@@ -100,6 +102,8 @@ __all__ = [
     "ray",
     "read_qrels",
     "read_run",
+    "register_format",
+    "register_measure",
     "sweep",
     "udcg",
 ]

@@ -14,7 +14,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, regime
-from rag_selectivity.measures.utility import RANWG
+from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
@@ -124,7 +124,7 @@ def advise_on(
 def resampling_of(report: Report) -> Bootstrap | None:
     """The report's bootstrap, for what is computed from its lists; hash by hash it cannot be done for these."""
     bootstrap = report.bootstrap
-    return replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.method == "poisson" else bootstrap
+    return replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.drawn_by_id else bootstrap
 
 
 def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:
@@ -420,8 +420,8 @@ def who_lost_more(report: Report, run: str, depth: int | None) -> RangeOfGap | N
     Below 0 the retriever lost more, above 0 the selection. None where both are defined for no query. A depth of None
     stands for all that was shown, where a monitor measured that.
     """
-    names = [name if depth is None else f"{name}@{depth}" for name in ("PROC", "%PROC")]
-    columns = [report.runs[run].per_query.get(name, np.empty(0)) for name in names]
+    pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
+    columns = [report.runs[run].per_query.get(str(measure), np.empty(0)) for measure in pair]
     sides = [Outcome((column[:, None],), "") for column in columns]
     if not (sides[0].defined & sides[1].defined).any():
         return None

@@ -42,7 +42,7 @@ from rag_selectivity.planning import queries_needed, rows_of_comparison
 from rag_selectivity.render.blocks import align, markdown
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
-from rag_selectivity.statistics.bootstrap import METHODS, Bootstrap
+from rag_selectivity.statistics import INTERVAL_METHODS, Bootstrap
 from rag_selectivity.sweep import sweep as sweep_depths
 from rag_selectivity.wording import number, percent
 
@@ -92,7 +92,7 @@ JudgeOption = Annotated[
     list[str] | None, typer.Option("--judge", help="Of a label store: whose labels count; may be repeated.")
 ]
 JudgeRuleOption = Annotated[str | None, typer.Option(help="Of several judges: median, lowest or highest.")]
-MethodOption = Annotated[str, typer.Option(help=f"Of the intervals: {', '.join(METHODS)}.")]
+MethodOption = Annotated[str, typer.Option(help=f"Of the intervals: {', '.join(INTERVAL_METHODS)}.")]
 PairedMethodOption = Annotated[str, typer.Option(help="Of the intervals: bca or percentile.")]
 ClustersOption = Annotated[
     Path | None, typer.Option(help="A table of query_id and cluster: queries that belong together.")
@@ -955,7 +955,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def _choices(*given: str | None) -> dict[str, str]:
     """The policies that were chosen one by one, by name."""
-    names = ("order", "ties", "missing_query", "no_relevant", "duplicates", "unjudged", "depth")
+    names = ("order", "ties", "missing_query", "no_relevant", "duplicates", "unjudged", "short_lists")
     return {name: value for name, value in zip(names, given, strict=True) if value is not None}
 
 

@@ -17,6 +17,7 @@ from rag_selectivity.evaluate import Measured, join_runs, measure_all, report_on
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.plan import compared_depths, compared_measures
 from rag_selectivity.results.comparison import Comparison, Moved, RunDifference
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import detectable
@@ -24,7 +25,6 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import Difference, holm, paired_difference
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
-DEFAULT_DEPTHS = (5, 10, 20)
 #: Runs that share less than this of their queries are not compared query by query unless that is asked for.
 LEAST_SHARED = 0.5
 _SHOWN_QUERIES = 5
@@ -145,7 +145,11 @@ def comparison_of(
             "an unpaired comparison draws single queries: leave out the clusters, or compare in pairs (paired=True)"
         )
     judged, query_notes = _over_shared_queries(judged, base, paired, missing_query)
-    measured = measure_all(judged, _compared(measures, judged[base]), _depths(depths, judged))
+    if measures is None:
+        measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
+    if depths is None:
+        depths = compared_depths(max(int(run.returned.max(initial=1)) for run in judged.values()))
+    measured = measure_all(judged, measures, depths)
     for measure in measured.measures:
         if measure.higher_is_better is None:
             raise InputError(
@@ -216,21 +220,6 @@ def _shared_by_arms(has: Mapping[str, NDArray[np.bool_]], base: str) -> list[str
         for name, mask in has.items()
         if name != base and (shared := int((mask & has[base]).sum()))
     ]
-
-
-def _compared(measures: Sequence[str | Measure] | str | None, judged: JudgedRun) -> Sequence[str | Measure] | str:
-    if measures is not None:
-        return measures
-    with_size = ("BoR",) if judged.corpus_size is not None else ()
-    with_grades = ("RA-nWG", "Harm") if judged.scale.name == "utility" else ()
-    return ("Success", *with_size, *with_grades)
-
-
-def _depths(depths: Sequence[int] | None, judged: Mapping[str, JudgedRun]) -> Sequence[int]:
-    if depths is not None:
-        return depths
-    reach = max(int(run.returned.max(initial=1)) for run in judged.values())
-    return [depth for depth in DEFAULT_DEPTHS if depth <= reach] or [reach]
 
 
 @dataclass(frozen=True, slots=True)

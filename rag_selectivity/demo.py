@@ -15,8 +15,9 @@ from typing import Any
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.io.writing import json_text, write_whole
-from rag_selectivity.measures.chance import regime
-from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.chance import BoR, BoR_max, Success, regime
+from rag_selectivity.results.report import Report
 from rag_selectivity.wording import percent
 
 SCHEMA = "rag-selectivity/demo/1"
@@ -52,23 +53,27 @@ class Demo:
     def meaning(self) -> str:
         """What the tables say: that luck would do as well is said only where BoR's interval contains 0."""
         first, last = 10, self.dense.depths[-1]
-        dense, sparse = ({key: cell.value for key, cell in part.estimates.items()} for part in self._parts())
-        bits = self._parts()[0].estimates[f"BoR@{last}"]
-        lucky = 2 ** -dense[f"BoR_max@{last}"]
+        success, bor, most = Success(), BoR(), BoR_max()
+        bits = self.dense[bor @ last]
+
+        def sparse(measure: Measure) -> float:
+            return self.sparse[measure].value
+
+        def dense(measure: Measure) -> float:
+            return self.dense[measure].value
+
+        lucky = 2 ** -dense(most @ last)
         no_better = ", and the interval of BoR contains 0: success does not tell this retriever from a random draw"
         return (
-            f"Dense relevance: from K = {first} to {last}, success climbs from {percent(dense[f'Success@{first}'])} to "
-            f"{percent(dense[f'Success@{last}'])} while BoR falls from {dense[f'BoR@{first}']:.2f} to "
-            f"{dense[f'BoR@{last}']:.2f} bits. A random draw of {last} succeeds in {percent(lucky)} of the queries "
+            f"Dense relevance: from K = {first} to {last}, success climbs from {percent(dense(success @ first))} to "
+            f"{percent(dense(success @ last))} while BoR falls from {dense(bor @ first):.2f} to "
+            f"{dense(bor @ last):.2f} bits. A random draw of {last} succeeds in {percent(lucky)} of the queries "
             f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}.\n"
-            f"Sparse relevance: the same retriever on the same corpus is worth {sparse[f'BoR@{first}']:.2f} bits at "
-            f"K = {first} (ceiling {sparse[f'BoR_max@{first}']:.2f}) with a success rate of only "
-            f"{percent(sparse[f'Success@{first}'])}, since blind luck would find that one passage in one draw of "
-            f"{2 ** sparse[f'BoR_max@{first}']:,.0f}."
+            f"Sparse relevance: the same retriever on the same corpus is worth {sparse(bor @ first):.2f} bits at "
+            f"K = {first} (ceiling {sparse(most @ first):.2f}) with a success rate of only "
+            f"{percent(sparse(success @ first))}, since blind luck would find that one passage in one draw of "
+            f"{2 ** sparse(most @ first):,.0f}."
         )
-
-    def _parts(self) -> tuple[RunReport, RunReport]:
-        return self.dense.runs["dense"], self.sparse.runs["sparse"]
 
 
 def run_demo(*, progress: bool = True) -> Demo:

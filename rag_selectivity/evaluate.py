@@ -68,7 +68,7 @@ def evaluate(
     grade_map : {old: new} or str, optional
         Carries other grades over to the scale, `"0:1,1:3,2:4,3:5"`.
     policy : {"default", "trec_eval"} or Policy
-        What happens at the edges; single choices as keywords, `depth="returned"`.
+        What happens at the edges; single choices as keywords, `short_lists="returned"`.
     pool : run or {name: run}, optional
         The candidates before reranking or selection, for all runs or for each: PROC and %PROC then tell
         the retriever's losses from the reranker's. Without it a run's own full list is its pool.
@@ -220,7 +220,7 @@ def report_on(
     """The report of figures that have been taken already."""
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
-    if bootstrap is not None and bootstrap.method == "poisson":
+    if bootstrap is not None and bootstrap.drawn_by_id:
         summed = {name: _summed(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
         intervals = None
     else:

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.compare import DEFAULT_DEPTHS as COMPARED_DEPTHS
 from rag_selectivity.data.columns import find_column, whole_count
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import evaluate_joined
 from rag_selectivity.io.reading import read_records
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures.chance import DEGRADED_FROM, regime
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS
+from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt, Lambda, RandomSuccess, Success, regime
+from rag_selectivity.measures.plan import COMPARED_DEPTHS, default_depths
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import mcnemar
@@ -96,7 +95,7 @@ def plan(
         JudgedRun.from_counts([size] * len(counts), [0] * len(counts), counts, [0] * len(counts)),
         policy=Policy(),
     )
-    chosen = [depth for depth in DEFAULT_DEPTHS if depth <= size] if depths is None else depths
+    chosen = default_depths(size).tolist() if depths is None else depths
     rows = _plan_rows(judged, chosen, m)
     for row in rows if tokens_per_item is not None else ():
         row["tokens"] = row["K"] * tokens_per_item
@@ -120,20 +119,20 @@ def plan(
 
 
 def _plan_rows(judged: JudgedRun, depths: Sequence[int], m: int) -> list[dict[str, Any]]:
-    chance, ceiling = f"RandomSuccess(m={m})", f"BoR_max(m={m})"
+    chance, ceiling, optimum, expected = RandomSuccess(m=m), BoR_max(m=m), BoR_opt(), Lambda()
     report = evaluate_joined(
-        {"plan": judged}, measures=[chance, ceiling, "BoR_opt", "lambda"], depths=depths, bootstrap=None
+        {"plan": judged}, measures=[chance, ceiling, optimum, expected], depths=depths, bootstrap=None
     )
     rows: list[dict[str, Any]] = []
     for depth in report.depths:
-        random_success = report[f"{chance}@{depth}"].value
+        random_success = report[chance @ depth].value
         rows.append(
             {
                 "K": depth,
-                "lambda": report[f"lambda@{depth}"].value,
+                "lambda": report[expected @ depth].value,
                 "random_success": random_success,
-                "BoR_max": report[f"{ceiling}@{depth}"].value,
-                "BoR_opt": report[f"BoR_opt@{depth}"].value,
+                "BoR_max": report[ceiling @ depth].value,
+                "BoR_opt": report[optimum @ depth].value,
                 "regime": regime(random_success),
             }
         )
@@ -266,7 +265,7 @@ def audit(
     depth = int(max(1, judged.returned.max(initial=1)))
     report = evaluate_joined(
         {"log": judged},
-        measures=["Success", "RandomSuccess", "BoR", "BoR_max", "lambda"],
+        measures=[Success(), RandomSuccess(), BoR(), BoR_max(), Lambda()],
         depths=[depth],
         bootstrap=bootstrap or Bootstrap(),
     )
@@ -274,16 +273,16 @@ def audit(
 
 
 def _audit_summary(report: Report, depth: int) -> dict[str, Any]:
-    bor = report[f"BoR@{depth}"]
+    bor = report[BoR() @ depth]
     result: dict[str, Any] = {
         "schema": AUDIT_SCHEMA,
-        "P_obs": finite(report[f"Success@{depth}"].value),
-        "P_rand": finite(report[f"RandomSuccess@{depth}"].value),
+        "P_obs": finite(report[Success() @ depth].value),
+        "P_rand": finite(report[RandomSuccess() @ depth].value),
         "BoR": finite(bor.value),
         "low": finite(bor.low),
         "high": finite(bor.high),
-        "BoR_max": finite(report[f"BoR_max@{depth}"].value),
-        "lambda": finite(report[f"lambda@{depth}"].value),
+        "BoR_max": finite(report[BoR_max() @ depth].value),
+        "lambda": finite(report[Lambda() @ depth].value),
         "n": bor.n,
         "n_total": bor.n_total,
     }

@@ -21,6 +21,8 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, parse_measure
 
+__all__ = ["Labels", "depth_of", "figure_of", "judge_query", "per_query_measure"]
+
 
 @dataclass(frozen=True)
 class Labels:

@@ -116,7 +116,7 @@ def test_m_of_r_success_and_returned_depth_on_cranfield(data, m, returned) -> No
         measures=measures,
         depths=[5, 50, 300],
         bootstrap=None,
-        depth="returned" if returned else "requested",
+        short_lists="returned" if returned else "requested",
     )
     qrels = reference.read_trec_qrels(folder / "qrels.trec")
     run = reference.read_trec_run(folder / "runs" / "bm25.trec")

@@ -24,12 +24,14 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.io.writing import write_rows
+from tests.extensions import PAGE, install, registries_as_before, write_files
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+__all__ = ["registries_as_before"]  # a fixture
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -60,11 +62,13 @@ def no_socket_beyond_this_machine(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-@pytest.mark.usefixtures("no_socket_beyond_this_machine")
+@pytest.mark.usefixtures("no_socket_beyond_this_machine", "registries_as_before")
 def test_python_blocks_run_in_their_order(page, tmp_path, monkeypatch, capsys) -> None:
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name])
     monkeypatch.chdir(tmp_path)
+    write_files(page, tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     for line, code in blocks(page, "python"):
         # Blank lines in front, so that a traceback names the line of the page.
@@ -228,6 +232,8 @@ def ran(folder, server, tmp_path_factory) -> dict[tuple[str, int], subprocess.Co
     def run_page(page: Path) -> dict[tuple[str, int], subprocess.CompletedProcess[str]]:
         own = tmp_path_factory.mktemp(page.stem) / "files"
         shutil.copytree(folder, own)
+        if page.name == PAGE.name:
+            install(own)
         if page.parent == ROOT:
             (own / "labels.db").unlink()
             for name, like in LIKE_THE_README.items():

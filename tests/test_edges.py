@@ -130,9 +130,15 @@ def test_unjudged_passages_are_ignored_condensed_or_refused() -> None:
 def test_a_short_list_is_compared_with_a_full_draw_unless_asked_otherwise() -> None:
     run = {"q1": ["a"]}
     qrels = {"q1": {"a": 1}}
-    for depth, drawn in (("requested", 4), ("returned", 1)):
+    for short_lists, drawn in (("requested", 4), ("returned", 1)):
         report = rs.evaluate(
-            qrels, {"r": run}, corpus_size=8, measures=["RandomSuccess"], depths=[4], bootstrap=None, depth=depth
+            qrels,
+            {"r": run},
+            corpus_size=8,
+            measures=["RandomSuccess"],
+            depths=[4],
+            bootstrap=None,
+            short_lists=short_lists,
         )
         assert report["r", "RandomSuccess@4"].value == pytest.approx(drawn / 8)
 
@@ -222,8 +228,8 @@ def test_a_grade_off_the_scale_names_query_passage_and_mend() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"depth": "all"}, "policy `depth` must be one of requested, returned, got 'all'"),
-        ({"dept": "returned"}, "unknown option 'dept'; did you mean \"depth\""),
+        ({"short_lists": "all"}, "policy `short_lists` must be one of requested, returned, got 'all'"),
+        ({"short_list": "returned"}, "unknown option 'short_list'; did you mean \"short_lists\""),
         ({"policy": "trec"}, "unknown policy 'trec'; did you mean \"trec_eval\""),
         ({"scale": "utilty"}, "unknown scale 'utilty'; did you mean \"utility\""),
         ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),

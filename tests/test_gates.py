@@ -181,9 +181,10 @@ def test_another_corpus_size_does_not_hide_a_lost_fifth(dropped, refusal) -> Non
         ({}, {"scale": "trec", "measures": ["Success"]}, "the scale is trec here and utility in FILE"),
         ({"unjudged": "worst"}, {}, "the policy unjudged is ignore here and worst in FILE"),
         (
-            {"depth": "returned", "policy": "trec_eval"},
+            {"short_lists": "returned", "policy": "trec_eval"},
             {},
-            "the policy scores is float64 here and float32 in FILE; the policy depth is requested here and returned",
+            "the policy scores is float64 here and float32 in FILE; "
+            "the policy short_lists is requested here and returned",
         ),
         ({"corpus_size": None, "measures": ["Success"]}, {}, "the corpus size N is given here and not in FILE"),
         (
@@ -471,8 +472,8 @@ def test_tallies_under_different_policies_are_not_merged() -> None:
     one, other = rs.Tally(["Success"], [1]), rs.Tally(["Success"], [1])
     labels, run = rs.Qrels.from_dict({"a": {"d": 1}}), rs.Run.from_dict({"a": ["d"]})
     one.add(rs.join(labels, run))
-    other.add(rs.join(labels, run, policy=rs.Policy(depth="returned")))
-    with pytest.raises(rs.InputError, match="`depth` is 'requested' and 'returned'"):
+    other.add(rs.join(labels, run, policy=rs.Policy(short_lists="returned")))
+    with pytest.raises(rs.InputError, match="`short_lists` is 'requested' and 'returned'"):
         one.merge(other)
     assert one.queries == 1
 

@@ -103,7 +103,7 @@ def test_the_figures_are_those_of_evaluate() -> None:
         scale="utility",
         measures=["BoR", "RA-nWG", "Harm"],
         depths=[1, 2],
-        depth="returned",
+        short_lists="returned",
     )
     for key in ("BoR@1", "BoR@2", "RA-nWG@2", "Harm@2"):
         found, wanted = callback.report()[key], expected[key]

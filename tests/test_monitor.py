@@ -58,7 +58,7 @@ def test_the_figures_are_those_of_evaluate(monkeypatch, pooled: bool, batch: int
         scale="utility",
         measures=MEASURES,
         depths=[1, 2, 5, 10],
-        policy=rs.Policy(depth="returned"),
+        policy=rs.Policy(short_lists="returned"),
     )
     for key, expected in whole.runs["live"].estimates.items():
         found = live[key]

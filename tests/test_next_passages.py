@@ -37,9 +37,9 @@ def brute(qrels, run, sizes, a: int, b: int, *, rel: int, m: int, returned: bool
     return queries, successes, by_chance, found, expected
 
 
-@pytest.mark.parametrize("depth", ["requested", "returned"])
+@pytest.mark.parametrize("short_lists", ["requested", "returned"])
 @pytest.mark.parametrize(("rel", "m"), [(1, 1), (2, 1), (1, 2), (2, 3)])
-def test_against_fractions(depth, rel, m) -> None:
+def test_against_fractions(short_lists, rel, m) -> None:
     rng = np.random.default_rng(3 * m + rel)
     qrels, run, sizes = {}, {}, {}
     for i in range(25):
@@ -49,13 +49,13 @@ def test_against_fractions(depth, rel, m) -> None:
         if i:
             ranked = [f"d{j}" for j in rng.permutation(30)[: rng.integers(1, 24)]]
             run[query] = [*ranked[:4], ranked[0], *ranked[4:]] if i % 5 == 0 else ranked
-    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, policy=rs.Policy(depth=depth)).judged["r"]
+    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, policy=rs.Policy(short_lists=short_lists)).judged["r"]
     found = next_passages(judged_run, rel=rel, m=m, bootstrap=rs.Bootstrap(resamples=200))
     reach = max(map(len, run.values()))
     assert [each.last for each in found] == [*(b for b in (1, 2, 5, 10, 20) if b < reach), reach]
     assert [each.first for each in found] == [1, *(each.last + 1 for each in found[:-1])]
     for each in found:
-        options = {"rel": rel, "m": m, "returned": depth == "returned"}
+        options = {"rel": rel, "m": m, "returned": short_lists == "returned"}
         queries, successes, chance, relevant, expected = brute(qrels, run, sizes, each.first - 1, each.last, **options)
         assert (each.queries, each.successes, each.relevant_found) == (queries, successes, relevant)
         assert each.random_successes == pytest.approx(float(chance), rel=1e-12)

@@ -193,7 +193,7 @@ TWICE = {**LISTS, "q3": ["a", "b", "a"]}
         (NEGATIVE, LISTS, {}, "2 judgments below 0 were taken as not judged"),
         (LABELS, TWICE, {}, "1 passages stand twice in their list"),
         (LABELS, TWICE, {"duplicates": "drop"}, "1 passages stand twice in their list"),
-        (LABELS, LISTS, {"corpus_size": SIZES, "depths": [8], "depth": "returned"}, None),
+        (LABELS, LISTS, {"corpus_size": SIZES, "depths": [8], "short_lists": "returned"}, None),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [4, 8]}, "4 queries have a corpus smaller than K"),
         (LABELS, {"q1": ["a"]}, {"missing_query": "skip"}, None),
     ],
@@ -303,7 +303,7 @@ def test_ceilings_that_are_infinite_have_no_runtime_warning(method) -> None:
                     measures=["BoR_max"],
                     depths=depths,
                     bootstrap=rs.Bootstrap(method=method, resamples=50),
-                    depth="returned",
+                    short_lists="returned",
                 )
                 cell = report["BoR_max@8"]
                 assert cell.value == math.inf

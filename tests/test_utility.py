@@ -166,12 +166,14 @@ def test_harm_never_looks_clean_by_failure() -> None:
 
 
 def test_depth_returned_divides_by_what_there_was() -> None:
-    figures = one(GRADES, ["b", "g"], 5, ["Precision4+", "Harm"], depth="returned")
+    figures = one(GRADES, ["b", "g"], 5, ["Precision4+", "Harm"], short_lists="returned")
     assert figures == {"Precision4+": 0.5, "Harm": 0.5}
     # Two slots were used: the best that two could hold is a 5 and a 4.
-    figures = one(GRADES, ["b", "g"], 5, ["RA-nWG", "PROC", "N-Recall4+"], depth="returned", pool={"q": list("bcg")})
+    figures = one(
+        GRADES, ["b", "g"], 5, ["RA-nWG", "PROC", "N-Recall4+"], short_lists="returned", pool={"q": list("bcg")}
+    )
     same(figures, {"RA-nWG": 0.25 / 1.25, "PROC": 0.5 / 1.25, "N-Recall4+": 0.5})
-    same(one(GRADES, [], 5, ["RA-nWG", "N-Recall4+"], depth="returned"), {"RA-nWG": 0.0, "N-Recall4+": 0.0})
+    same(one(GRADES, [], 5, ["RA-nWG", "N-Recall4+"], short_lists="returned"), {"RA-nWG": 0.0, "N-Recall4+": 0.0})
 
 
 def test_the_two_aggregates_of_percent_proc_differ() -> None:

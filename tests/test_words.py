@@ -143,7 +143,7 @@ def test_junk_of_lists_judged_in_part_is_a_range() -> None:
 
 
 def test_junk_of_what_was_returned_is_a_share() -> None:
-    answer = said(JUNK, of_junk({"q1": ["a", "j"], "q2": ["a", "j"]}, depth="returned"), 10)
+    answer = said(JUNK, of_junk({"q1": ["a", "j"], "q2": ["a", "j"]}, short_lists="returned"), 10)
     assert answer == "50.0% of what the LLM reads at K = 10 is junk, on average over the queries."
 
 

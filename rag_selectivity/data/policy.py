@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
+from rag_selectivity.data.registry import Registry
 from rag_selectivity.errors import InputError, did_you_mean
+
+__all__ = ["POLICIES", "TIES", "Policy", "TieKey", "register_policy", "register_ties", "resolve_policy"]
+
+#: The sort key of a passage among those with equal scores, from its query's id and its own; the smallest comes first.
+TieKey = Callable[[str, str], Any]
+K = TypeVar("K", bound=TieKey)
+#: Ways to order equal scores by their names, besides `docid_descending` and `as_given`.
+TIES: Registry[TieKey] = Registry("way to order ties", "rag_selectivity.ties", Callable)  # type: ignore[arg-type]
+_TIES_OF_RUNS = ("docid_descending", "as_given")
+
+
+def register_ties(name: str) -> Callable[[K], K]:
+    """Add a way to order equal scores; a decorator for a function of (query, passage) that gives the sort key.
+
+    Raises
+    ------
+    InputError
+        If another way has the name.
+    """
+    if name in _TIES_OF_RUNS:
+        raise InputError(f"there is a way to order ties {name!r} already: choose another name")
+
+    def add(key: K) -> K:
+        TIES.add(name, key)
+        return key
+
+    return add
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +45,8 @@ class Policy:
     ----------
     order : {"score", "rank"}
         `score` sorts every list that has scores by descending score; `rank` trusts the order given.
-    ties : {"docid_descending", "as_given"}
-        Equal scores: by descending passage id, as trec_eval does, or in the order given.
+    ties : {"docid_descending", "as_given"} or a registered name
+        Equal scores: by descending passage id, as trec_eval does, in the order given, or as `register_ties` says.
     scores : {"float64", "float32"}
         The precision in which scores are compared (trec_eval holds them as float32).
     missing_query : {"fail", "skip", "error"}
@@ -31,47 +60,65 @@ class Policy:
     unjudged : {"ignore", "worst", "condense", "error"}
         A retrieved passage without a label: neither relevant nor harmful, given the scale's lowest
         grade, taken out of the list (what follows moves up), or refused.
-    depth : {"requested", "returned"}
+    short_lists : {"requested", "returned"}
         A list shorter than K: the random draw, the divisors and the best set still get K (the budget is
         the same), or what was really returned.
     """
 
     order: Literal["score", "rank"] = "score"
-    ties: Literal["docid_descending", "as_given"] = "docid_descending"
+    ties: str = "docid_descending"
     scores: Literal["float64", "float32"] = "float64"
     missing_query: Literal["fail", "skip", "error"] = "fail"
     no_relevant: Literal["skip", "error"] = "skip"
     duplicates: Literal["count_once", "drop", "error"] = "count_once"
     unjudged: Literal["ignore", "worst", "condense", "error"] = "ignore"
-    depth: Literal["requested", "returned"] = "requested"
+    short_lists: Literal["requested", "returned"] = "requested"
 
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
             if getattr(self, name) not in choices:
                 raise InputError(f"policy `{name}` must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
+        if self.ties not in _TIES_OF_RUNS and self.ties not in TIES:
+            known = ", ".join([*_TIES_OF_RUNS, *TIES])
+            raise InputError(f"policy `ties` must be one of {known}, got {self.ties!r}")
 
 
 def _choices() -> dict[str, tuple[str, ...]]:
-    return {name: get_args(hint) for name, hint in get_type_hints(Policy).items()}
+    return {name: get_args(hint) for name, hint in get_type_hints(Policy).items() if hint is not str}
 
 
-POLICIES = {"default": Policy(), "trec_eval": Policy(scores="float32")}
+#: Policies by their names, as `policy="trec_eval"` and `--policy` have them.
+POLICIES: Registry[Policy] = Registry("policy", "rag_selectivity.policies", Policy)
+
+
+def register_policy(name: str, policy: Policy) -> Policy:
+    """Add a policy under a name.
+
+    An installed package adds its policies by entry points of the group `rag_selectivity.policies`.
+
+    Raises
+    ------
+    InputError
+        If another policy has the name.
+    """
+    POLICIES.add(name, policy)
+    return policy
+
+
+register_policy("default", Policy())
+register_policy("trec_eval", Policy(scores="float32"))
 
 
 def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Policy:
-    """A policy by name (`default`, `trec_eval`) or as given, with single choices overridden.
+    """A policy by name (`default`, `trec_eval`, or a registered one) or as given, with single choices overridden.
 
-    >>> resolve_policy("trec_eval", depth="returned").scores
+    >>> resolve_policy("trec_eval", short_lists="returned").scores
     'float32'
     """
     if policy is None:
         policy = POLICIES["default"]
     elif isinstance(policy, str):
-        if policy not in POLICIES:
-            raise InputError(
-                f"unknown policy {policy!r}{did_you_mean(policy, POLICIES)} (known: {', '.join(POLICIES)})"
-            )
-        policy = POLICIES[policy]
+        policy = POLICIES.find(policy)
     known = [field.name for field in fields(Policy)]
     for name in overrides:
         if name not in known:

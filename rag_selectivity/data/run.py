@@ -21,7 +21,7 @@ from rag_selectivity.data.columns import (
     token_count,
 )
 from rag_selectivity.data.ids import IdColumn, IntArray
-from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.policy import TIES, Policy, TieKey
 from rag_selectivity.data.qrels import query_text
 from rag_selectivity.errors import InputError
 
@@ -233,7 +233,7 @@ class Run:
         if self.scores is None or policy.order == "rank":
             return self
         scores = self.scores.astype(np.float32) if policy.scores == "float32" else self.scores
-        order = _ranking(self, scores, descending_ids=policy.ties == "docid_descending")
+        order = _ranking(self, scores, policy.ties)
         if order is None:
             return self
         tokens = None if self.tokens is None else self.tokens[order]
@@ -243,8 +243,9 @@ class Run:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
 
 
-def _ranking(run: Run, scores: NDArray[np.floating[Any]], *, descending_ids: bool) -> IntArray | None:
+def _ranking(run: Run, scores: NDArray[np.floating[Any]], rule: str) -> IntArray | None:
     """The permutation that sorts each list, or None where it is sorted already, as most files are."""
+    as_given, descending_ids = rule == "as_given", rule == "docid_descending"
     passages = run.passages
     last_rows = run.offsets[1:-1] - 1
     last_rows = last_rows[(last_rows >= 0) & (last_rows < len(scores) - 1)]
@@ -253,23 +254,36 @@ def _ranking(run: Run, scores: NDArray[np.floating[Any]], *, descending_ids: boo
     rising[last_rows] = tied[last_rows] = False
     if not rising.any():
         ties = np.flatnonzero(tied)
-        if not descending_ids or not len(ties):
+        if as_given or not len(ties):
             return None
-        cells = passages.fixed_width(np.concatenate([ties, ties + 1]))
-        if (cells[: len(ties)] >= cells[len(ties) :]).all():
-            return None
+        if descending_ids:
+            cells = passages.fixed_width(np.concatenate([ties, ties + 1]))
+            if (cells[: len(ties)] >= cells[len(ties) :]).all():
+                return None
     query = run.row_queries()
     # By score and then, stably, by query: faster than a lexsort, since small numbers are sorted by radix.
     by_score = np.argsort(-scores, kind=None if descending_ids else "stable")
     narrow = query.astype(np.uint16) if len(run.queries) <= 1 << 16 else query
     order: IntArray = by_score[np.argsort(narrow[by_score], kind="stable")]
-    if descending_ids:
+    if not as_given:
         tied = (query[order][1:] == query[order][:-1]) & (scores[order][1:] == scores[order][:-1])
         member = np.concatenate([tied, [False]]) | np.concatenate([[False], tied])
         group = np.cumsum(np.concatenate([[True], ~tied]))[member]
-        _, id_rank = np.unique(passages.fixed_width(order[member]), return_inverse=True)
-        order[member] = order[member][np.lexsort((-id_rank, group))]
+        if descending_ids:
+            place = -np.unique(passages.fixed_width(order[member]), return_inverse=True)[1]
+        else:
+            place = _places(run, order[member], TIES[rule])
+        order[member] = order[member][np.lexsort((place, group))]
     return order
+
+
+def _places(run: Run, rows: IntArray, key: TieKey) -> IntArray:
+    """The place of each row in the order of its key; rows with equal keys stay as they were given."""
+    query = run.row_queries()
+    keys = [key(run.queries[int(query[row])], run.passages[row]) for row in rows.tolist()]
+    places = np.empty(len(rows), np.int64)
+    places[sorted(range(len(rows)), key=keys.__getitem__)] = np.arange(len(rows))
+    return places
 
 
 def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:

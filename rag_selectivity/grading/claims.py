@@ -33,7 +33,7 @@ from rag_selectivity.grading.runner import Budget, Limits, Runner, interruptible
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures import Outcome as Figures
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimReport
+from rag_selectivity.results.claims import CHECKS, ClaimCheck, ClaimMeasure, ClaimReport
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -275,13 +275,13 @@ def _estimates(
     depths: Sequence[int],
     whole: Sequence[int],
     bootstrap: Bootstrap,
-) -> dict[str, Estimate]:
-    columns: dict[str, FloatArray] = {}
+) -> dict[ClaimMeasure, Estimate]:
+    columns: dict[ClaimMeasure, FloatArray] = {}
     for check in checks:
         for depth in depths:
-            columns[f"{MEASURES[check]}@{depth}"] = np.array([result.figure(check, depth) for result in results])
+            columns[ClaimMeasure.of(check, depth)] = np.array([result.figure(check, depth) for result in results])
     for depth in whole:
-        columns[f"ContextRecall(whole)@{depth}"] = np.array([result.whole[depth] for result in results])
+        columns[ClaimMeasure("ContextRecall(whole)", depth)] = np.array([result.whole[depth] for result in results])
     table = Figures((np.stack(list(columns.values()), axis=1),), "no sample has what the check needs")
     ((low, high),) = bootstrap.intervals([table], [str(i) for i in range(len(results))])
     return dict(zip(columns, estimates_with(table, low, high), strict=True))

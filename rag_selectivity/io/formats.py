@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from rag_selectivity.data.columns import (
     GRADE_NAMES,
@@ -20,22 +18,23 @@ from rag_selectivity.data.columns import (
     token_count,
 )
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.registry import Registry
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import first_bytes
 
-#: An installed package brings formats by entry points of this group, each of them a subclass of Format.
-ENTRY_POINTS = "rag_selectivity.formats"
+__all__ = ["FORMATS", "Format", "Row", "TableFormat", "format_names", "format_of", "register_format", "suffix_of"]
 
+#: A row of a table by its column names.
 Row = dict[str, Any]
 
 
 class Format(ABC):
     """A kind of file; a subclass says how to recognise it and reads judgments, runs or both.
 
-    Registered by `register_format`, or by an entry point of the group `rag_selectivity.formats` that names the class,
-    it serves wherever a path is accepted. What is wrong with a file is raised as an InputError that names file and
-    line.
+    It serves wherever a path is accepted, once it is registered: by `register_format`, or by an entry point of the
+    group `rag_selectivity.formats` that names the class. What is wrong with a file is raised as an InputError that
+    names the file and the line.
 
     Attributes
     ----------
@@ -66,6 +65,9 @@ class Format(ABC):
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """(line, row) of a table."""
         raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
+
+
+F = TypeVar("F", bound=Format)
 
 
 class TableFormat(Format):
@@ -100,51 +102,39 @@ class TableFormat(Format):
         return [run if length is None else run.with_tokens([record[0] for record in records], tokens)]
 
 
-_REGISTRY: dict[str, Format] = {}
+#: Every format class by its name.
+FORMATS: Registry[type[Format]] = Registry("format", "rag_selectivity.formats", Format)
 
 
-def register_format(format: type[Format]) -> type[Format]:
+def register_format(format: type[F]) -> type[F]:
     """Add a format; a decorator for subclasses of Format.
 
-    Of several formats that recognise a file the one registered last is taken.
+    Of several formats that recognise a file the one added last is taken.
 
     Raises
     ------
     InputError
         If another format has the name.
     """
-    if format.name in _REGISTRY and type(_REGISTRY[format.name]) is not format:
-        raise InputError(f"there is a format {format.name!r} already: choose another name")
-    _REGISTRY[format.name] = format()
+    FORMATS.add(format.name, format)
     return format
 
 
 def format_names() -> tuple[str, ...]:
     """The names of all formats, those of installed packages included."""
-    _load_entry_points()
-    return tuple(_REGISTRY)
+    return tuple(FORMATS)
 
 
 def format_of(path: Path, given: str | None = None) -> Format:
     """The format that was given, or the one that recognises the file."""
-    _load_entry_points()
     if given is not None:
-        if given not in _REGISTRY:
-            raise InputError(
-                f"unknown format {given!r}{did_you_mean(given, _REGISTRY)} (known: {', '.join(_REGISTRY)})"
-            )
-        return _REGISTRY[given]
+        return FORMATS.find(given)()
     head = b"" if path.is_dir() else first_bytes(path)
-    for format in reversed(_REGISTRY.values()):
+    for name in reversed(format_names()):
+        format = FORMATS[name]()
         if format.recognises(path, head):
             return format
-    raise InputError(f"{path}: the format is not recognised; name it (known: {', '.join(_REGISTRY)})")
-
-
-@cache
-def _load_entry_points() -> None:
-    for entry in entry_points(group=ENTRY_POINTS):
-        register_format(entry.load())
+    raise InputError(f"{path}: the format is not recognised; name it (known: {', '.join(FORMATS)})")
 
 
 def suffix_of(path: Path) -> str:

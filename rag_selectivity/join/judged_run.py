@@ -173,7 +173,7 @@ class JudgedRun:
             labels=relevant[:, None],
             corpus_size=size,
             scale=SCALES["trec"],
-            policy=resolve_policy(depth="returned"),
+            policy=resolve_policy(short_lists="returned"),
         )
 
     def __len__(self) -> int:
@@ -257,9 +257,9 @@ class JudgedRun:
         return self.hits.chosen(~self.hits.repeated & ~np.isin(self.hits.judgment, self.pool.judgment))
 
     def slots_at(self, depths: IntArray) -> IntArray:
-        """How many slots count at each depth: K, or what was returned under `depth="returned"`."""
+        """How many slots count at each depth: K, or what was returned under `short_lists="returned"`."""
         requested = np.broadcast_to(depths, (len(self.queries), len(depths)))
-        return np.minimum(requested, self.returned[:, None]) if self.policy.depth == "returned" else requested
+        return np.minimum(requested, self.returned[:, None]) if self.policy.short_lists == "returned" else requested
 
     def drawn_at(self, depths: IntArray) -> IntArray:
         """How many passages the random draw takes: the slots, but never more than the corpus has."""

@@ -14,6 +14,8 @@ from enum import Enum
 
 from rag_selectivity.live.retrieval import Retrieval
 
+__all__ = ["CallTree", "Kind", "Passages"]
+
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
 

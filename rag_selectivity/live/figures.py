@@ -69,7 +69,7 @@ class LiveFigures:
         self._corpus_size = corpus_size
         self._plan = plan
         self._name = name
-        self._policy = resolve_policy(None, order="rank", depth="returned")
+        self._policy = resolve_policy(None, order="rank", short_lists="returned")
         self._sample_size = sample_size
         self._random = random.Random(seed)
         self._sample: list[_Sampled] = []

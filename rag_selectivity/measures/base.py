@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.data.registry import Registry
+from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
 
 FloatArray = NDArray[np.float64]
@@ -306,25 +307,24 @@ def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
     return list(dict.fromkeys([*chosen, *(m.upper_end for m in chosen if m.upper_end is not None)]))
 
 
-REGISTRY: dict[str, type[Measure]] = {}
+#: Every measure class by its name. The parser, the docs, the adapters and the command line read it.
+REGISTRY: Registry[type[Measure]] = Registry("measure", "rag_selectivity.measures", Measure, any_case=True)
 M = TypeVar("M", bound=Measure)
 
 
-def register(measure: type[M]) -> type[M]:
-    """Add a measure class to the one list of names that the parser, the docs and the CLI read."""
-    REGISTRY[measure.name] = measure
+def register_measure(measure: type[M]) -> type[M]:
+    """Add a measure; a decorator for subclasses of Measure.
+
+    An installed package adds its measures by entry points of the group `rag_selectivity.measures`, each of which names
+    a class.
+
+    Raises
+    ------
+    InputError
+        If another measure has the name.
+    """
+    REGISTRY.add(measure.name, measure)
     return measure
-
-
-def measure_class(name: str) -> type[Measure]:
-    """Look a measure up by its name, whatever the case."""
-    by_folded = {known.casefold(): cls for known, cls in REGISTRY.items()}
-    try:
-        return by_folded[name.casefold()]
-    except KeyError:
-        raise InputError(
-            f"unknown measure {name!r}{did_you_mean(name, REGISTRY)} (known: {', '.join(REGISTRY)})"
-        ) from None
 
 
 def summary(measure: type[Measure]) -> str:

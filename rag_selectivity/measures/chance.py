@@ -22,7 +22,7 @@ from rag_selectivity.measures.base import (
     Outcome,
     Whole,
     parameter,
-    register,
+    register_measure,
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import log2_of, random_success
@@ -155,7 +155,7 @@ class _BaselineMeasure(_ChanceMeasure):
         return chance, miss
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Success(_ChanceMeasure):
     """1 if at least m relevant passages are in the top K, else 0. Also: hit rate, Hit@K, success_K in trec_eval.
@@ -175,7 +175,7 @@ class Success(_ChanceMeasure):
         return Outcome((success,), self._undefined)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class RandomSuccess(_BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
@@ -193,7 +193,7 @@ class RandomSuccess(_BaselineMeasure):
         return Outcome(self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class EF(_BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
@@ -218,7 +218,7 @@ class EF(_BaselineMeasure):
         return Outcome((success, chance, miss), self._undefined, self.aggregate, baseline=1)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class BoR(EF):
     """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
@@ -242,7 +242,7 @@ class BoR(EF):
     aggregate: ClassVar[Aggregate] = _BITS
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class BoR_max(_BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), what a perfect retriever would reach at this K.
@@ -261,7 +261,7 @@ class BoR_max(_BaselineMeasure):
         return Outcome(self._chance(judged, depths), self._undefined, _CEILING, bounds=None, baseline=0)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class BoR_opt(Measure):
     """log2(N/K): the ceiling of BoR if every query had one relevant passage.
@@ -282,7 +282,7 @@ class BoR_opt(Measure):
         return Outcome((share,), "the corpus is empty", _CEILING_OF_SHARE, bounds=None)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class BoR_recall(Measure):
     """log2(mean recall / mean random recall): BoR for recall in the place of success.
@@ -309,7 +309,7 @@ class BoR_recall(Measure):
         return Outcome((recall, chance, miss), "no query has a relevant passage", _BITS, baseline=1)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Lambda(Measure):
     """λ = K·R/N: how many relevant passages a random draw of K holds on average.

@@ -25,7 +25,7 @@ from rag_selectivity.measures.base import (
     Real,
     Whole,
     parameter,
-    register,
+    register_measure,
     rel_parameter,
 )
 from rag_selectivity.measures.recall_free import f_score
@@ -59,12 +59,12 @@ class _RankedMeasure(Measure):
         return np.array([WHOLE_LIST])
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class P(Measure):
     """Precision: relevant passages in the top K / K. P_K in trec_eval.
 
-    Range 0–1, higher is better. An empty slot counts as a miss; `depth="returned"` divides by what
+    Range 0–1, higher is better. An empty slot counts as a miss; `short_lists="returned"` divides by what
     was returned, NaN where that is nothing.
     """
 
@@ -80,7 +80,7 @@ class P(Measure):
         return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class R(Measure):
     """Recall: relevant passages in the top K / all relevant ones. recall_K in trec_eval.
@@ -97,7 +97,7 @@ class R(Measure):
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class F(Measure):
     """Weighted harmonic mean of precision and recall: 1/(α/P + (1−α)/R) = n_p/(αK + (1−α)R).
@@ -124,7 +124,7 @@ class F(Measure):
         return Outcome((f_score(judged.hits_at(depths, self.rel), judged.slots_at(depths), relevant, alpha),), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Rprec(_RankedMeasure):
     """Precision at R: relevant passages in the top R / R, R being all relevant ones of the query. Takes no @.
@@ -146,7 +146,7 @@ class Rprec(_RankedMeasure):
         return Outcome((_share(within, relevant)[:, None],), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class AP(_RankedMeasure):
     """Average precision: the mean over all relevant passages of the precision at their rank, 0 for those not found.
@@ -164,7 +164,7 @@ class AP(_RankedMeasure):
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class ContextPrecision(Measure):
     """Average precision over the top K alone: the mean precision at the ranks of the relevant passages in it.
@@ -187,7 +187,7 @@ class ContextPrecision(Measure):
         return Outcome((values,), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class RR(_RankedMeasure):
     """Reciprocal rank of the first relevant passage, 0 when there is none in the list (the top K with @K).
@@ -205,7 +205,7 @@ class RR(_RankedMeasure):
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class nDCG(Measure):
     """Normalised discounted cumulative gain: Σ gain/log2(rank + 1) over the top K / that of the best order.
@@ -240,7 +240,7 @@ class nDCG(Measure):
         return Outcome((np.divide(gained, best, out=np.zeros(best.shape), where=best > 0),), _NEVER)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class IPrec(Measure):
     """Interpolated precision: the highest precision at any point of the list with a recall of at least r.

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.measures.base import Measure, measure_class
+from rag_selectivity.measures.base import REGISTRY, Measure
 
 _SHAPE = re.compile(r"\s*([^\s()@]+)\s*(?:\(([^()]*)\))?\s*(?:@\s*(\S+))?\s*")
 
@@ -27,7 +27,7 @@ def parse_measure(text: str | Measure) -> Measure:
     if match is None:
         raise InputError(f"measure {text!r} is not NAME, NAME@K or NAME(parameter=value)@K")
     name, arguments, depth = match.groups()
-    cls = measure_class(name)
+    cls = REGISTRY.find(name)
     known = {item.name: item for item in cls.parameters()}
     values: dict[str, Any] = {}
     for argument in filter(None, (part.strip() for part in (arguments or "").split(","))):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ LIVE_DEPTHS = (1, 2, 5, 10, 20, 50)
 
 #: Measures, each without its depth, with all the depths it is taken at.
 Plan = list[tuple[Measure, NDArray[Any]]]
+#: Of a comparison, whose tests share one level: few depths.
+COMPARED_DEPTHS = (5, 10, 20)
+V = TypeVar("V")
 
 
 def default_measures(scale: str | Scale, *, sized: bool, pooled: bool = False) -> tuple[str, ...]:
@@ -42,6 +45,16 @@ def page_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
     """The default measures and the classic ones that the HTML page shows beside them."""
     classic = ("nDCG", "IPrec") if scale_named(scale).name == "utility" else ("P", "R", "nDCG", "IPrec")
     return (*default_measures(scale, sized=sized, pooled=True), *classic)
+
+
+def compared_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
+    """What two runs are compared by: the default measures that are a property of the run.
+
+    >>> compared_measures("utility", sized=True)
+    ('Success', 'BoR', 'RA-nWG', 'Harm')
+    """
+    names = default_measures(scale, sized=sized)
+    return tuple(name for name in names if parse_measure(name).higher_is_better is not None)
 
 
 def wanted_measures(
@@ -68,6 +81,15 @@ def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
     return np.array([depth for depth in DEFAULT_DEPTHS if depth <= reach], np.int64)
 
 
+def compared_depths(longest: int) -> list[int]:
+    """5, 10 and 20, as far as the longest list reaches; else its length.
+
+    >>> compared_depths(12), compared_depths(3)
+    ([5, 10], [3])
+    """
+    return [depth for depth in COMPARED_DEPTHS if depth <= longest] or [longest]
+
+
 def given_depths(depths: Iterable[int], wanted: Sequence[Measure]) -> IntArray:
     """Depths that a user gave, in order; they serve the measures that name none."""
     chosen = list(depths)
@@ -91,6 +113,19 @@ def plan_of(wanted: Iterable[Measure], grid: IntArray, *, whole_lists: bool = Fa
         if whole_lists and not isinstance(measure.cutoff, Real):
             at.add(WHOLE_LIST)
     return [(measure, np.array(sorted(at))) for measure, at in depths.items()]
+
+
+def without_depth(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures without their depths, each once."""
+    return list(dict.fromkeys(replace(measure, at=None) for measure in measures))
+
+
+def at_depth(figures: Mapping[str, V], measure: Measure, depth: int) -> V | None:
+    """What a report holds of a measure at a depth; None where the measure was not or cannot be taken there."""
+    try:
+        return figures.get(str(measure @ depth))
+    except InputError:
+        return None
 
 
 def ranks_in(plan: Plan) -> IntArray:

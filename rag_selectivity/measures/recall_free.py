@@ -19,13 +19,13 @@ from rag_selectivity.measures.base import (
     Outcome,
     Real,
     parameter,
-    register,
+    register_measure,
     rel_parameter,
 )
 from rag_selectivity.measures.utility import Judged
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class T(Measure):
     """Reward for the relevant passages less a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
@@ -34,7 +34,7 @@ class T(Measure):
     K passages returned it is P@K − α, so that α shifts it and cannot reorder systems. `form=code` is what
     the authors' code computes, which divides the second term only: (1−α)·n_p − α·n_n/(n_p+n_n). Range
     −α to 1−α (`form=code`: −α to (1−α)·K), higher is better. Never NaN: an empty list has 0
-    (`depth="returned"`: NaN). Source: arXiv 2512.20854.
+    (`short_lists="returned"`: NaN). Source: arXiv 2512.20854.
     """
 
     name: ClassVar[str] = "T"
@@ -56,7 +56,7 @@ class T(Measure):
         return Outcome((values,), "no query returned anything", bounds=(-self.alpha, highest))
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Fe(Measure):
     """F with the number of relevant passages estimated by the positives in the top 2K of the pool.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures.base import Measure, Outcome, Real, parameter, register, rel_parameter
+from rag_selectivity.measures.base import Measure, Outcome, Real, parameter, register_measure, rel_parameter
 from rag_selectivity.measures.utility import over_slots
 
 #: The authors' tool uses .333, not 1/3.
@@ -57,14 +57,14 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
     return float(1 / (1 + np.exp(-mean)))
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class UDCGGrades(Measure):
     """An approximation of UDCG from grades alone: every relevant passage helps by 1, every other one distracts by .333.
 
     The logistic function of (n_p − weight·n_n)/K. UDCG proper takes a score for each passage from the
     LLM that reads it (`rag_selectivity.measures.udcg.udcg`); without such scores this only tells the
-    share of distractors in other words. Range (0, 1), .5 for an empty list (`depth="returned"`: NaN),
+    share of distractors in other words. Range (0, 1), .5 for an empty list (`short_lists="returned"`: NaN),
     higher is better. Source: Trappolini et al. 2025, arXiv 2510.21440.
     """
 

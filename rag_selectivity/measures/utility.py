@@ -22,7 +22,7 @@ from rag_selectivity.measures.base import (
     Real,
     Whole,
     parameter,
-    register,
+    register_measure,
 )
 
 LEVELS = np.array([1, 2, 3, 4, 5])
@@ -177,7 +177,7 @@ class _WeightedMeasure(Measure):
     _undefined: ClassVar[str] = "no judged passage of any query has weight"
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class RANWG(_WeightedMeasure):
     """Rarity-aware normalised weighted gain: how much of the best available evidence is in the top K.
@@ -214,7 +214,7 @@ class RANWG(_WeightedMeasure):
         }
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class PROC(_WeightedMeasure):
     """Pool-restricted oracle ceiling: the best RA-nWG that any reranker could reach from this pool.
@@ -244,7 +244,7 @@ def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:
 _RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, link=lambda value: value, form="ratio")
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class PercentPROC(_WeightedMeasure):
     """RA-nWG / PROC: how much of what the pool offered the reranker or selection put into the top K.
@@ -293,7 +293,7 @@ class _NormalisedRecall(Measure):
         )
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class NRecall4(_NormalisedRecall):
     """Passages of grade 4 or 5 in the top K / min(K, all of them).
@@ -307,7 +307,7 @@ class NRecall4(_NormalisedRecall):
     _lowest: ClassVar[int] = 4
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class NRecall5(_NormalisedRecall):
     """Passages of grade 5 in the top K / min(K, all of them).
@@ -321,12 +321,12 @@ class NRecall5(_NormalisedRecall):
     _lowest: ClassVar[int] = 5
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Precision4(Measure):
     """Passages of grade 4 or 5 in the top K / K.
 
-    Range 0–1, higher is better. An empty slot counts as a miss (`depth="returned"` divides by what
+    Range 0–1, higher is better. An empty slot counts as a miss (`short_lists="returned"` divides by what
     was returned, NaN where that is nothing). Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
     """
 
@@ -343,7 +343,7 @@ class Precision4(Measure):
         return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Harm(Measure):
     """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
@@ -386,7 +386,7 @@ class Harm(Measure):
         return Outcome((share,), reason, premise=False)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, repr=False)
 class Judged(Measure):
     """Share of the top K that has a label: how far to trust the measures beside it.
@@ -407,7 +407,7 @@ class Judged(Measure):
 
 
 def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
-    """A count divided by K, or by what was returned under `depth="returned"` (NaN where that is nothing)."""
+    """A count divided by K, or by what was returned under `short_lists="returned"` (NaN where that is nothing)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         result: FloatArray = count / judged.slots_at(depths)
     return result

@@ -12,18 +12,16 @@ import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of
 from rag_selectivity.compare import compare
-from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluate import join_runs, measure_all, report_on
 from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, compared_depths, compared_measures, page_measures
 from rag_selectivity.render.html import to_html
 from rag_selectivity.render.passages import reasons_in
 from rag_selectivity.statistics.bootstrap import Bootstrap
-
-_COMPARED_AT = (5, 10, 20)
 
 
 def html_report(
@@ -85,7 +83,6 @@ def html_report(
     report = report_on(joined.judged, measured, bootstrap, joined.notes)
     comparison = None
     if len(joined.judged) > 1:
-        at = [k for k in _COMPARED_AT if k <= max(depths)] or list(depths)[-1:]
         with warnings.catch_warnings():
             # They were given out by the join above.
             warnings.simplefilter("ignore", SelectivityWarning)
@@ -95,7 +92,7 @@ def html_report(
                 baseline=baseline,
                 pool=pool,
                 measures=_compared(scale, rel, m, sized=sized),
-                depths=at,
+                depths=compared_depths(max(depths)),
                 policy=chosen_policy,
                 bootstrap=bootstrap,
                 **shared,
@@ -132,8 +129,7 @@ def _compared(scale: str | Scale, rel: int | None, m: int | None, *, sized: bool
     """What is compared with the `rel` and `m` that were asked for; without any, the default."""
     if rel is None and m is None:
         return None
-    graded = ["RA-nWG", "Harm"] if scale_named(scale).name == "utility" else []
-    return _with_parameters(["Success", *(["BoR"] if sized else []), *graded], rel, m)
+    return _with_parameters(compared_measures(scale, sized=sized), rel, m)
 
 
 def _quality(path: str | Path) -> dict[int, list[float]]:

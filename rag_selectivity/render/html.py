@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -15,7 +15,20 @@ import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise_on, parameters_of, resampling_of
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures import BoR, BoR_max, Success
+from rag_selectivity.measures import (
+    PROC,
+    RANWG,
+    BoR,
+    BoR_max,
+    Harm,
+    Judged,
+    Measure,
+    PercentPROC,
+    Success,
+    nDCG,
+    parse_measure,
+)
+from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.render.passages import Passage, Reading, read_passages
 from rag_selectivity.render.report_table import grid, lines_without_depth, notes_of
 from rag_selectivity.render.tables import next_grids
@@ -28,8 +41,6 @@ from rag_selectivity.statistics.next_passages import next_passages
 from rag_selectivity.wording import number, percent
 
 _PAGE = Path(__file__).with_name("page")
-#: What a query is judged by in the table, worst first by the first that was measured.
-_COLUMNS = ("RA-nWG", "PROC", "%PROC", "nDCG", "Success", "Harm", "Judged")
 #: Colours that the page sets for light and dark, by what matplotlib is told.
 _INK, _LINE = "#0a0b0c", "#0d0e0f"
 _CSS_COLOURS = {
@@ -202,7 +213,7 @@ def _run_page(
     header, rows = grid(report, name, run)
     columns, worst = _worst(report, name, chosen)
     verdicts: Mapping[str, str | None] = {}
-    if f"PROC@{chosen}" in run.estimates and f"%PROC@{chosen}" in run.estimates:
+    if all(at_depth(run.estimates, measure, chosen) for measure in (PROC(), PercentPROC())):
         verdicts = report.diagnosis(name, chosen).queries
     passages = reading.passages.get(name, {})
     queries = [
@@ -245,20 +256,26 @@ def _next_tables(report: Report, name: str, rel: int | None, m: int) -> list[tup
 def _worst(
     report: Report, name: str, chosen: int
 ) -> tuple[tuple[str, ...], list[tuple[str, tuple[float | None, ...]]]]:
-    """The columns of the table, and every query with its figures, worst first; undefined ones last."""
+    """The columns of the table, and every query with its figures, worst first; undefined ones last.
+
+    Queries are ordered by the first of the measures that was taken, then by the next.
+    """
     run = report.runs[name]
     rel, m = parameters_of(report.measures)
-    success = str(Success(rel=rel, m=1 if m is None else m))
-    wanted = [f"{success if base == 'Success' else base}@{chosen}" for base in _COLUMNS]
-    columns = tuple(column for column in wanted if column in run.per_query)
+    success = Success(rel=rel, m=1 if m is None else m)
+    of_table: tuple[Measure, ...] = (RANWG(), PROC(), PercentPROC(), nDCG(), success, Harm(), Judged())
+    columns = [measure @ chosen for measure in of_table if at_depth(run.per_query, measure, chosen) is not None]
     if not columns:
-        columns = tuple(list(run.per_query)[:5])
-    values = [run.per_query[column] for column in columns]
+        columns = [parse_measure(key) for key in list(run.per_query)[:5]]
+    values = [run.per_query[str(measure)] for measure in columns]
     order: list[int] = list(range(len(run.queries)))
     if columns:
-        rising = [-value if column.startswith("Harm") else value for column, value in zip(columns, values, strict=True)]
+        rising = [
+            -value if measure.higher_is_better is False else value
+            for measure, value in zip(columns, values, strict=True)
+        ]
         order = np.lexsort([np.nan_to_num(value, nan=np.inf) for value in reversed(rising)]).tolist()
-    return columns, [(run.queries[i], tuple(finite(value[i]) for value in values)) for i in order]
+    return tuple(map(str, columns)), [(run.queries[i], tuple(finite(value[i]) for value in values)) for i in order]
 
 
 # -- pictures ------------------------------------------------------------------------------------------
@@ -273,18 +290,18 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
     first, last = (report.depths[0], report.depths[-1]) if report.depths else (1, 1)
     rel, m = parameters_of(report.measures)
     bor, most, success = (kind(rel=rel, m=1 if m is None else m) for kind in (BoR, BoR_max, Success))
-    if {str(bor), str(most), str(success)} <= has:
+    if {bor, most, success} <= has:
         found.append(
             _picture(
                 f"{name}: selectivity and success over K",
-                f"BoR goes from {_figure(report, name, f'{bor}@{first}')} bits at K = {first} to "
-                f"{_figure(report, name, f'{bor}@{last}')} at K = {last}, while success goes from "
-                f"{_figure(report, name, f'{success}@{first}')} to {_figure(report, name, f'{success}@{last}')}. "
+                f"BoR goes from {_figure(report, name, bor @ first)} bits at K = {first} to "
+                f"{_figure(report, name, bor @ last)} at K = {last}, while success goes from "
+                f"{_figure(report, name, success @ first)} to {_figure(report, name, success @ last)}. "
                 f"The dashed line is the most that any retriever could show.",
                 lambda axes: plots.selectivity(report, name, axes, measure=bor),
             )
         )
-    if {str(bor), str(most)} <= has and math.isfinite(report[name, most @ last].value):
+    if {bor, most} <= has and math.isfinite(report[name, most @ last].value):
         ceiling = report[name, most @ last].value
         found.append(
             _picture(
@@ -295,12 +312,13 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
                 lambda axes: plots.collapse(report, name, axes, measure=bor),
             )
         )
-    if f"PROC@{depth}" in run.per_query and run.estimates.get(f"%PROC@{depth}") and run.estimates[f"%PROC@{depth}"].n:
+    selected = at_depth(run.estimates, PercentPROC(), depth)
+    if at_depth(run.per_query, PROC(), depth) is not None and selected is not None and selected.n:
         found.append(
             _picture(
                 f"{name}: who lost the evidence, query by query",
-                f"At K = {depth} the pool holds {_figure(report, name, f'PROC@{depth}')} of the best evidence, and "
-                f"{_figure(report, name, f'%PROC@{depth}')} of that was selected. For a query left of .8, the "
+                f"At K = {depth} the pool holds {_figure(report, name, PROC() @ depth)} of the best evidence, and "
+                f"{_figure(report, name, PercentPROC() @ depth)} of that was selected. For a query left of .8, the "
                 f"pool lacks evidence; for one below .8, the selection left evidence in the pool.",
                 lambda axes: plots.evidence(report, name, depth, axes),
                 square=True,
@@ -314,7 +332,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
                 lambda axes: plots.grades(report, name, 20, axes),
             )
         )
-    if quality and str(bor) in has:
+    if quality and bor in has:
         found.append(
             _picture(
                 f"{name}: answer quality over K",
@@ -325,13 +343,16 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
     return found
 
 
-def _at_every_depth(report: Report, runs: Iterable[str]) -> set[str]:
+def _at_every_depth(report: Report, runs: Iterable[str]) -> set[Measure]:
     """Measures that a curve over K can be drawn of."""
     if not report.depths:
         return set()
-    bases = {str(replace(measure, at=None)) for measure in report.measures}
     parts = [report.runs[name].estimates for name in runs]
-    return {base for base in bases if all(f"{base}@{k}" in part for part in parts for k in report.depths)}
+    return {
+        measure
+        for measure in without_depth(report.measures)
+        if all(at_depth(part, measure, k) for part in parts for k in report.depths)
+    }
 
 
 def _of_all_runs(report: Report) -> list[Picture]:
@@ -339,7 +360,7 @@ def _of_all_runs(report: Report) -> list[Picture]:
 
     has = _at_every_depth(report, report.runs)
     found = []
-    if "Harm" in has:
+    if Harm() in has:
         found.append(
             _picture(
                 "Junk over K",
@@ -347,7 +368,7 @@ def _of_all_runs(report: Report) -> list[Picture]:
                 lambda a: plots.harm(report, a),
             )
         )
-    if all(any(plots.is_curve(key) for key in run.estimates) for run in report.runs.values()):
+    if all(plots.curve_of(run) for run in report.runs.values()):
         found.append(
             _picture(
                 "Precision and recall",
@@ -370,8 +391,8 @@ def _forest(comparison: Comparison) -> Picture:
     )
 
 
-def _figure(report: Report, name: str, key: str) -> str:
-    return number(report[name, key].value)
+def _figure(report: Report, name: str, measure: Measure) -> str:
+    return number(report[name, measure].value)
 
 
 def _picture(

@@ -12,12 +12,24 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.measures import BoR, BoR_max, Measure, Outcome, Success, parse_measure
+from rag_selectivity.measures import (
+    PROC,
+    BoR,
+    BoR_max,
+    IPrec,
+    Measure,
+    Outcome,
+    PercentPROC,
+    Success,
+    parse_measure,
+)
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
+from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.results.report import Report
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 # Okabe and Ito's colours.
@@ -121,24 +133,27 @@ def evidence(report: Report, run: str | None = None, depth: int | None = None, a
     axes = _axes(ax, "plots.evidence")
     name = run if run is not None else next(iter(report.runs))
     part = report.runs[name]
-    known = [k for k in report.depths if f"PROC@{k}" in part.per_query and f"%PROC@{k}" in part.per_query]
+    brought, picked = PROC(), PercentPROC()
+    known = [
+        k for k in report.depths if all(at_depth(part.per_query, base, k) is not None for base in (brought, picked))
+    ]
     if depth is None:
         # The deepest with something selected: where the list is the pool, there is nothing to see.
-        usable = [k for k in known if part.estimates[f"%PROC@{k}"].n]
+        usable = [k for k in known if report[name, picked @ k].n]
         if not usable:
             raise InputError("plots.evidence needs PROC and %PROC at a depth where something was selected from a pool")
         depth = usable[-1]
     if depth not in known:
         raise InputError(f"plots.evidence needs PROC and %PROC of every query at K = {depth}")
-    proc, share = part.per_query[f"PROC@{depth}"], part.per_query[f"%PROC@{depth}"]
+    proc, share = (part.per_query[str(base @ depth)] for base in (brought, picked))
     both = np.isfinite(proc) & np.isfinite(share)
     axes.scatter(proc[both], share[both], s=22, color=BLUE, alpha=0.35, linewidths=0, label=f"{both.sum()} queries")
-    means = report[name, f"PROC@{depth}"].value, report[name, f"%PROC@{depth}"].value
+    means = report[name, brought @ depth].value, report[name, picked @ depth].value
     axes.plot(*means, "P", color=ORANGE, markersize=10, label=f"mean: {means[0]:.2f} × {means[1]:.2f}")
     axes.axhline(0.8, color=GREY, linewidth=0.8, linestyle=":")
     axes.axvline(0.8, color=GREY, linewidth=0.8, linestyle=":")
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
-    axes.set(xlabel=f"PROC@{depth}: in the pool", ylabel=f"%PROC@{depth}: selected from it")
+    axes.set(xlabel=f"{brought @ depth}: in the pool", ylabel=f"{picked @ depth}: selected from it")
     _legend_above(axes, *axes.get_legend_handles_labels())
     return axes
 
@@ -147,7 +162,7 @@ def precision_recall(report: Report, ax: Any = None) -> Any:
     """Interpolated precision over recall, a curve for each run; `IPrec` must have been measured."""
     axes = _axes(ax, "plots.precision_recall")
     for i, (name, part) in enumerate(report.runs.items()):
-        curve = {float(key.partition("@")[2]): cell for key, cell in part.estimates.items() if is_curve(key)}
+        curve = curve_of(part)
         if not curve:
             raise InputError("plots.precision_recall needs the measure IPrec")
         levels = sorted(curve)
@@ -157,9 +172,10 @@ def precision_recall(report: Report, ax: Any = None) -> Any:
     return axes
 
 
-def is_curve(key: str) -> bool:
-    """Whether a report's key is a point of a precision–recall curve, whatever the measure's `rel`."""
-    return key.partition("@")[0].partition("(")[0] == "IPrec"
+def curve_of(part: RunReport) -> dict[float, Estimate]:
+    """The precision–recall curve of a run: IPrec by its recall levels, whatever its `rel`."""
+    measured = [(parse_measure(key), estimate) for key, estimate in part.estimates.items()]
+    return {float(m.at): estimate for m, estimate in measured if isinstance(m, IPrec) and m.at is not None}
 
 
 def answer_quality(

@@ -9,6 +9,9 @@ from dataclasses import replace
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, regime
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.report import Report, RunReport
@@ -30,20 +33,20 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
     """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
     bases = [
         base
-        for base in _bases(report)
+        for base in without_depth(report.measures)
         # IPrec@1 is of recall 1, not of K = 1.
-        if not isinstance(base.cutoff, Real) and any(f"{base}@{depth}" in run.estimates for depth in report.depths)
+        if not isinstance(base.cutoff, Real) and any(at_depth(run.estimates, base, k) for k in report.depths)
     ]
     header = ["K"]
     columns: list[list[str]] = [[str(depth) for depth in report.depths]]
     for base in bases:
-        cells = [run.estimates.get(f"{base}@{depth}") for depth in report.depths]
+        cells = [at_depth(run.estimates, base, depth) for depth in report.depths]
         shows_interval = base.higher_is_better is not None and any(
             cell is not None and not math.isnan(cell.low) for cell in cells
         )
         header.append(f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base))
         columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
-        if str(base) == "%PROC" and f"PROC@{report.depths[0]}" in run.estimates:
+        if base == PercentPROC() and at_depth(run.estimates, PROC(), report.depths[0]) is not None:
             header.append("who lost it")
             columns.append([_verdict(report, name, depth) for depth in report.depths])
         if isinstance(base, BoR):
@@ -54,23 +57,16 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
     return header, [list(row) for row in zip(*columns, strict=True)]
 
 
-def _bases(report: Report) -> list[Measure]:
-    """The measures without their depths, each once."""
-    return list(dict.fromkeys(replace(measure, at=None) for measure in report.measures))
-
-
 def lines_without_depth(report: Report, run: RunReport) -> list[str]:
     """A line for each measure of whole lists, and one for each precision–recall curve."""
     lines = []
-    for base in _bases(report):
-        cells = {key: cell for key, cell in run.estimates.items() if key == str(base) or _is_level(base, key)}
-        for key, cell in cells.items():
-            lines.append(f"{key} {_cell(base, cell, interval=not math.isnan(cell.low))}")
+    measured = {parse_measure(key): cell for key, cell in run.estimates.items()}
+    for base in without_depth(report.measures):
+        for measure, cell in measured.items():
+            is_level = isinstance(base.cutoff, Real) and replace(measure, at=None) == base
+            if measure == base or is_level:
+                lines.append(f"{measure} {_cell(base, cell, interval=not math.isnan(cell.low))}")
     return ["\n".join(lines)] if lines else []
-
-
-def _is_level(base: Measure, key: str) -> bool:
-    return isinstance(base.cutoff, Real) and key.startswith(f"{base}@")
 
 
 def _verdict(report: Report, name: str, depth: int) -> str:
@@ -119,16 +115,19 @@ def notes_of(run: RunReport) -> list[str]:
         (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
         (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
     )
-    caveats = caveat_lines((key, estimate.caveats) for key, estimate in run.estimates.items())
+    caveats = caveat_lines(
+        (parse_measure(key), estimate.caveats) for key, estimate in run.estimates.items() if estimate.caveats
+    )
     return [*(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats]
 
 
-def caveat_lines(of_figures: Iterable[tuple[str, Sequence[Caveat]]]) -> Iterable[str]:
+def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iterable[str]:
     """Each caveat of a measure at its first depth, and at how many others; measures that say the same share a line."""
-    said: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for key, caveats in of_figures:
+    said: dict[tuple[Measure, str], dict[str, list[str]]] = {}
+    for measure, caveats in of_figures:
         for caveat in caveats:
-            said.setdefault((key.partition("@")[0], caveat.code), {}).setdefault(key, []).append(caveat.text)
+            of_measure = said.setdefault((replace(measure, at=None), caveat.code), {})
+            of_measure.setdefault(str(measure), []).append(caveat.text)
     alike: dict[tuple[str, ...], list[str]] = {}
     for found in said.values():
         alike.setdefault(tuple(" ".join(texts) for texts in found.values()), []).append(next(iter(found)))

@@ -21,7 +21,7 @@ from rag_selectivity.render.blocks import (
 )
 from rag_selectivity.render.report_table import caveat_lines, report_blocks
 from rag_selectivity.results.agreement import JudgeReport
-from rag_selectivity.results.claims import ClaimReport
+from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
@@ -99,7 +99,7 @@ def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable
     for row in tested:
         if row.possible is not None:
             yield f"{row.measure}: the difference lies {between(row.possible)}, whatever the unjudged passages are"
-    yield from caveat_lines([(str(row.measure), row.caveats) for row in rows])
+    yield from caveat_lines([(row.measure, row.caveats) for row in rows])
     settings = comparison.settings
     if any(not math.isnan(row.detectable) for row in tested):
         power, family = level_text(settings["power"]), counted(settings["family"], "test")
@@ -256,10 +256,10 @@ def _claim_blocks(report: ClaimReport) -> Iterable[Block]:
     failed = f", {report.failed} calls failed" if report.failed else ""
     stopped = f", stopped: {report.stopped}" if report.stopped else ""
     yield Heading(f"{len(report.samples)} samples, {report.calls} calls to {report.judge}{failed}{stopped}")
-    names = list(dict.fromkeys(key.partition("@")[0] for key in report.estimates))
+    names = list(dict.fromkeys(measure.name for measure in report.estimates))
     rows = []
     for depth in report.depths:
-        cells = [report.estimates.get(f"{name}@{depth}") for name in names]
+        cells = [report.estimates.get(ClaimMeasure(name, depth)) for name in names]
         rows.append([str(depth), *(BLANK if cell is None else _interval(cell) for cell in cells)])
     yield Table(["K", *names], rows, breaks=False)
 

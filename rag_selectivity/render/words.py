@@ -10,6 +10,8 @@ import numpy as np
 
 from rag_selectivity.advice import advise_on, parameters_of, who_lost_more
 from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, Success, regime
+from rag_selectivity.measures.plan import at_depth
+from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
@@ -53,11 +55,9 @@ def findings(report: Report, run: str, depth: int | None = None, advice: Recomme
 
     `advice` is that of `rag_selectivity.advice.advise_on`; made with its defaults if not given.
     """
-    part = report.runs[run]
     advice = advice if advice is not None else advise_on(report, run)
     chosen = depth if depth is not None else headline_depth(report, advice)
-    found = {key.rpartition("@")[0]: Figure(key, key, cell) for key, cell in part.estimates.items() if _at(key, chosen)}
-    found = _of_one_success(report, found)
+    found = _figures_at(report, run, chosen)
     answers = [
         _selectivity(report, run, chosen, found),
         _evidence(report, run, chosen, found),
@@ -68,28 +68,24 @@ def findings(report: Report, run: str, depth: int | None = None, advice: Recomme
     return [answer for answer in answers if answer is not None]
 
 
-def _of_one_success(report: Report, found: Mapping[str, Figure]) -> dict[str, Figure]:
-    """The figures by name, those against chance all with the `rel` and `m` of the first BoR."""
+def _figures_at(report: Report, run: str, depth: int) -> dict[str, Figure]:
+    """The figures at a depth by the names of their measures; the first BoR has `rel` and `m` of all against chance."""
     rel, m = parameters_of(report.measures)
     hits = 1 if m is None else m
-    spelled = {
-        "Success": Success(rel=rel, m=hits),
-        "BoR": BoR(rel=rel, m=hits),
-        "BoR_max": BoR_max(rel=rel, m=hits),
-        "lambda": Lambda(rel=rel),
-    }
-    others = {name: figure for name, figure in found.items() if name not in spelled}
-    return others | {name: found[str(measure)] for name, measure in spelled.items() if str(measure) in found}
+    against_chance = (Success(rel=rel, m=hits), BoR(rel=rel, m=hits), BoR_max(rel=rel, m=hits), Lambda(rel=rel))
+    figures = {}
+    for measure in (*against_chance, RANWG(), PROC(), PercentPROC(), Harm(), Judged()):
+        estimate = at_depth(report.runs[run].estimates, measure, depth)
+        if estimate is not None:
+            key = str(measure @ depth)
+            figures[measure.name] = Figure(key, key, estimate)
+    return figures
 
 
 def headline_depth(report: Report, advice: Recommendation | None) -> int:
     """The K of the first screen: the recommended one, or the nearest that was measured."""
     wanted = advice.K if advice is not None and advice.K is not None else 10
     return min(report.depths, key=lambda depth: (abs(math.log(depth / wanted)), depth), default=wanted)
-
-
-def _at(key: str, depth: int) -> bool:
-    return key.endswith(f"@{depth}")
 
 
 def _pick(found: Mapping[str, Figure], *names: str) -> tuple[Figure, ...]:
@@ -213,7 +209,7 @@ def _junk(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> 
     if judged is not None and judged.policy.unjudged == "condense":
         said = f"{shares} of the K = {depth} slots are junk, on average over the queries; passages without a label are"
         said += " left out of the lists."
-    elif judged is not None and judged.policy.depth == "requested":
+    elif judged is not None and judged.policy.short_lists == "requested":
         listed = judged.returned[judged.returned > 0]
         read = float(np.minimum(listed, depth).mean())
         junk = [f"{depth * end:.1f}" for end in ends]

@@ -27,6 +27,22 @@ MEASURES = {
 _EXACT_COVER = 18
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimMeasure:
+    """A measure of claims at a depth; it prints as `ContextRecall@10`."""
+
+    name: str
+    depth: int
+
+    @classmethod
+    def of(cls, check: str, depth: int) -> ClaimMeasure:
+        """The measure that a check gives."""
+        return cls(MEASURES[check], depth)
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.depth}"
+
+
 @dataclass(frozen=True)
 class ClaimCheck:
     """What was found for one sample; rows are claims or entities, columns the passages in rank order.
@@ -131,7 +147,9 @@ class ClaimCheck:
             "redundancy": finite(self.redundancy),
             "smallest_set": list(self.smallest_set),
             "measures": {
-                f"{MEASURES[check]}@{depth}": finite(self.figure(check, depth)) for check in checks for depth in depths
+                str(ClaimMeasure.of(check, depth)): finite(self.figure(check, depth))
+                for check in checks
+                for depth in depths
             },
             **({"whole_context": {str(k): finite(v) for k, v in self.whole.items()}} if self.whole else {}),
         }
@@ -150,7 +168,7 @@ class ClaimReport(Result):
     samples: tuple[ClaimCheck, ...]
     checks: tuple[str, ...]
     depths: tuple[int, ...]
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[ClaimMeasure, Estimate]
     usage: Usage
     cost: float | None
     calls: int
@@ -158,11 +176,11 @@ class ClaimReport(Result):
     stopped: str | None
     judge: str
 
-    def __getitem__(self, measure: str) -> Estimate:
-        try:
-            return self.estimates[measure]
-        except KeyError:
-            raise InputError(f"{measure} was not checked; there are {', '.join(self.estimates)}") from None
+    def __getitem__(self, measure: str | ClaimMeasure) -> Estimate:
+        by_name = {str(checked): estimate for checked, estimate in self.estimates.items()}
+        if str(measure) not in by_name:
+            raise InputError(f"{measure} was not checked; there are {', '.join(by_name)}")
+        return by_name[str(measure)]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -176,10 +194,10 @@ class ClaimReport(Result):
             "completion_tokens": self.usage.completion_tokens,
             "cost": self.cost,
             "stopped": self.stopped,
-            "measures": {key: estimate.to_dict() for key, estimate in self.estimates.items()},
+            "measures": {str(key): estimate.to_dict() for key, estimate in self.estimates.items()},
             "per_sample": [sample.to_dict(self.checks, self.depths) for sample in self.samples],
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row a measure and depth."""
-        return [{"measure": key, **estimate.to_dict()} for key, estimate in self.estimates.items()]
+        return [{"measure": str(key), **estimate.to_dict()} for key, estimate in self.estimates.items()]

@@ -15,7 +15,8 @@ from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.measures.utility import diagnosis
+from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
 from rag_selectivity.results.estimate import Estimate, finite
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.result import Result
@@ -83,7 +84,7 @@ class Report(Result):
     #: How its intervals were made, for what is computed from its lists later.
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
 
-    def __getitem__(self, key: str | tuple[str, str | Measure]) -> Estimate:
+    def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Estimate:
         if isinstance(key, tuple):
             run, measure = key
         else:
@@ -118,9 +119,9 @@ class Report(Result):
         Both must have been measured at the depth. See `rag_selectivity.measures.utility.diagnosis`
         for the thresholds. Queries where they are undefined have None.
         """
-        names = [name if depth is None else f"{name}@{depth}" for name in ("PROC", "%PROC")]
-        overall = diagnosis(*(self[run, name].value for name in names))
-        columns = [self._run(run).per_query.get(name, np.empty(0)).tolist() for name in names]
+        pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
+        overall = diagnosis(*(self[run, measure].value for measure in pair))
+        columns = [self._run(run).per_query.get(str(measure), np.empty(0)).tolist() for measure in pair]
         verdicts = {query: diagnosis(*pair) for query, *pair in zip(self._run(run).queries, *columns, strict=True)}
         return Diagnosis(overall, dict(Counter(filter(None, verdicts.values()))), verdicts)
 
@@ -147,13 +148,13 @@ class Report(Result):
         found: dict[str, FloatArray] = {}
         if part.judged is None:
             return found
-        for base in dict.fromkeys(replace(measure, at=None) for measure in self.measures):
-            depths = np.array([depth for depth in self.depths if f"{base}@{depth}" in part.estimates], np.int64)
+        for base in without_depth(self.measures):
+            depths = np.array([depth for depth in self.depths if at_depth(part.estimates, base, depth)], np.int64)
             for name, values in base.details(part.judged, depths).items():
                 if values.ndim == 1:
                     found[f"{base}.{name}"] = values
                 else:
-                    found.update((f"{base}@{depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
+                    found.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
         return found
 
     def outcome(self, run: str, measure: str | Measure) -> Outcome | None:
@@ -171,7 +172,7 @@ class Report(Result):
         if part.judged is None:
             return None
         parts: dict[str, tuple[FloatArray, ...]] = {}
-        for base in dict.fromkeys(replace(measure, at=None) for measure in self.measures):
+        for base in without_depth(self.measures):
             named = [measure.at for measure in self.measures if replace(measure, at=None) == base]
             grid = {*base.default_depths(np.array(self.depths)).tolist(), *(at for at in named if at is not None)}
             depths = sorted(depth for depth in grid if str(base @ depth) in part.estimates)
@@ -245,7 +246,7 @@ class Report(Result):
         return {
             depth: self.diagnosis(run, depth)
             for depth in self.depths
-            if f"PROC@{depth}" in estimates and f"%PROC@{depth}" in estimates
+            if at_depth(estimates, PROC(), depth) and at_depth(estimates, PercentPROC(), depth)
         }
 
     def _diagnoses_as_data(self, run: str) -> dict[str, Any]:

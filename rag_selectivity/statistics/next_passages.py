@@ -86,7 +86,7 @@ def next_passages(
     A random draw that has taken as many passages as the list, and found as much, goes on: with N passages, R of them
     relevant and h_a distinct hits among the first a, it reaches m hits in the next b − a with the probability
     P[X ≥ m − h_a], X ~ Hypergeometric(N − a, R − h_a, b − a), and holds (b − a)(R − h_a)/(N − a) relevant ones on
-    average. Under `depth="returned"` a and b end with the query's own list, and with N per query at its corpus.
+    average. Under `short_lists="returned"` a and b end with the query's own list, and with N per query at its corpus.
 
     Parameters
     ----------

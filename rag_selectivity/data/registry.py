@@ -1,0 +1,119 @@
+"""Registries: what users choose by name, and what other packages add to it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator, MutableMapping
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
+
+T = TypeVar("T")
+
+
+class Registry(MutableMapping[str, T], Generic[T]):
+    """Values or classes by name, in the order in which they were added.
+
+    Installed packages add theirs by entry points. These are loaded when a name is not found, and when all names are
+    listed, so that looking up a name of this package costs nothing.
+
+    Parameters
+    ----------
+    kind : str
+        What the entries are, for messages: "measure".
+    group : str
+        The group of entry points. Each of them names a value or class of the type `base`; its name in the registry is
+        its attribute `name`, or that of the entry point if it has none.
+    base : type
+    any_case : bool
+        Whether names are found whatever their case.
+    """
+
+    def __init__(self, kind: str, group: str, base: type, *, any_case: bool = False) -> None:
+        self.kind, self.group, self.base = kind, group, base
+        self._key = str.casefold if any_case else str
+        self._entries: dict[str, tuple[str, T]] = {}
+        self._loaded = False
+        self._loading = threading.RLock()
+
+    def add(self, name: str, entry: T) -> None:
+        """Add an entry. A class that is defined again, as in a notebook, takes its own place.
+
+        Raises
+        ------
+        InputError
+            If another entry has the name.
+        """
+        known = self._entries.get(self._key(name))
+        if known is not None and not _same(known[1], entry):
+            raise InputError(f"there is a {self.kind} {known[0]!r} already: choose another name")
+        self._entries[self._key(name)] = (name, entry)
+
+    def find(self, name: str) -> T:
+        """The entry of a name.
+
+        Raises
+        ------
+        InputError
+            If there is none, with the closest name and all that are known.
+        """
+        try:
+            return self[name]
+        except KeyError:
+            raise InputError(
+                f"unknown {self.kind} {name!r}{did_you_mean(name, self)} (known: {', '.join(self)})"
+            ) from None
+
+    def __getitem__(self, name: str) -> T:
+        key = self._key(name)
+        if key not in self._entries:
+            self._load_entry_points()
+        if key not in self._entries:
+            raise KeyError(name)
+        return self._entries[key][1]
+
+    def __setitem__(self, name: str, entry: T) -> None:
+        self.add(name, entry)
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[self._key(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load_entry_points()
+        return iter([name for name, _ in self._entries.values()])
+
+    def __len__(self) -> int:
+        self._load_entry_points()
+        return len(self._entries)
+
+    def _load_entry_points(self) -> None:
+        with self._loading:
+            if self._loaded:
+                return
+            # Before the loading, so that a module which looks a name up while it is imported does not start it again.
+            self._loaded = True
+            for point in entry_points(group=self.group):
+                try:
+                    entry = point.load()
+                    self._check(entry)
+                    self.add(getattr(entry, "name", point.name), entry)
+                except Exception as error:
+                    # A fault in one package must not take the others away.
+                    warnings.warn(
+                        f"the {self.kind} {point.name!r} of another package ({point.value}) cannot be used: "
+                        f"{type(error).__name__}: {error}",
+                        SelectivityWarning,
+                        stacklevel=2,
+                    )
+
+    def _check(self, entry: Any) -> None:
+        if not isinstance(entry, self.base) and not (isinstance(entry, type) and issubclass(entry, self.base)):
+            raise InputError(f"it is no {self.base.__name__}")
+
+
+def _same(known: Any, entry: Any) -> bool:
+    if isinstance(known, type) and isinstance(entry, type):
+        return (known.__module__, known.__qualname__) == (entry.__module__, entry.__qualname__)
+    return bool(known == entry)

@@ -1,0 +1,261 @@
+"""How an interval is made of resampled figures: one class a method, in a registry that other packages add to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.registry import Registry
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.statistics.exact import mid_p_rate
+from rag_selectivity.statistics.quantiles import quantiles
+
+#: Resampled figures closer than this, relative to the largest, are one figure: whole counts over whole
+#: counts fall on few values, and which side of a tie the last digit lands on differs with the platform.
+_SAME = 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class Estimand:
+    """What an interval is about: a statistic of the means of some columns, at each depth.
+
+    Attributes
+    ----------
+    parts : tuple of float64[units, depths]
+        The sums of the columns over each unit: a query, or a cluster of queries that are drawn together.
+    mask : float64[units, depths]
+        How many queries of the unit count.
+    statistic : callable
+        Means of the columns → the statistic, float64[depths].
+    """
+
+    parts: tuple[FloatArray, ...]
+    mask: FloatArray
+    statistic: Callable[..., FloatArray]
+
+    @property
+    def units(self) -> IntArray:
+        """Units with a defined query, at each depth."""
+        result: IntArray = (self.mask > 0).sum(axis=0)
+        return result
+
+    @property
+    def value(self) -> FloatArray:
+        """The statistic of the queries as they are."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.statistic(*(part.sum(axis=0) / self.mask.sum(axis=0) for part in self.parts))
+
+    def without_each(self) -> FloatArray:
+        """The statistic without each unit in turn: float64[units, depths]."""
+        left = self.mask.sum(axis=0) - self.mask
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.statistic(*((part.sum(axis=0) - part) / left for part in self.parts))
+
+    def pieces(self, depths: int = 64) -> Iterator[Estimand]:
+        """The same at a few depths at a time."""
+        for start in range(0, max(1, self.mask.shape[1]), depths):
+            some = slice(start, start + depths)
+            yield Estimand(tuple(part[:, some] for part in self.parts), self.mask[:, some], self.statistic)
+
+
+class IntervalMethod(ABC):
+    """A way to make an interval of resampled figures; a subclass says which.
+
+    Attributes
+    ----------
+    name : str
+        What users give to choose it, as in `Bootstrap(method=name)` and `--method name`.
+
+    Notes
+    -----
+    Whatever the method, an interval in which all queries agree is widened to what so many queries can tell.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
+        """Low and high of the statistic: float64[2, depths].
+
+        Parameters
+        ----------
+        estimand : Estimand
+            The queries as they are; `estimand.value` is the statistic of all of them.
+        resampled : float64[depths, resamples]
+            The statistic of each resample, NaN where it does not exist.
+        tail : float
+            The share of the resamples below the interval, and above it: .025 at the level .95.
+        """
+
+    def exact_ends(self, outcome: Outcome, tail: float) -> FloatArray | None:
+        """Low and high of a measure where they need no resamples: float64[2, depths], NaN elsewhere; None for nowhere.
+
+        Asked only where each query is drawn by itself.
+        """
+        return None
+
+
+#: Every interval method by its name.
+INTERVAL_METHODS: Registry[type[IntervalMethod]] = Registry(
+    "interval method", "rag_selectivity.interval_methods", IntervalMethod
+)
+M = TypeVar("M", bound=type[IntervalMethod])
+
+
+def register_interval_method(method: M) -> M:
+    """Add an interval method; a decorator for subclasses of IntervalMethod.
+
+    An installed package adds its methods by entry points of the group `rag_selectivity.interval_methods`.
+
+    Raises
+    ------
+    InputError
+        If another method has the name.
+    """
+    INTERVAL_METHODS.add(method.name, method)
+    return method
+
+
+@register_interval_method
+class BCa(IntervalMethod):
+    """Bias-corrected and accelerated (Efron 1987), with the quantile of Student's t for few queries.
+
+    A plain success rate, and BoR where chance is the same for all queries, has its interval from the binomial
+    distribution.
+    """
+
+    name = "bca"
+
+    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
+        """Quantiles at levels that are corrected for bias and skewness."""
+        from scipy.special import ndtr, ndtri, stdtrit
+
+        ordered = np.sort(resampled, axis=1)  # NaN last
+        present = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
+        value = estimand.value
+        below, upto = _tie(ordered, value, present)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = (below + upto) / (2 * present)
+            bias = ndtri(np.clip(share, 0.5 / present, 1 - 0.5 / present))
+
+            away = np.where(estimand.mask > 0, value - estimand.without_each(), 0.0)
+            away = np.where(np.isfinite(away), away, 0.0)
+            skewness = (away**3).sum(axis=0) / (6 * (away**2).sum(axis=0) ** 1.5)
+            acceleration = np.nan_to_num(skewness, nan=0.0)
+
+            units = np.maximum(estimand.units, 2)
+            reach = -stdtrit(units - 1.0, tail) * np.sqrt(units / (units - 1))
+            bounds = []
+            for z in (-reach, reach):
+                shifted = bias + z
+                divisor = 1 - acceleration * shifted
+                level = ndtr(np.where(divisor > 0, bias + shifted / divisor, np.copysign(np.inf, z)))
+                bounds.append(_mid_quantile(ordered, level, present))
+        return np.stack(bounds)
+
+    def exact_ends(self, outcome: Outcome, tail: float) -> FloatArray | None:
+        """From the binomial distribution (mid-P)."""
+        return of_success_rate(outcome, tail)
+
+
+@register_interval_method
+class Percentile(IntervalMethod):
+    """The quantiles of the resampled figures as they are."""
+
+    name = "percentile"
+
+    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
+        """The quantiles at `tail` and 1 − `tail`."""
+        return quantiles_of(resampled, [tail, 1 - tail])
+
+
+ONLY_FOR_EVALUATE = "the Poisson bootstrap is for `evaluate`; here bca or percentile"
+
+
+@register_interval_method
+class Poisson(IntervalMethod):
+    """Each query is drawn by a hash of its id, and its quantiles are made in `rag_selectivity.statistics.moments`."""
+
+    name = "poisson"
+
+    def ends(self, estimand: Estimand, resampled: FloatArray, tail: float) -> FloatArray:
+        """Refused, since there are no resamples by position."""
+        raise InputError(ONLY_FOR_EVALUATE)
+
+
+def quantiles_of(resampled: FloatArray, levels: list[float]) -> FloatArray:
+    """Quantiles along each row, leaving out resamples where the statistic does not exist: float64[levels, depths]."""
+    if not np.isnan(resampled).any():
+        return quantiles(resampled, levels)
+    result = np.full((len(levels), len(resampled)), np.nan)
+    for row, values in enumerate(resampled):
+        present = values[~np.isnan(values)]
+        if len(present):
+            result[:, row] = quantiles(present, levels)
+    return result
+
+
+def _tie(ordered: FloatArray, value: FloatArray, present: IntArray) -> tuple[IntArray, IntArray]:
+    """How many figures of each row lie below the value, and how many below or beside it."""
+    largest = np.abs(ordered[np.arange(len(ordered)), np.maximum(present - 1, 0)])
+    with np.errstate(invalid="ignore"):
+        room = _SAME * np.maximum(np.maximum(largest, np.abs(ordered[:, 0])), np.abs(value))
+        room = np.where(np.isfinite(room), room, 0.0)
+        below = (ordered < (value - room)[:, None]).sum(axis=1)
+        upto = (ordered <= (value + room)[:, None]).sum(axis=1)
+    return below, upto
+
+
+def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> FloatArray:
+    """Quantiles along each row from the mid-distribution: equal figures stand at the middle of their share."""
+    rows = np.arange(len(ordered))
+
+    def at(place: IntArray) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+        value = ordered[rows, np.clip(place, 0, np.maximum(present - 1, 0))]
+        below, upto = _tie(ordered, value, present)
+        return value, (below + upto) / 2, below, upto
+
+    wanted = level * present
+    value, middle, below, upto = at(np.floor(np.nan_to_num(wanted)).astype(np.int64))
+    beside = np.where(wanted > middle, upto, below - 1)
+    other, other_middle, _, _ = at(beside)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = (wanted - middle) / (other_middle - middle)
+        between = value + share * (other - value)
+    inside = (beside >= 0) & (beside < present) & np.isfinite(value) & np.isfinite(other) & (other_middle != middle)
+    return np.where(present > 0, np.where(inside, between, value), np.nan)
+
+
+def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
+    """Bounds from the binomial distribution where every query is a success or none and all else is the same for all.
+
+    float64[2, depths], NaN elsewhere. Mid-P: half of the probability of what was observed counts as
+    more extreme (Lancaster 1961).
+    """
+    first, *others = outcome.parts
+    defined = outcome.defined
+    plain = np.where(defined, (first == 0) | (first == 1), True).all(axis=0)
+    for part in others:
+        plain &= np.where(defined, part, -np.inf).max(axis=0) == np.where(defined, part, np.inf).min(axis=0)
+    result = np.full((2, first.shape[1]), np.nan)
+    if outcome.bounds is None or not plain.any():
+        return result
+    trials = defined.sum(axis=0)[plain]
+    successes = np.where(defined, first, 0.0).sum(axis=0)[plain]
+    means = [mean[plain] for mean in means_of(outcome)[1:]]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for row, share in enumerate((1 - tail, tail)):
+            result[row, plain] = outcome.aggregate.value(mid_p_rate(successes, trials, share), *means)
+    return result
+
+
+def means_of(outcome: Outcome) -> list[FloatArray]:
+    """The mean of each part over the defined queries, at each depth."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return [np.nan_to_num(part, nan=0.0).sum(axis=0) / outcome.defined.sum(axis=0) for part in outcome.parts]
