@@ -21,18 +21,20 @@ DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 Plan = list[tuple[Measure, NDArray[Any]]]
 
 
-def default_measures(scale: str | Scale, *, sized: bool, pooled: bool = False) -> tuple[str, ...]:
+def default_measures(
+    scale: str | Scale, *, sized: bool, pooled: bool = False, classic: bool = False
+) -> tuple[str, ...]:
     """The measures that labels of a scale carry, with a corpus size (`sized`) or without.
 
-    `pooled` adds PROC and %PROC, for views that show who lost the evidence. Judged comes along by itself with
-    whatever rests on it.
+    `pooled` adds PROC and %PROC, for views that show who lost the evidence; `classic` adds P and R for binary labels,
+    which their users know. Judged comes along by itself with whatever rests on it.
 
     >>> default_measures("utility", sized=True)
     ('Success', 'BoR', 'BoR_max', 'lambda', 'RA-nWG', 'Harm')
     """
     chance = ("Success", "BoR", "BoR_max", "lambda") if sized else ("Success",)
     if scale_named(scale).name != "utility":
-        return chance
+        return (*chance, "P", "R") if classic else chance
     return (*chance, "RA-nWG", *(("PROC", "%PROC") if pooled else ()), "Harm")
 
 
