@@ -19,7 +19,7 @@ from rag_selectivity.grading.claims import acheck_claims
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Budget, Limits
+from rag_selectivity.grading.runner import Budget, Limits, run_blocking
 from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck
 
@@ -34,6 +34,7 @@ __all__ = [
     "claim_measure_name",
     "label_lists",
     "missing_reference",
+    "run_blocking",
 ]
 
 
@@ -188,7 +189,7 @@ class SingleQuery:
         ----------
         check : {"precision", "recall", "entities", "relevance"}
         query : str
-        passages : sequence of str
+        passages : list or tuple of str
             Texts in rank order.
         reference : str or None
             The reference answer; only relevance does without it.
@@ -205,7 +206,7 @@ class SingleQuery:
         reason = missing_reference(check, reference)
         if reason is not None:
             return ClaimFigure(name, math.nan, reason, None)
-        sample = {"user_input": query, "retrieved_contexts": list(passages), "reference": reference}
+        sample = {"user_input": query, "retrieved_contexts": passages, "reference": reference}
         claim_check = await self.claims(sample, depth)
         value = claim_check.figure(check, depth)
         if math.isnan(value):

@@ -26,7 +26,7 @@ from rag_selectivity.estimates import estimates_of_moments, with_caveats
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.live.alerts import Alarm, Alerts
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Real, with_companions, with_upper_ends
@@ -42,31 +42,6 @@ _BATCH = 512
 #: Where traffic is low, measured after this long: alarms must not wait for hours.
 _SECONDS = 5.0
 _DEPTHS = (1, 2, 5, 10, 20, 50)
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What was seen, labelled or not.
-
-    Attributes
-    ----------
-    retrievals, labelled, empty, failed : int
-        All; those with labels, on which the measures rest; those that brought nothing; those that raised an error
-        (not among the others).
-    shown, tokens, seconds : float
-        Means over the retrievals; NaN where nobody said.
-    longest : int
-        The most passages shown at once.
-    """
-
-    retrievals: int
-    labelled: int
-    empty: int
-    failed: int
-    shown: float
-    tokens: float
-    seconds: float
-    longest: int
 
 
 class Grader(Protocol):
