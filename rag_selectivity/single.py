@@ -477,7 +477,7 @@ def bits_over_random(
     Raises
     ------
     InputError
-        If the two have different lengths.
+        If the two have different lengths, or are empty.
 
     Examples
     --------
@@ -485,8 +485,10 @@ def bits_over_random(
     2.0
     """
     hits, chances = (np.array(list(column), np.float64)[:, None] for column in (success, random_success))
-    if len(hits) != len(chances):
-        raise InputError(f"success has {len(hits)} figures and random_success {len(chances)}: they must go together")
+    if len(hits) != len(chances) or not len(hits):
+        raise InputError(
+            f"success has {len(hits)} figures and random_success {len(chances)}: one of each is needed for each query"
+        )
     known = ~np.isnan(hits) & ~np.isnan(chances)
     parts = tuple(np.where(known, column, np.nan) for column in (hits, chances, 1 - chances))
     outcome = Outcome(parts, "no query has both figures", BoR.aggregate, baseline=1)
