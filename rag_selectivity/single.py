@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import whole_count
-from rag_selectivity.data.ids import TEXT_PREFIX, text_id
+from rag_selectivity.data.identity import as_text_id, numbered_queries, passage_identity
+from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels, whole_grade
 from rag_selectivity.data.run import Run
@@ -44,6 +45,7 @@ __all__ = [
     "aggregate",
     "as_text_id",
     "bits_over_random",
+    "defined_mean",
     "evaluate_query",
     "join_query",
     "load_on_first_use",
@@ -58,79 +60,6 @@ __all__ = [
 ]
 
 NO_LABELS = "nobody judged this query"
-
-
-# -- ids -------------------------------------------------------------------------------------------
-
-
-def as_text_id(passage: str) -> str:
-    """The `text_id` of a text; an id that `text_id` has made stays as it is.
-
-    >>> as_text_id("Paris") == as_text_id(text_id("Paris")) == text_id("Paris")
-    True
-    """
-    return passage if passage.startswith(TEXT_PREFIX) else text_id(passage)
-
-
-def passage_identity(
-    identity: str | None,
-    *,
-    ids: Mapping[str, Any],
-    text: Callable[[], str],
-    metadata: Mapping[str, Any],
-    name: str = "passage",
-) -> str:
-    """The id by which the labels know a framework's passage.
-
-    Parameters
-    ----------
-    identity : str or None
-        One of `ids`, `text` (a hash of the text), or a key of the metadata. None takes the first of `ids` if it
-        has a value, else the hash of the text.
-    ids : {name: value or None}
-        The framework's own ids.
-    text : callable
-        Gives the text; called only if its hash is the id.
-    metadata : mapping
-    name : str
-        What an error calls the passage.
-
-    Raises
-    ------
-    InputError
-        If the passage has no such id.
-
-    Examples
-    --------
-    >>> passage_identity("url", ids={"id": 7}, text=lambda: "Paris", metadata={"url": "a.example"})
-    'a.example'
-    >>> passage_identity(None, ids={"id": 7}, text=lambda: "Paris", metadata={})
-    '7'
-    """
-    if identity is None:
-        value = next(iter(ids.values()), None)
-        return text_id(text()) if value is None else str(value)
-    if identity == "text":
-        return text_id(text())
-    value = ids[identity] if identity in ids else metadata.get(identity)
-    if value is None:
-        place = identity if identity in ids else f"metadata[{identity!r}]"
-        raise InputError(f"{name} has no {place}: choose another identity (identity='text' takes a hash of the text)")
-    return str(value)
-
-
-def numbered_queries(queries: Iterable[str]) -> list[str]:
-    """A key for each query in order; a query that is asked again is numbered, so that it is measured again.
-
-    >>> numbered_queries(["who?", "when?", "who?"])
-    ['who?', 'when?', 'who? (2)']
-    """
-    times: dict[str, int] = {}
-    keys = []
-    for query in queries:
-        times[query] = times.get(query, 0) + 1
-        keys.append(query if times[query] == 1 else f"{query} ({times[query]})")
-    return keys
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -493,6 +422,17 @@ def bits_over_random(
     parts = tuple(np.where(known, column, np.nan) for column in (hits, chances, 1 - chances))
     outcome = Outcome(parts, "no query has both figures", BoR.aggregate, baseline=1)
     return _estimate_of(outcome, len(hits) if total is None else total, bootstrap)
+
+
+def defined_mean(values: Iterable[float]) -> tuple[float, int, int]:
+    """The mean of the values that are defined, how many those are, and how many values there are; NaN without any.
+
+    >>> defined_mean([1.0, float("nan"), 0.5])
+    (0.75, 2, 3)
+    """
+    given = list(values)
+    defined = [value for value in given if not math.isnan(value)]
+    return (sum(defined) / len(defined) if defined else math.nan), len(defined), len(given)
 
 
 def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | str | None) -> Estimate:

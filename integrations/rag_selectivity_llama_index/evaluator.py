@@ -19,8 +19,9 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.errors import examples
-from rag_selectivity.measures import default_measures
+from rag_selectivity.measures import default_measures, default_query_measures
 from rag_selectivity.single import Labels, numbered_queries
+from rag_selectivity.single import defined_mean as mean_of_defined
 from rag_selectivity_llama_index.metrics import SelectivityMetric
 from rag_selectivity_llama_index.nodes import identities_of
 
@@ -225,9 +226,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
 
     def _own_metrics(self) -> list[SelectivityMetric]:
         sized = self._corpus_size is not None
-        names = self._measures or ["Success", *(["RandomSuccess"] if sized else [])]
-        if self._measures is None and self._labels.scale == "utility":
-            names += ["RA-nWG", "Harm"]
+        names = self._measures or default_query_measures(self._labels.scale, sized=sized)
         metrics = []
         for measure in map(parse_measure, names):
             if not measure.per_query:
@@ -333,5 +332,4 @@ def _bar(total: int) -> Any:
 
 def defined_mean(results: Sequence[RetrievalEvalResult], metric: str) -> tuple[float, int, int]:
     """Mean of a metric over the results where it is defined, how many those are, and how many results there are."""
-    known = [score for result in results if not math.isnan(score := result.metric_vals_dict.get(metric, math.nan))]
-    return (sum(known) / len(known) if known else math.nan), len(known), len(results)
+    return mean_of_defined(result.metric_vals_dict.get(metric, math.nan) for result in results)

@@ -142,7 +142,7 @@ def _number(value: Any) -> Any:
 
 
 def _own_grades(value: Any, by_text: bool, where: str) -> dict[str, int] | None:
-    """{passage: grade} of a row, as a dict, JSON text of one, or a list of grades in the order of the passages."""
+    """{passage: grade} of a row, as a dict or JSON text of one."""
     if value in (None, ""):
         return None
     if isinstance(value, str):

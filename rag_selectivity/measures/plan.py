@@ -38,6 +38,16 @@ def default_measures(
     return (*chance, "RA-nWG", *(("PROC", "%PROC") if pooled else ()), "Harm")
 
 
+def default_query_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
+    """The default measures that have a figure for one query; Success and RandomSuccess make BoR.
+
+    >>> default_query_measures("utility", sized=True)
+    ('Success', 'RandomSuccess', 'RA-nWG', 'Harm')
+    """
+    chance = ("Success", "RandomSuccess") if sized else ("Success",)
+    return (*chance, "RA-nWG", "Harm") if scale_named(scale).name == "utility" else chance
+
+
 def page_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
     """The default measures and the classic ones that the HTML page shows beside them."""
     classic = ("nDCG", "IPrec") if scale_named(scale).name == "utility" else ("P", "R", "nDCG", "IPrec")
