@@ -6,6 +6,15 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 
+__all__ = [
+    "InputError",
+    "MissingExtraError",
+    "SelectivityError",
+    "SelectivityWarning",
+    "did_you_mean",
+    "examples",
+]
+
 
 class SelectivityError(Exception):
     """Base of all errors that rag-selectivity raises on purpose."""

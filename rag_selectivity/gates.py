@@ -15,6 +15,8 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted
 
+__all__ = ["FailIf", "MaxDrop", "failures", "parse_fail_if", "parse_max_drop"]
+
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -55,6 +55,23 @@ def test_a_langchain_fake_without_structured_output_is_asked_in_words(tmp_path) 
     assert (done.judge, done.graded, done.usage.prompt_tokens) == ("fake", 3, 44)  # one was asked again
 
 
+def test_a_langchain_model_is_known_by_its_public_attributes() -> None:
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+    from rag_selectivity_langchain import ChatModelJudge
+
+    class ChatWords(FakeListChatModel):
+        model: str = "words-1"
+        temperature: float = 0.0
+        max_tokens: int | None = None
+
+    judge = ChatModelJudge(ChatWords(responses=["x"]))
+    assert (judge.name, judge.parameters) == ("words-1", {"provider": "words", "temperature": 0.0})
+    # As LangChain itself says to LangSmith, by a method that is private and whose rules may change.
+    theirs = ChatWords(responses=["x"])._get_ls_params()
+    assert (judge.name, judge.parameters["provider"]) == (theirs["ls_model_name"], theirs["ls_provider"])
+    assert ChatModelJudge(FakeListChatModel(responses=["x"])).name == "FakeListChatModel"
+
+
 def test_langchains_openai_client_against_the_server(tmp_path) -> None:
     langchain_openai = pytest.importorskip("langchain_openai")
     from rag_selectivity_langchain import ChatModelJudge

@@ -7,8 +7,10 @@ import math
 import threading
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import Response
 from llama_index.core.chat_engine import CondensePlusContextChatEngine
@@ -188,6 +190,31 @@ def test_workers_help_a_retriever_that_blocks_and_all_doors_open() -> None:
         return (await evaluator.aevaluate_dataset(QUERIES)).report["Success@1"].value
 
     assert asyncio.run(inside_a_loop()) == evaluator.evaluate_dataset(QUERIES).report["Success@1"].value == 1
+
+
+def test_n_comes_from_the_index_behind_a_retriever() -> None:
+    index = VectorStoreIndex([TextNode(text=text) for text in TEXTS.values()], embed_model=MockEmbedding(embed_dim=3))
+    labels = {text: {node: 5} for text, node in zip(TEXTS.values(), index.docstore.docs, strict=True)}
+    evaluation = SelectivityEvaluator(index.as_retriever(), labels=labels, depths=[1]).evaluate_dataset()
+    assert evaluation.report.corpus_size == len(TEXTS)
+    text = SelectivityEvaluator(index.as_retriever(), labels={"q": {text_id("x"): 5}}, identity="text", depths=[1])
+    assert "RandomSuccess@1" not in [metric.metric_name for metric in text.metrics]  # texts are no nodes: no N
+
+
+def test_a_retriever_with_asynchronous_code_stays_in_its_loop() -> None:
+    class Asynchronous(WordRetriever):
+        threads: ClassVar[set[int]] = set()
+
+        async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            self.threads.add(threading.get_ident())
+            await asyncio.sleep(0.01)
+            return self._retrieve(query_bundle)
+
+    queries = {f"{q}-{i}": text for i in range(4) for q, text in QUERIES.items()}
+    labels = {f"{q}-{i}": GRADES[q] for i in range(4) for q in QUERIES}
+    evaluator = SelectivityEvaluator(Asynchronous(), labels=labels, node_postprocessors=[KeepLast()], depths=[1])
+    asyncio.run(evaluator.aevaluate_dataset(queries))
+    assert Asynchronous.threads == {threading.get_ident()}
 
 
 def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:

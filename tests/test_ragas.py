@@ -278,7 +278,7 @@ def test_what_nobody_judged_is_nan_and_does_not_break_the_run(m) -> None:
     assert [i for i, value in enumerate(result["RA-nWG@2"]) if math.isnan(value)] == [3]
     found = m.RANWG(labels, k=2).score(**ROWS[3])
     assert math.isnan(found.value)
-    assert found.reason == "nobody judged this question"
+    assert found.reason == "nobody judged this query"
     assert "RA-nWG@2" in repr(result)
 
 

@@ -6,7 +6,6 @@ Needs the extra `rag-selectivity[langchain]`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
 
@@ -16,7 +15,8 @@ except ImportError as error:
     raise MissingExtraError("langchain-core", "langchain", "rag_selectivity_langchain") from error
 
 from rag_selectivity import InputError, Run
-from rag_selectivity_langchain.identity import identities_of, identity_of
+from rag_selectivity.single import load_on_first_use
+from rag_selectivity_langchain.documents import identities_of, identity_of
 from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
 from rag_selectivity_langchain.watching import AsyncSelectivityCallback, SelectivityCallback
@@ -32,14 +32,8 @@ __all__ = [
     "summary_evaluator",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Judges need the extra [judge], which the rest does without.
-    if name == "ChatModelJudge":
-        from rag_selectivity_langchain.judge import ChatModelJudge
-
-        return ChatModelJudge
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Judges need the extra [judge], which the rest does without.
+__getattr__ = load_on_first_use(__name__, {"ChatModelJudge": "judge"})
 
 
 def run_from_documents(retrieved: Mapping[str, Sequence[Document]], *, identity: str = "id") -> Run:

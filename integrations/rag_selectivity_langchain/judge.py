@@ -2,55 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
-from rag_selectivity.grading.judge import Answer, Message, ask_until_valid, failure_of, with_schema
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, first_text, known_settings, with_schema
+from rag_selectivity_langchain.documents import text_of
 
-_KINDS: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
+_MESSAGES: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
 
 
-class ChatModelJudge:
+class ChatModelJudge(ModelJudge):
     """Any `BaseChatModel`, with its own structured output where it has one, else asked for JSON in words.
 
     Parameters
     ----------
     model : BaseChatModel
     name : str, optional
-        Default: what the model calls itself.
+        Default: the model's name, from its attribute `model`, `model_name` or `model_id`; else its class.
     """
 
     def __init__(self, model: BaseChatModel, *, name: str | None = None) -> None:
-        said = model._get_ls_params()
-        self.name = name or str(said.get("ls_model_name") or type(model).__name__)
-        self.parameters: Mapping[str, Any] = {
-            "provider": said.get("ls_provider"),
-            **{key: said[f"ls_{key}"] for key in ("temperature", "max_tokens") if said.get(f"ls_{key}") is not None},
-        }
+        class_name = type(model).__name__
+        super().__init__(
+            name or first_text(model, "model", "model_name", "model_id") or class_name,
+            # ChatOpenAI is of the provider openai.
+            {
+                "provider": class_name.removeprefix("Chat").removesuffix("Chat").lower(),
+                **known_settings(model, ("temperature", "max_tokens")),
+            },
+        )
         self._model = model
         self._structured: dict[type[BaseModel], Any] = {}
 
-    async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        """Answer the messages with an instance of the schema, or raise a JudgeFailure."""
-
-        async def complete(conversation: Sequence[Message]) -> tuple[Any, Usage]:
-            chain = self._chain(schema)
-            said = list(conversation) if chain is not self._model else with_schema(conversation, schema)
-            try:
-                reply = await chain.ainvoke([_KINDS[message["role"]](message["content"]) for message in said])
-            except Exception as error:
-                raise failure_of(error) from None
-            if isinstance(reply, dict):
-                raw, parsed = reply["raw"], reply["parsed"]
-                return (parsed if parsed is not None else _text(raw)), _usage(raw)
-            return _text(reply), _usage(reply)
-
-        return await ask_until_valid(complete, messages, schema)
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage]:
+        """Ask once."""
+        chain = self._chain(schema)
+        messages = with_schema(conversation, schema) if chain is self._model else conversation
+        reply = await chain.ainvoke([_MESSAGES[message["role"]](message["content"]) for message in messages])
+        if not isinstance(reply, dict):
+            return text_of(reply), _usage(reply)
+        raw, parsed = reply["raw"], reply["parsed"]
+        return (parsed if parsed is not None else text_of(raw)), _usage(raw)
 
     def _chain(self, schema: type[BaseModel]) -> Any:
         if schema not in self._structured:
@@ -61,13 +57,6 @@ class ChatModelJudge:
         return self._structured[schema]
 
 
-def _text(message: Any) -> str:
-    content = getattr(message, "content", message)
-    if isinstance(content, str):
-        return content
-    return "".join(part if isinstance(part, str) else part.get("text", "") for part in content)
-
-
 def _usage(message: Any) -> Usage:
-    spent = getattr(message, "usage_metadata", None) or {}
-    return Usage(int(spent.get("input_tokens", 0)), int(spent.get("output_tokens", 0)))
+    tokens = getattr(message, "usage_metadata", None) or {}
+    return Usage(int(tokens.get("input_tokens", 0)), int(tokens.get("output_tokens", 0)))

@@ -9,19 +9,9 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_selectivity import (
-    Bootstrap,
-    InputError,
-    Measure,
-    Qrels,
-    Run,
-    SelectivityWarning,
-    evaluate_joined,
-    join,
-    parse_measure,
-)
-from rag_selectivity.single import figure_of, judge_query, per_query_measure
-from rag_selectivity_langchain.identity import identity_of
+from rag_selectivity import Bootstrap, InputError, Measure, SelectivityWarning, evaluate
+from rag_selectivity.single import Labels, evaluate_query, measure_with_depth, per_query_measure
+from rag_selectivity_langchain.documents import identity_of
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.
 RETRIEVED, RELEVANT = "documents", "relevant"
@@ -59,30 +49,31 @@ def summary_evaluator(
         Gives {"key", "score", "comment"}, or {"results": [...]} for several measures; a figure that is undefined or
         infinite has score None and a comment that says why. The comment holds the interval and the counts.
     """
-    chosen = [_at_a_depth(measure) for measure in measures or ("BoR@10",)]
+    chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
 
     def selectivity(outputs: Sequence[Any], reference_outputs: Sequence[Any]) -> dict[str, Any]:
         lists = {str(i): _ids(row, retrieved, identity) for i, row in enumerate(outputs, 1)}
-        grades = {str(i): _grades(row, relevant) for i, row in enumerate(reference_outputs, 1)}
-        known = {query: row for query, row in grades.items() if row is not None}
-        if not known:
+        rows = {str(i): _labels_in(row, relevant) for i, row in enumerate(reference_outputs, 1)}
+        labels = {query: row for query, row in rows.items() if row is not None}
+        if not labels:
             raise InputError(f"no example has reference outputs under {relevant!r}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SelectivityWarning)
-            judged = join(
-                Qrels.from_dict(known).regraded(grade_map),
-                Run.from_dict(lists),
+            report = evaluate(
+                labels,
+                {"experiment": lists},
+                measures=chosen,
                 corpus_size=corpus_size,
                 scale=scale,
-                name="experiment",
+                grade_map=grade_map,
+                bootstrap=bootstrap,
             )
-        report = evaluate_joined({"experiment": judged}, measures=chosen, bootstrap=bootstrap)
         results = []
         for measure in chosen:
-            cell = report["experiment", measure]
-            comment = f"[{cell.low:.4g}, {cell.high:.4g}], {cell.n} of {cell.n_total} examples"
-            said = [cell.reason or comment, *(caveat.text for caveat in cell.caveats)]
-            results.append(_result(measure, cell.value, " ".join(said)))
+            estimate = report["experiment", measure]
+            comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {estimate.n_total} examples"
+            sentences = [estimate.reason or comment, *(caveat.text for caveat in estimate.caveats)]
+            results.append(_result(measure, estimate.value, " ".join(sentences)))
         return results[0] if len(results) == 1 else {"results": results}
 
     return selectivity
@@ -105,23 +96,20 @@ def run_evaluator(
     chosen = per_query_measure(measure)
 
     def selectivity(outputs: Mapping[str, Any], reference_outputs: Mapping[str, Any]) -> dict[str, Any]:
-        grades = _grades(reference_outputs, relevant)
-        if grades is None:
+        row = _labels_in(reference_outputs, relevant)
+        if row is None:
             return _result(chosen, math.nan, f"the example has no reference outputs under {relevant!r}")
-        regraded = Qrels.from_dict({"q": grades}).regraded(grade_map).to_dict().get("q", {})
-        judged = judge_query(regraded, _ids(outputs, retrieved, identity), corpus_size=corpus_size, scale=scale)
-        value, reason = figure_of(chosen, judged)
-        return _result(chosen, value, reason)
+        grades = Labels.of({"query": row}, grade_map=grade_map).of_query("query")
+        passages = _ids(outputs, retrieved, identity)
+        figure = evaluate_query(chosen, grades, passages, corpus_size=corpus_size, scale=scale)
+        return _result(chosen, figure.value, figure.reason)
 
     selectivity.__name__ = str(chosen)
     return selectivity
 
 
-def _at_a_depth(measure: str | Measure) -> Measure:
-    chosen = parse_measure(measure)
-    if chosen.at is None and not chosen.takes_whole_lists:
-        raise InputError(f"{chosen}: name the depth, as in {chosen}@10")
-    return chosen
+def _labels_in(reference: Any, key: str) -> Any:
+    return reference.get(key) if isinstance(reference, Mapping) else None
 
 
 def _result(measure: Measure, value: float, comment: str | None) -> dict[str, Any]:
@@ -130,30 +118,21 @@ def _result(measure: Measure, value: float, comment: str | None) -> dict[str, An
 
 def _ids(outputs: Any, key: str, identity: str | None) -> list[str]:
     """Ids in rank order. A run that failed has no outputs: it retrieved nothing."""
-    found = outputs.get(key) if isinstance(outputs, Mapping) else None
-    if outputs and found is None:
+    passages = outputs.get(key) if isinstance(outputs, Mapping) else None
+    if outputs and passages is None:
         raise InputError(
             f"the target's outputs have no {key!r} (they have {', '.join(map(str, outputs))}): retrieved=…"
         )
-    return [_id(each, identity) for each in found or ()]
+    return [_id(passage, identity) for passage in passages or ()]
 
 
-def _id(found: Any, identity: str | None) -> str:
-    if isinstance(found, (str, int)):
-        return str(found)
-    if isinstance(found, Mapping):
+def _id(passage: Any, identity: str | None) -> str:
+    if isinstance(passage, (str, int)):
+        return str(passage)
+    if isinstance(passage, Mapping):
         # As LangSmith's own serialisation leaves a document.
-        inner = found.get("kwargs", found)
-        found = Document(
-            id=inner.get("id"), page_content=inner.get("page_content") or "", metadata=inner.get("metadata") or {}
+        fields = passage.get("kwargs", passage)
+        passage = Document(
+            id=fields.get("id"), page_content=fields.get("page_content") or "", metadata=fields.get("metadata") or {}
         )
-    return identity_of(found, identity)
-
-
-def _grades(reference: Any, key: str) -> dict[str, int] | None:
-    found = reference.get(key) if isinstance(reference, Mapping) else None
-    if found is None:
-        return None
-    if isinstance(found, Mapping):
-        return {str(passage): grade for passage, grade in found.items()}
-    return dict.fromkeys(map(str, found), 1)
+    return identity_of(passage, identity)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +13,10 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from rag_selectivity.live.retrieval import approximate_tokens
+from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.tools import ToolMonitor, ToolReport
+from rag_selectivity_langchain.documents import text_of
 
-_log = logging.getLogger("rag_selectivity")
 #: Model calls that never end must not fill the memory.
 _MOST_CALLS = 10_000
 
@@ -63,11 +62,16 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
         super().__init__()
         named = catalogue if catalogue is None or isinstance(catalogue, int) else [_name(tool) for tool in catalogue]
         self.monitor = ToolMonitor(labels, catalogue=named, **options)
-        self.faults = 0
+        self._faults = Faults("the tools of a model call were not recorded")
         self._query_id_key, self._kind_key, self._count = query_id_key, kind_key, count_tokens
         self._lock = threading.Lock()
         self._calls: OrderedDict[UUID, _UnderWay] = OrderedDict()
         self._tokens: dict[str, int] = {}
+
+    @property
+    def faults(self) -> int:
+        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
+        return self._faults.count
 
     def report(self) -> ToolReport:
         """What has been seen so far."""
@@ -85,27 +89,25 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
         **kwargs: Any,
     ) -> None:
         """A chat model is asked."""
-        try:
+        with self._faults:
             if (kwargs.get("options") or {}).get("ls_structured_output_format"):
                 return
             offered = (kwargs.get("invocation_params") or {}).get("tools")
             if not offered:
                 return
             shown = {name: tokens for tool in offered for name, tokens in self._definitions(tool)}
-            said = metadata or {}
-            query_id = said.get(self._query_id_key)
+            metadata = metadata or {}
+            query_id = metadata.get(self._query_id_key)
             under_way = _UnderWay(
                 _last_question(messages),
                 None if query_id is None else str(query_id),
-                str(said.get(self._kind_key, "")),
+                str(metadata.get(self._kind_key, "")),
                 shown,
             )
             with self._lock:
                 self._calls[run_id] = under_way
                 if len(self._calls) > _MOST_CALLS:
                     self._calls.popitem(last=False)
-        except Exception as error:
-            self._fault(error)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
         """A chat model has answered."""
@@ -113,7 +115,7 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
             call = self._calls.pop(run_id, None)
         if call is None:
             return
-        try:
+        with self._faults:
             called = [
                 request["name"]
                 for generations in response.generations
@@ -121,8 +123,6 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
                 for request in getattr(getattr(generation, "message", None), "tool_calls", None) or ()
             ]
             self.monitor.call(call.query, call.shown, called, query_id=call.query_id, kind=call.kind)
-        except Exception as error:
-            self._fault(error)
 
     def on_llm_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -137,13 +137,9 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
             return [each for inner in tool["function_declarations"] for each in self._definitions(inner)]
         name = _name(tool)
         if name not in self._tokens:
-            given = tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool)
-            self._tokens[name] = self._count(json.dumps(given, ensure_ascii=False, default=str))
+            definition = tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool)
+            self._tokens[name] = self._count(json.dumps(definition, ensure_ascii=False, default=str))
         return [(name, self._tokens[name])]
-
-    def _fault(self, error: Exception) -> None:
-        self.faults += 1
-        _log.warning("the tools of a model call were not recorded: %s", error, exc_info=self.faults == 1)
 
 
 def _name(tool: Any) -> str:
@@ -162,8 +158,5 @@ def _name(tool: Any) -> str:
 def _last_question(messages: Sequence[Sequence[Any]]) -> str:
     for message in reversed(messages[0] if messages else ()):
         if getattr(message, "type", None) == "human":
-            content = message.content
-            if isinstance(content, str):
-                return content
-            return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
+            return text_of(message)
     return ""

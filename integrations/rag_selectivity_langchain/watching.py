@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -11,12 +10,9 @@ from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.live.calls import CallTree, Kind, Passages
-from rag_selectivity.live.retrieval import approximate_tokens
-from rag_selectivity.live.traffic import Traffic
-from rag_selectivity_langchain.identity import identities_of
-
-_log = logging.getLogger("rag_selectivity")
+from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
+from rag_selectivity.live.retrieval import Traffic
+from rag_selectivity_langchain.documents import identities_of
 
 
 class _Watching:
@@ -36,13 +32,18 @@ class _Watching:
     ) -> None:
         super().__init__()
         self.monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
-        self.faults = 0
+        self._faults = Faults("a retrieval was not recorded")
         self._identity, self._query_id_key, self._rerank, self._count = identity, query_id_key, rerank, count_tokens
         self._calls = CallTree(self.monitor.record, self.monitor.failed, pool_of_children=True, at_once=rerank is None)
 
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
         return self.monitor.report(**options)
+
+    @property
+    def faults(self) -> int:
+        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
+        return self._faults.count
 
     @property
     def traffic(self) -> Traffic:
@@ -59,62 +60,41 @@ class _Watching:
     def _retriever_start(
         self, query: str, run_id: UUID, parent_run_id: UUID | None, metadata: Mapping[str, Any] | None
     ) -> None:
-        try:
-            query_id = metadata.get(self._query_id_key) if metadata else None
-            self._calls.begin(
-                run_id,
-                parent_run_id,
-                Kind.RETRIEVE,
-                query=query,
-                query_id=None if query_id is None else str(query_id),
-            )
-        except Exception as error:
-            self._fault(error)
+        with self._faults:
+            query_id = (metadata or {}).get(self._query_id_key)
+            known_as = None if query_id is None else str(query_id)
+            self._calls.begin(run_id, parent_run_id, Kind.RETRIEVE, query=query, query_id=known_as)
 
     def _chain_start(self, run_id: UUID, parent_run_id: UUID | None, name: str | None, inputs: Any) -> None:
-        try:
+        with self._faults:
             if self._rerank is not None and name == self._rerank:
                 given = identities_of(_documents_in(inputs), self._identity)
                 self._calls.begin(run_id, parent_run_id, Kind.SELECT, given=given)
             else:
                 self._calls.begin(run_id, parent_run_id, Kind.OTHER)
-        except Exception as error:
-            self._fault(error)
 
     def _end(self, run_id: UUID, result: Any) -> None:
-        try:
+        passages = None
+        with self._faults:
             kind = self._calls.kind_of(run_id)
-            passages = None
             if kind is Kind.RETRIEVE:
                 passages = self._passages(result or ())
             elif kind is Kind.SELECT:
                 passages = self._passages(_documents_in(result))
-        except Exception as error:
-            self._fault(error)
-            passages = None
-        try:
+        with self._faults:
             self._calls.end(run_id, passages)
-        except Exception as error:
-            self._fault(error)
 
     def _fail(self, run_id: UUID) -> None:
-        try:
+        with self._faults:
             self._calls.fail(run_id)
-        except Exception as error:
-            self._fault(error)
 
     def _passages(self, documents: Sequence[Document]) -> Passages:
-        """Ids and lengths at once: the list is the caller's own and may change."""
-        texts = [document.page_content for document in documents]
-        return Passages(
+        return Passages.of(
             identities_of(documents, self._identity),
-            sum(map(self._count, texts)),
-            tuple(texts) if self.monitor.wants_texts else None,
+            [document.page_content for document in documents],
+            count_tokens=self._count,
+            keep_texts=self.monitor.wants_texts,
         )
-
-    def _fault(self, error: Exception) -> None:
-        self.faults += 1
-        _log.warning("a retrieval was not recorded: %s", error, exc_info=self.faults == 1)
 
 
 class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]

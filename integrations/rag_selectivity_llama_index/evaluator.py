@@ -14,24 +14,16 @@ from llama_index.core.async_utils import asyncio_run
 from llama_index.core.evaluation.retrieval.base import RetrievalEvalMode, RetrievalEvalResult
 from llama_index.core.evaluation.retrieval.evaluator import RetrieverEvaluator
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import PrivateAttr
 
-from rag_selectivity import (
-    Bootstrap,
-    InputError,
-    Qrels,
-    Report,
-    Run,
-    SelectivityWarning,
-    evaluate_joined,
-    join,
-    parse_measure,
-)
+from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.errors import examples
-from rag_selectivity.measures import default_measures
-from rag_selectivity.single import Labels
-from rag_selectivity_llama_index.identity import identity_of
+from rag_selectivity.measures import default_measures, default_query_measures
+from rag_selectivity.single import Labels, numbered_queries
+from rag_selectivity.single import defined_mean as mean_of_defined
 from rag_selectivity_llama_index.metrics import SelectivityMetric
+from rag_selectivity_llama_index.nodes import identities_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +69,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     _identity: str = PrivateAttr()
     _measures: list[str] | None = PrivateAttr()
     _depths: list[int] = PrivateAttr()
+    _retriever_blocks: bool = PrivateAttr(default=False)
 
     def __init__(
         self,
@@ -92,13 +85,13 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         grade_map: Any = None,
         metrics: Sequence[Any] | None = None,
     ) -> None:
-        known = Labels.of(labels, grade_map=grade_map, scale=scale)
+        own_labels = Labels.of(labels, grade_map=grade_map, scale=scale)
         super().__init__(
             metrics=list(metrics or []),
             retriever=retriever,
             node_postprocessors=list(node_postprocessors) if node_postprocessors else None,
         )
-        self._labels, self._identity, self._depths = known, identity, list(depths)
+        self._labels, self._identity, self._depths = own_labels, identity, list(depths)
         self._measures = list(measures) if measures is not None else None
         self._corpus_size = corpus_size if corpus_size is not None else _nodes_in(retriever, identity)
         if metrics is None:
@@ -106,23 +99,26 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
 
     async def aretrieve(self, query: str) -> Retrieved:
         """The pool, and what the postprocessors left of it."""
+        has_yielded = asyncio.Event()
+        asyncio.get_running_loop().call_soon(has_yielded.set)
         nodes: list[NodeWithScore] = await self.retriever.aretrieve(query)
+        # Without asynchronous code of its own it has held up the event loop from beginning to end.
+        self._retriever_blocks = not has_yielded.is_set()
         # Ids at once: postprocessors may change the nodes in place.
-        pool = tuple(identity_of(found.node, self._identity) for found in nodes)
+        pool = identities_of(nodes, self._identity)
         for postprocessor in self.node_postprocessors or []:
             asynchronous = getattr(postprocessor, "apostprocess_nodes", None)
             if asynchronous is not None:
                 nodes = await asynchronous(nodes, query_bundle=QueryBundle(query))
             else:
                 nodes = await asyncio.to_thread(postprocessor.postprocess_nodes, nodes, query_bundle=QueryBundle(query))
-        final = tuple(identity_of(found.node, self._identity) for found in nodes)
-        return Retrieved(pool, final, tuple(found.node.get_content() for found in nodes))
+        return Retrieved(pool, identities_of(nodes, self._identity), tuple(each.node.get_content() for each in nodes))
 
     async def _aget_retrieved_ids_and_texts(
         self, query: str, mode: RetrievalEvalMode = RetrievalEvalMode.TEXT
     ) -> tuple[list[str], list[str]]:
-        found = await self.aretrieve(query)
-        return list(found.final), list(found.texts)
+        retrieved = await self.aretrieve(query)
+        return list(retrieved.final), list(retrieved.texts)
 
     def evaluate_dataset(self, dataset: Any = None, **options: Any) -> Evaluation:
         """`aevaluate_dataset` from ordinary code, in a notebook too."""
@@ -158,28 +154,29 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             raise InputError(f"workers must be a whole number ≥ 1, got {workers!r}")
         labels = self._labels if self._labels.by_query else Labels.of(dataset if _has_labels(dataset) else None)
         queries = _queries(dataset, labels)
-        found = await self._retrieve_all(queries, workers, show_progress)
+        retrieved = await self._retrieve_all(queries, workers, show_progress)
         grades = {
-            query_id: known
+            query_id: of_query
             for query_id, text in queries.items()
-            if (known := labels.of_query(query_id, text)) is not None
+            if (of_query := labels.of_query(query_id, text)) is not None
         }
         if not grades:
             raise InputError("no query has labels: pass labels=…, or a dataset with .queries and .relevant_docs")
-        self._check_identity(grades, found)
+        self._check_identity(grades, retrieved)
         pooled = bool(self.node_postprocessors)
-        judged = join(
-            Qrels.from_dict(grades),
-            Run.from_dict({query: list(got.final) for query, got in found.items()}),
-            pool=Run.from_dict({query: list(got.pool) for query, got in found.items()}) if pooled else None,
+        sized = self._corpus_size is not None
+        report = evaluate(
+            grades,
+            {name: {query: list(each.final) for query, each in retrieved.items()}},
+            pool={name: {query: list(each.pool) for query, each in retrieved.items()}} if pooled else None,
             corpus_size=self._corpus_size,
             scale=labels.scale,
-            name=name,
+            measures=self._measures or default_measures(labels.scale, sized=sized, pooled=pooled, classic=True),
+            depths=self._depths,
+            bootstrap=bootstrap,
         )
-        measures = self._measures or _usual(labels.scale, sized=self._corpus_size is not None, pooled=pooled)
-        report = evaluate_joined({name: judged}, measures=measures, depths=self._depths, bootstrap=bootstrap)
         results = [
-            self._result(text, list(grades.get(query_id, ())), found[query_id], query_id)
+            self._result(text, list(grades.get(query_id, ())), retrieved[query_id], query_id)
             for query_id, text in queries.items()
         ]
         return Evaluation(report, results)
@@ -189,31 +186,32 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     ) -> dict[str, Retrieved]:
         gate = asyncio.Semaphore(workers)
         bar = _bar(len(queries)) if show_progress else None
-        own_code = _has_own_async(self.retriever)
 
-        async def one(text: str) -> Retrieved:
+        async def one(text: str, *, in_thread: bool) -> Retrieved:
             async with gate:
-                if own_code:
-                    got = await self.aretrieve(text)
+                if in_thread:
+                    retrieved = await asyncio.to_thread(lambda: asyncio.run(self.aretrieve(text)))
                 else:
-                    # Synchronous code inside an async method would hold all the others up.
-                    got = await asyncio.to_thread(lambda: asyncio.run(self.aretrieve(text)))
+                    retrieved = await self.aretrieve(text)
             if bar is not None:
                 bar.update()
-            return got
+            return retrieved
 
-        got = await asyncio.gather(*(one(text) for text in queries.values()))
+        first, *others = queries.values()
+        lists = [await one(first, in_thread=False)]
+        in_thread = self._retriever_blocks
+        lists += await asyncio.gather(*(one(text, in_thread=in_thread) for text in others))
         if bar is not None:
             bar.close()
-        return dict(zip(queries, got, strict=True))
+        return dict(zip(queries, lists, strict=True))
 
-    def _result(self, text: str, expected: list[str], got: Retrieved, query_id: str) -> RetrievalEvalResult:
+    def _result(self, text: str, expected: list[str], retrieved: Retrieved, query_id: str) -> RetrievalEvalResult:
         figures = {}
         for metric in self.metrics:
             extra = {"query_id": query_id} if isinstance(metric, SelectivityMetric) else {}
             try:
                 figures[metric.metric_name] = metric.compute(
-                    text, expected, list(got.final), None, list(got.texts), **extra
+                    text, expected, list(retrieved.final), None, list(retrieved.texts), **extra
                 )
             except ValueError as error:
                 # LlamaIndex's own metrics raise for an empty retrieval.
@@ -221,37 +219,34 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         return RetrievalEvalResult(
             query=text,
             expected_ids=expected,
-            retrieved_ids=list(got.final),
-            retrieved_texts=list(got.texts),
+            retrieved_ids=list(retrieved.final),
+            retrieved_texts=list(retrieved.texts),
             metric_dict=figures,
         )
 
     def _own_metrics(self) -> list[SelectivityMetric]:
         sized = self._corpus_size is not None
-        wanted = self._measures or ["Success", *(["RandomSuccess"] if sized else [])]
-        if self._measures is None and self._labels.scale == "utility":
-            wanted += ["RA-nWG", "Harm"]
-        made = []
-        for measure in map(parse_measure, wanted):
+        names = self._measures or default_query_measures(self._labels.scale, sized=sized)
+        metrics = []
+        for measure in map(parse_measure, names):
             if not measure.per_query:
                 continue  # a ratio of means: it stands in the report
             depths = [None] if measure.at is not None or measure.takes_whole_lists else self._depths
-            made += [
+            metrics += [
                 SelectivityMetric(
                     measure if depth is None else measure @ depth, self._labels, corpus_size=self._corpus_size
                 )
                 for depth in depths
             ]
-        return made
+        return metrics
 
-    def _check_identity(self, grades: Mapping[str, Mapping[str, int]], found: Mapping[str, Retrieved]) -> None:
+    def _check_identity(self, grades: Mapping[str, Mapping[str, int]], retrieved: Mapping[str, Retrieved]) -> None:
         """Explain labels of which no passage is known, in place of zeros everywhere."""
         expected = {passage for row in grades.values() for passage in row}
-        seen = {passage for got in found.values() for passage in (*got.pool, *got.final)}
+        seen = {passage for each in retrieved.values() for passage in (*each.pool, *each.final)}
         if not seen or expected & seen:
             return
-        known = _node_ids(self.retriever) if self._identity == "node_id" else None
-        if known is not None and expected & known:
+        if self._identity == "node_id" and expected & _node_ids(self.retriever):
             return
         raise InputError(
             f"no labelled passage is known to the retriever: the labels name {examples(sorted(expected))}, "
@@ -277,29 +272,24 @@ def report_from_results(
     `expected_ids` serve as binary labels where no labels are given. A question that was asked twice is
     measured twice.
     """
-    known = Labels.of(labels, grade_map=grade_map, scale=scale)
-    grades: dict[str, dict[str, int]] = {}
-    lists: dict[str, list[str]] = {}
-    asked: dict[str, int] = {}
-    for result in results:
-        asked[result.query] = asked.get(result.query, 0) + 1
-        key = result.query if asked[result.query] == 1 else f"{result.query} ({asked[result.query]})"
-        found = known.of_query(result.query)
-        if found is None and result.expected_ids is not None:
-            found = dict.fromkeys(result.expected_ids, 1)
-        if found is not None:
-            grades[key] = found
-        lists[key] = list(result.retrieved_ids)
+    given = Labels.of(labels, grade_map=grade_map, scale=scale)
+    by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
+    grades = {
+        key: of_query
+        for key, result in by_key.items()
+        if (of_query := given.of_query(result.query, relevant=result.expected_ids)) is not None
+    }
     if not grades:
         raise InputError("there are no results with labels or expected ids")
-    judged = join(Qrels.from_dict(grades), Run.from_dict(lists), corpus_size=corpus_size, scale=known.scale, name=name)
-    chosen = measures or _usual(known.scale, sized=corpus_size is not None, pooled=False)
-    return evaluate_joined({name: judged}, measures=chosen, depths=depths, bootstrap=bootstrap)
-
-
-def _usual(scale: str, *, sized: bool, pooled: bool) -> list[str]:
-    chosen = default_measures(scale, sized=sized, pooled=pooled)
-    return [*chosen] if scale == "utility" else [*chosen, "P", "R"]
+    return evaluate(
+        grades,
+        {name: {key: list(result.retrieved_ids) for key, result in by_key.items()}},
+        corpus_size=corpus_size,
+        scale=given.scale,
+        measures=measures or default_measures(given.scale, sized=corpus_size is not None, classic=True),
+        depths=depths,
+        bootstrap=bootstrap,
+    )
 
 
 def _has_labels(dataset: Any) -> bool:
@@ -318,28 +308,16 @@ def _queries(dataset: Any, labels: Labels) -> dict[str, str]:
     return queries
 
 
-def _docstore(retriever: Any) -> Any:
-    return getattr(retriever, "_docstore", None) or getattr(retriever, "docstore", None)
-
-
-def _node_ids(retriever: Any) -> set[str] | None:
-    docstore = _docstore(retriever)
-    documents = getattr(docstore, "docs", None)
-    return set(documents) if documents else None
+def _node_ids(retriever: Any) -> set[str]:
+    """The ids of the nodes in the document store that the retriever holds; none without one."""
+    attributes = [getattr(retriever, "docstore", None), *getattr(retriever, "__dict__", {}).values()]
+    store = next((value for value in attributes if isinstance(value, BaseDocumentStore)), None)
+    return set() if store is None else set(store.docs)
 
 
 def _nodes_in(retriever: Any, identity: str) -> int | None:
     """How many passages the retriever's docstore holds, where nodes are passages."""
-    known = _node_ids(retriever) if identity == "node_id" else None
-    return len(known) if known else None
-
-
-def _has_own_async(retriever: Any) -> bool:
-    from llama_index.core.base.base_retriever import BaseRetriever
-
-    own: Any = type(retriever)._aretrieve
-    inherited: Any = BaseRetriever._aretrieve
-    return own is not inherited
+    return len(_node_ids(retriever)) or None if identity == "node_id" else None
 
 
 def _bar(total: int) -> Any:
@@ -354,5 +332,4 @@ def _bar(total: int) -> Any:
 
 def defined_mean(results: Sequence[RetrievalEvalResult], metric: str) -> tuple[float, int, int]:
     """Mean of a metric over the results where it is defined, how many those are, and how many results there are."""
-    known = [score for result in results if not math.isnan(score := result.metric_vals_dict.get(metric, math.nan))]
-    return (sum(known) / len(known) if known else math.nan), len(known), len(results)
+    return mean_of_defined(result.metric_vals_dict.get(metric, math.nan) for result in results)

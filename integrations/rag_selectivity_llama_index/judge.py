@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 from pydantic import BaseModel
 
-from rag_selectivity.grading.judge import Answer, Message, ask_until_valid, failure_of, with_schema
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, known_settings, with_schema
 
 _ROLES = {"system": MessageRole.SYSTEM, "user": MessageRole.USER, "assistant": MessageRole.ASSISTANT}
 
 
-class LLMJudge:
+class LLMJudge(ModelJudge):
     """Any LlamaIndex `LLM`, by function calling where the model has it, else asked for JSON in words.
 
     Parameters
@@ -26,44 +25,37 @@ class LLMJudge:
     """
 
     def __init__(self, llm: LLM, *, name: str | None = None) -> None:
-        self.name = name or llm.metadata.model_name
-        known = {key: getattr(llm, key, None) for key in ("temperature", "max_tokens")}
-        self.parameters: Mapping[str, Any] = {key: value for key, value in known.items() if value is not None}
+        super().__init__(name or llm.metadata.model_name, known_settings(llm, ("temperature", "max_tokens")))
         self._llm = llm
         self._structured: dict[type[BaseModel], Any] = {}
 
-    async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        """Answer the messages with an instance of the schema, or raise a JudgeFailure."""
-        by_function = self._llm.metadata.is_function_calling_model
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage]:
+        """Ask once."""
+        calls_functions = self._llm.metadata.is_function_calling_model
+        messages = conversation if calls_functions else with_schema(conversation, schema)
+        chat = [ChatMessage(role=_ROLES[message["role"]], content=message["content"]) for message in messages]
+        model = self._structured_model(schema) if calls_functions else self._llm
+        try:
+            reply = await model.achat(chat)
+        except ValueError as error:
+            # What its own parsers raise when a model's words are not the object that was asked for.
+            return f"{error}", Usage()
+        return (reply.raw if isinstance(reply.raw, BaseModel) else reply.message.content or ""), _usage(reply)
 
-        async def complete(conversation: Sequence[Message]) -> tuple[Any, Usage]:
-            said = list(conversation) if by_function else with_schema(conversation, schema)
-            chat = [ChatMessage(role=_ROLES[message["role"]], content=message["content"]) for message in said]
-            try:
-                if by_function:
-                    if schema not in self._structured:
-                        self._structured[schema] = self._llm.as_structured_llm(schema)
-                    reply = await self._structured[schema].achat(chat)
-                else:
-                    reply = await self._llm.achat(chat)
-            except ValueError as error:
-                # What its own parsers raise when a model's words are not the object that was asked for.
-                return f"{error}", Usage()
-            except Exception as error:
-                raise failure_of(error) from None
-            return (reply.raw if isinstance(reply.raw, BaseModel) else reply.message.content or ""), _usage(reply)
-
-        return await ask_until_valid(complete, messages, schema)
+    def _structured_model(self, schema: type[BaseModel]) -> Any:
+        if schema not in self._structured:
+            self._structured[schema] = self._llm.as_structured_llm(schema)
+        return self._structured[schema]
 
 
 def _usage(reply: Any) -> Usage:
-    spent = reply.additional_kwargs or {}
+    by_name = reply.additional_kwargs or {}
     raw = getattr(reply.raw, "usage", None)
     if raw is None and isinstance(reply.raw, dict):
         raw = reply.raw.get("usage")
 
     def count(name: str) -> int:
-        value = spent.get(name)
+        value = by_name.get(name)
         if value is None and raw is not None:
             value = raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
         return int(value or 0)

@@ -13,13 +13,18 @@ from llama_index.core import Settings
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from pydantic import Field
 
-from rag_selectivity import InputError, Measure, SelectivityError, parse_measure
+from rag_selectivity import Limits, Measure, SelectivityError, parse_measure
 from rag_selectivity.grading.judge import Judge
-from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Limits
-from rag_selectivity.grading.single import GradedPassage, SingleQuery
-from rag_selectivity.results.claims import MEASURES, ClaimCheck
-from rag_selectivity.single import figure_of, judge_query
+from rag_selectivity.grading.single import (
+    DEFAULT_RUBRIC,
+    ClaimCheck,
+    GradedPassage,
+    Rubric,
+    SingleQuery,
+    claim_measure_name,
+    missing_reference,
+)
+from rag_selectivity.single import join_query, per_query_measure, query_figure
 from rag_selectivity_llama_index.judge import LLMJudge
 
 _log = logging.getLogger("rag_selectivity")
@@ -64,26 +69,26 @@ class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
         **kwargs: Any,
     ) -> EvaluationResult:
         """Evaluate the contexts of a query; never raises."""
-        said = {"query": query, "response": response, "contexts": contexts}
+        inputs = {"query": query, "response": response, "contexts": contexts}
         if query is None or contexts is None:
-            return _invalid(said, "a query and its contexts are needed")
+            return _invalid(inputs, "a query and its contexts are needed")
         try:
-            return await self._evaluated(query, list(contexts), said, kwargs)
+            return await self._evaluated(query, list(contexts), inputs, kwargs)
         except SelectivityError as error:
-            return _invalid(said, str(error))
+            return _invalid(inputs, str(error))
         except Exception as error:
             _log.warning("evaluating %r failed", query, exc_info=True)
-            return _invalid(said, f"{type(error).__name__}: {error}")
+            return _invalid(inputs, f"{type(error).__name__}: {error}")
 
     @abstractmethod
     async def _evaluated(
-        self, query: str, contexts: list[str], said: Mapping[str, Any], options: Mapping[str, Any]
+        self, query: str, contexts: list[str], inputs: Mapping[str, Any], options: Mapping[str, Any]
     ) -> EvaluationResult: ...
 
-    def _result(self, score: float, feedback: str, said: Mapping[str, Any], **more: Any) -> EvaluationResult:
+    def _result(self, score: float, feedback: str, inputs: Mapping[str, Any], **more: Any) -> EvaluationResult:
         if math.isnan(score):
-            return _invalid(said, feedback, **more)
-        return UtilityResult(**said, score=score, passing=score >= self._passing, feedback=feedback, **more)
+            return _invalid(inputs, feedback, **more)
+        return UtilityResult(**inputs, score=score, passing=score >= self._passing, feedback=feedback, **more)
 
 
 class UtilityEvaluator(_JudgingEvaluator):
@@ -121,16 +126,15 @@ class UtilityEvaluator(_JudgingEvaluator):
         limits: Limits = Limits(),
     ) -> None:
         super().__init__(llm, store=store, passing_score=passing_score, rubric=rubric, limits=limits)
-        self._measure = parse_measure(measure or ("Precision4+" if pool is None else "RA-nWG"))
-        if not self._measure.per_query:
-            raise InputError(f"{self._measure} is a ratio of means and has no figure for one query")
+        default = "Precision4+" if pool is None else "RA-nWG"
+        self._measure = per_query_measure(measure or default, needs_depth=False)
         self._pool = dict(pool or {})
 
     async def _evaluated(
-        self, query: str, contexts: list[str], said: Mapping[str, Any], options: Mapping[str, Any]
+        self, query: str, contexts: list[str], inputs: Mapping[str, Any], options: Mapping[str, Any]
     ) -> EvaluationResult:
         if not contexts:
-            return self._result(0.0, "nothing was retrieved", said)
+            return self._result(0.0, "nothing was retrieved", inputs)
         candidates = list(self._pool.get(query, ()))
         graded = await self._single.grades(query, [*contexts, *candidates])
         of_contexts = graded[: len(contexts)]
@@ -138,9 +142,9 @@ class UtilityEvaluator(_JudgingEvaluator):
         missing = [each for each in graded if each.grade is None]
         if missing:
             reason = f"{len(missing)} of {len(graded)} passages could not be graded ({missing[0].error})"
-            return _invalid(said, reason, grades=grades)
+            return _invalid(inputs, reason, grades=grades)
         labels = {each.id: each.grade for each in graded if each.grade is not None}
-        judged = judge_query(
+        joined = join_query(
             labels,
             [each.id for each in of_contexts],
             pool=[each.id for each in graded] if candidates else None,
@@ -149,12 +153,13 @@ class UtilityEvaluator(_JudgingEvaluator):
             unjudged="worst",
         )
         depth = self._measure.at or len(contexts)
-        score, why = figure_of(self._measure @ depth, judged)
-        harm, _ = figure_of(parse_measure("Harm") @ depth, judged)
-        figures = {str(self._measure @ depth): score, f"Harm@{depth}": harm}
-        if why is not None:
-            return _invalid(said, why, grades=grades, harm=harm)
-        return self._result(score, _feedback(figures, of_contexts), said, grades=grades, harm=harm, figures=figures)
+        score = query_figure(self._measure @ depth, joined)
+        harm = query_figure(parse_measure("Harm") @ depth, joined)
+        figures = {str(figure.measure): figure.value for figure in (score, harm)}
+        if score.reason is not None:
+            return _invalid(inputs, score.reason, grades=grades, harm=harm.value)
+        feedback = _feedback(figures, of_contexts)
+        return self._result(score.value, feedback, inputs, grades=grades, harm=harm.value, figures=figures)
 
 
 class _ClaimEvaluator(_JudgingEvaluator):
@@ -183,27 +188,25 @@ class _ClaimEvaluator(_JudgingEvaluator):
         passing_score: float = 0.5,
         limits: Limits = Limits(),
     ) -> None:
-        if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-            raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
+        if k is not None:
+            claim_measure_name(self._check, k)  # refuses what is no depth
         super().__init__(llm, store=store, passing_score=passing_score, limits=limits)
         self._k = k
 
     async def _evaluated(
-        self, query: str, contexts: list[str], said: Mapping[str, Any], options: Mapping[str, Any]
+        self, query: str, contexts: list[str], inputs: Mapping[str, Any], options: Mapping[str, Any]
     ) -> EvaluationResult:
         reference = options.get("reference")
-        if reference is None and self._check != "relevance":
-            return _invalid(said, f"{MEASURES[self._check]} needs a reference answer: reference=…")
+        lacks = missing_reference(self._check, reference)
+        if lacks is not None:
+            return _invalid(inputs, lacks)
         if not contexts:
-            return self._result(0.0, "nothing was retrieved", said)
-        depth = self._k or len(contexts)
-        sample = {"user_input": query, "retrieved_contexts": contexts, "reference": reference}
-        found = await self._single.claims(sample, depth)
-        score = found.figure(self._check, depth)
-        if math.isnan(score):
-            return _invalid(said, "some of the judge's calls failed, or there was nothing to check")
-        name = f"{MEASURES[self._check]}@{depth}"
-        return self._result(score, f"{name} = {score:.4g}\n{_claims(found)}".rstrip(), said, figures={name: score})
+            return self._result(0.0, "nothing was retrieved", inputs)
+        figure = await self._single.claim_figure(self._check, query, contexts, reference, k=self._k)
+        if figure.check is None or figure.reason is not None:
+            return _invalid(inputs, figure.reason or "")
+        feedback = f"{figure.name} = {figure.value:.4g}\n{_claims(figure.check)}".rstrip()
+        return self._result(figure.value, feedback, inputs, figures={figure.name: figure.value})
 
 
 class ContextPrecisionEvaluator(_ClaimEvaluator):
@@ -230,8 +233,8 @@ class ContextRelevanceEvaluator(_ClaimEvaluator):
     _check = "relevance"
 
 
-def _invalid(said: Mapping[str, Any], reason: str, **more: Any) -> UtilityResult:
-    return UtilityResult(**said, invalid_result=True, invalid_reason=reason, feedback=reason, **more)
+def _invalid(inputs: Mapping[str, Any], reason: str, **more: Any) -> UtilityResult:
+    return UtilityResult(**inputs, invalid_result=True, invalid_reason=reason, feedback=reason, **more)
 
 
 def _feedback(figures: Mapping[str, float], graded: Sequence[GradedPassage]) -> str:
@@ -239,9 +242,9 @@ def _feedback(figures: Mapping[str, float], graded: Sequence[GradedPassage]) -> 
     return "\n".join([heading, *(f"{i}. grade {each.grade}: {each.reason}" for i, each in enumerate(graded, 1))])
 
 
-def _claims(found: ClaimCheck) -> str:
+def _claims(check: ClaimCheck) -> str:
     lines = []
-    for claim, supports in zip(found.claims, found.support.tolist(), strict=True):
+    for claim, supports in zip(check.claims, check.support.tolist(), strict=True):
         where = ", ".join(str(i) for i, supported in enumerate(supports, 1) if supported)
         lines.append(f"{'supported by ' + where if where else 'not supported'}: {claim}")
     return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -12,25 +11,12 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import NodeWithScore
 from pydantic import PrivateAttr
 
-from rag_selectivity.live.calls import CallTree, Kind, Passages
-from rag_selectivity.live.monitor import Monitor
-from rag_selectivity.live.retrieval import approximate_tokens
-from rag_selectivity.results.report import Report
-from rag_selectivity_llama_index.identity import identity_of
-
-_log = logging.getLogger("rag_selectivity")
-
-_KINDS: dict[str, tuple[Kind, type]] = {
-    "retrieve": (Kind.RETRIEVE, BaseRetriever),
-    "aretrieve": (Kind.RETRIEVE, BaseRetriever),
-    "_postprocess_nodes": (Kind.SELECT, BaseNodePostprocessor),
-    "_apostprocess_nodes": (Kind.SELECT, BaseNodePostprocessor),
-    "query": (Kind.ANSWER, BaseQueryEngine),
-    "aquery": (Kind.ANSWER, BaseQueryEngine),
-}
+from rag_selectivity import Monitor, Report
+from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
+from rag_selectivity_llama_index.nodes import identities_of, text_of
 
 
 class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
@@ -63,7 +49,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     _identity: str = PrivateAttr()
     _tag: str = PrivateAttr()
     _count: Callable[[str], int] = PrivateAttr()
-    _faults: int = PrivateAttr(default=0)
+    _faults: Faults = PrivateAttr()
 
     def __init__(
         self,
@@ -80,6 +66,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
         self._calls = CallTree(self._monitor.record, self._monitor.failed)
         self._identity, self._tag, self._count = identity, query_id_tag, count_tokens
+        self._faults = Faults("a retrieval was not recorded")
 
     @classmethod
     def class_name(cls) -> str:
@@ -94,7 +81,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     @property
     def faults(self) -> int:
         """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self._faults
+        return self._faults.count
 
     def report(self, **options: Any) -> Report:
         """The monitor's report of what was recorded so far."""
@@ -131,15 +118,13 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         """A call has begun."""
         kind, query = _kind(id_, instance), ""
         given: tuple[str, ...] = ()
-        try:
+        with self._faults:
             asked: Any = next(iter(bound_args.arguments.values()), None)
             if kind is Kind.RETRIEVE:
                 query = str(getattr(asked, "query_str", asked))
             elif kind is Kind.SELECT:
                 # What goes in, before it is changed in place.
-                given = tuple(identity_of(each.node, self._identity) for each in asked or ())
-        except Exception as error:
-            self._fault(error)
+                given = identities_of(asked or (), self._identity)
         tag = (tags or {}).get(self._tag)
         self._calls.begin(id_, parent_id, kind, query=query, query_id=None if tag is None else str(tag), given=given)
 
@@ -148,27 +133,21 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     ) -> None:
         """A call is over."""
         passages = None
-        try:
+        with self._faults:
             kind = self._calls.kind_of(id_)
             if kind is Kind.RETRIEVE or kind is Kind.SELECT:
                 passages = self._passages(result or ())
             elif kind is Kind.ANSWER:
                 passages = self._passages(getattr(result, "source_nodes", None) or ())
-        except Exception as error:
-            self._fault(error)
-        try:
+        with self._faults:
             self._calls.end(id_, passages)
-        except Exception as error:
-            self._fault(error)
 
     def span_drop(
         self, id_: str, bound_args: Any, instance: Any | None = None, err: BaseException | None = None, **kwargs: Any
     ) -> None:
         """A call has failed; what was retrieved before that still counts."""
-        try:
+        with self._faults:
             self._calls.fail(id_)
-        except Exception as error:
-            self._fault(error)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:
         """Not needed: calls are kept in a tree of their own."""
@@ -180,18 +159,22 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         """Not needed."""
 
     def _passages(self, nodes: Sequence[NodeWithScore]) -> Passages:
-        """Ids and lengths at once: the nodes are live objects that later steps may change."""
-        ids = tuple(identity_of(found.node, self._identity) for found in nodes)
-        texts = tuple(found.node.get_content(metadata_mode=MetadataMode.NONE) for found in nodes)
-        return Passages(ids, sum(map(self._count, texts)), texts if self._monitor.wants_texts else None)
-
-    def _fault(self, error: Exception) -> None:
-        self._faults += 1
-        _log.warning("a retrieval was not recorded: %s", error, exc_info=self._faults == 1)
+        return Passages.of(
+            identities_of(nodes, self._identity),
+            [text_of(each.node) for each in nodes],
+            count_tokens=self._count,
+            keep_texts=self._monitor.wants_texts,
+        )
 
 
 def _kind(id_: str, instance: Any) -> Kind:
     """What a span of LlamaIndex is here, by its name `Class.method-uuid` and its object."""
     method = id_.partition("-")[0].rpartition(".")[2]
-    kind, cls = _KINDS.get(method, (Kind.OTHER, object))
-    return kind if isinstance(instance, cls) else Kind.OTHER
+    if isinstance(instance, BaseRetriever) and method in ("retrieve", "aretrieve"):
+        return Kind.RETRIEVE
+    # The span is that of the hook which `postprocess_nodes` calls.
+    if isinstance(instance, BaseNodePostprocessor) and method.endswith("postprocess_nodes"):
+        return Kind.SELECT
+    if isinstance(instance, BaseQueryEngine) and method in ("query", "aquery"):
+        return Kind.ANSWER
+    return Kind.OTHER

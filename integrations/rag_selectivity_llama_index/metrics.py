@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
@@ -11,7 +10,7 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import InputError, Measure, parse_measure
 from rag_selectivity.measures import REGISTRY
-from rag_selectivity.single import Labels, depth_of, figure_of, judge_query, per_query_measure
+from rag_selectivity.single import Labels, evaluate_query, per_query_measure
 
 
 class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore]
@@ -64,24 +63,16 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         **kwargs: Any,
     ) -> RetrievalMetricResult:
         """The figure of one query; an empty retrieval is a failed query, not an error."""
-        grades = self._labels.of_query(kwargs.get("query_id"), query)
-        if grades is None and expected_ids is not None:
-            grades = dict.fromkeys(expected_ids, 1)
-        if grades is None:
-            return RetrievalMetricResult(score=math.nan, metadata={"reason": "nobody judged this query"})
-        judged = judge_query(grades, retrieved_ids or (), corpus_size=self._corpus_size, scale=self._labels.scale)
-        value, reason = figure_of(self._measure, judged)
-        depths = depth_of(self._measure)
-        metadata: dict[str, Any] = {
-            name: float(values.ravel()[0]) for name, values in self._measure.details(judged, depths).items()
-        }
-        if isinstance(self._measure.at, int):
-            metadata["judged"] = int(judged.judged_at(depths)[0, 0])
-            metadata["returned"] = int(judged.returned_at(depths)[0, 0])
-        metadata["relevant"] = int(judged.relevant()[0])
-        if reason is not None:
-            metadata["reason"] = reason
-        return RetrievalMetricResult(score=value, metadata=metadata)
+        figure = evaluate_query(
+            self._measure,
+            self._labels.of_query(kwargs.get("query_id"), query, relevant=expected_ids),
+            retrieved_ids or (),
+            corpus_size=self._corpus_size,
+            scale=self._labels.scale,
+            details=True,
+        )
+        reason = {} if figure.reason is None else {"reason": figure.reason}
+        return RetrievalMetricResult(score=figure.value, metadata={**figure.details, **reason})
 
 
 #: What metrics made from names rest on: {"labels", "corpus_size", "scale", "grade_map", "k"}.
@@ -100,15 +91,15 @@ def register() -> list[str]:
     Names make metrics without arguments: labels, N and K come from `configure`. LlamaIndex's own names stay.
     """
     added = []
-    for name, cls in REGISTRY.items():
-        spelled = registry_name(name)
-        if cls.per_query and (spelled not in METRIC_REGISTRY or spelled in _made):
-            METRIC_REGISTRY[spelled] = _made.setdefault(spelled, _from_configuration(name))
-            added.append(spelled)
+    for measure, cls in REGISTRY.items():
+        name = registry_name(measure)
+        if cls.per_query and (name not in METRIC_REGISTRY or name in _registered):
+            METRIC_REGISTRY[name] = _registered.setdefault(name, _from_configuration(measure))
+            added.append(name)
     return added
 
 
-_made: dict[str, type[SelectivityMetric]] = {}
+_registered: dict[str, type[SelectivityMetric]] = {}
 
 
 def registry_name(measure: str) -> str:
@@ -128,8 +119,8 @@ def _from_configuration(measure: str) -> type[SelectivityMetric]:
             )
         options = {key: value for key, value in _configured.items() if key not in ("labels", "k")}
         takes_depth = not parse_measure(measure).takes_whole_lists
-        spelled = f"{measure}@{_configured['k']}" if takes_depth else measure
-        SelectivityMetric.__init__(self, spelled, _configured["labels"], **options)
+        with_depth = f"{measure}@{_configured['k']}" if takes_depth else measure
+        SelectivityMetric.__init__(self, with_depth, _configured["labels"], **options)
 
     body = {"__init__": __init__, "__module__": __name__}
     return type(f"Configured_{registry_name(measure)}", (SelectivityMetric,), body)

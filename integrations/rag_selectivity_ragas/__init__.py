@@ -15,8 +15,7 @@ except ImportError as error:
     raise MissingExtraError(f"a ragas that imports ({error})", "ragas", "rag_selectivity_ragas") from error
 
 from rag_selectivity import Run
-from rag_selectivity.data.ids import text_id
-from rag_selectivity.single import Labels
+from rag_selectivity.single import Labels, load_on_first_use, text_id
 from rag_selectivity_ragas.batch import selectivity
 from rag_selectivity_ragas.metrics import (
     NDCG,
@@ -70,16 +69,16 @@ __all__ = [
     "text_id",
 ]
 
-#: What asks a model, and so needs the extra [judge].
-_ASKING = {
-    "RagasJudge": "judge",
-    "agrade_dataset": "grading",
-    "grade_dataset": "grading",
-    "ContextEntityRecall": "claims",
-    "ContextPrecision": "claims",
-    "ContextRecall": "claims",
-    "ContextRelevance": "claims",
-}
+# What asks a model needs the extra [judge], which the rest does without.
+__getattr__ = load_on_first_use(
+    __name__,
+    {
+        "RagasJudge": "judge",
+        "agrade_dataset": "grading",
+        "grade_dataset": "grading",
+        **dict.fromkeys(("ContextEntityRecall", "ContextPrecision", "ContextRecall", "ContextRelevance"), "claims"),
+    },
+)
 
 
 def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
@@ -88,11 +87,3 @@ def run_from_dataset(dataset: Any, *, id_column: str | None = None) -> Run:
     Queries are questions, or the values of `id_column`; a question that is asked again is numbered.
     """
     return Run.from_dict({row.key: list(row.passages) for row in rows_of(dataset, id_column=id_column)})
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ASKING:
-        from importlib import import_module
-
-        return getattr(import_module(f"rag_selectivity_ragas.{_ASKING[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate_joined, join
-from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity import Bootstrap, InputError, Measure, Report, Run, evaluate
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import Labels
 from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, passage_key, rows_of, scale_of
@@ -64,40 +63,35 @@ def selectivity(
         If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
-    known = Labels.of(labels, grade_map=grade_map, judges=judges) if labels is not None else None
-    found = {row.key: grades for row in rows if (grades := grades_of(row, known)) is not None}
-    if not found:
+    given = Labels.of(labels, grade_map=grade_map, judges=judges) if labels is not None else None
+    grades = {row.key: of_row for row in rows if (of_row := grades_of(row, given)) is not None}
+    if not grades:
         raise InputError(
             "no sample has labels: pass labels=…, or datasets with utility_grades, reference_context_ids or "
             "reference_contexts; labels name their queries by question or by id_column"
         )
-    check_texts_match(rows, found)
-    chosen_scale = scale or scale_of(rows, known)
-    run = Run.from_dict({row.key: list(row.passages) for row in rows})
-    sizes = _sizes([row for row in rows if row.key in found], corpus_size)
-    judged = join(
-        Qrels.from_dict(found),
-        run,
+    check_texts_match(rows, grades)
+    scale = scale or scale_of(rows, given)
+    sizes = _sizes([row for row in rows if row.key in grades], corpus_size)
+    if measures is None:
+        measures = default_measures(scale, sized=sizes is not None, pooled=pool is not None, classic=True)
+    return evaluate(
+        grades,
+        {name: Run.from_dict({row.key: list(row.passages) for row in rows})},
         pool=_pool(rows, pool),
         corpus_size=sizes,
-        scale=chosen_scale,
-        policy=resolve_policy(**policies),
-        name=name,
+        scale=scale,
+        measures=measures,
+        depths=depths,
+        bootstrap=bootstrap,
+        **policies,
     )
-    if measures is None:
-        measures = _usual(chosen_scale, sized=sizes is not None, pooled=pool is not None)
-    return evaluate_joined({name: judged}, measures=measures, depths=depths, bootstrap=bootstrap)
-
-
-def _usual(scale: str, *, sized: bool, pooled: bool) -> list[str]:
-    chosen = default_measures(scale, sized=sized, pooled=pooled)
-    return [*chosen] if scale == "utility" else [*chosen, "P", "R"]
 
 
 def _sizes(rows: Sequence[Row], corpus_size: Any) -> Any:
     if corpus_size is None:
-        own = {row.key: row.corpus_size for row in rows if row.corpus_size is not None}
-        return own if len(own) == len(rows) else None
+        sizes = {row.key: row.corpus_size for row in rows if row.corpus_size is not None}
+        return sizes if len(sizes) == len(rows) else None
     if not isinstance(corpus_size, Mapping):
         return corpus_size
     return {row.key: corpus_size.get(row.query, corpus_size.get(row.user_input)) for row in rows}

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ragas.metrics.base import MetricType, SingleTurnMetric
-from ragas.metrics.collections.base import BaseMetric
-from ragas.metrics.result import MetricResult
-
-from rag_selectivity import InputError
-from rag_selectivity.grading.judge import Judge
-from rag_selectivity.grading.runner import Limits
-from rag_selectivity.grading.single import SingleQuery
-from rag_selectivity.results.claims import MEASURES
-from rag_selectivity_ragas.judge import RagasJudge
+from rag_selectivity import Limits
+from rag_selectivity.grading.single import SingleQuery, claim_measure_name
+from rag_selectivity_ragas.hybrid import HybridMetric
+from rag_selectivity_ragas.judge import judge_from
 
 
-class _ClaimMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
+class _ClaimMetric(HybridMetric):
     """One of the four checks at a depth. All four ask the same questions, so that together they cost as much as one.
 
     Parameters
@@ -33,30 +27,23 @@ class _ClaimMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
     _check: ClassVar[str]
 
     def __init__(self, llm: Any, store: str | Path, *, k: int = 10, limits: Limits = Limits()) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
-        BaseMetric.__init__(self, name=f"{MEASURES[self._check]}@{k}", allowed_values=(-math.inf, math.inf))
-        needed = {"user_input", "retrieved_contexts"}
-        needed.add("reference:optional" if self._check == "relevance" else "reference")
-        self._required_columns = {MetricType.SINGLE_TURN: needed}
+        reference = {"reference"}
+        needs_reference = self._check != "relevance"
+        super().__init__(
+            claim_measure_name(self._check, k),
+            required={"user_input", "retrieved_contexts"} | (reference if needs_reference else set()),
+            optional=reference,
+        )
         self.k = k
-        self._single = SingleQuery(llm if isinstance(llm, Judge) else RagasJudge(llm), store, limits=limits)
+        self._single = SingleQuery(judge_from(llm), store, limits=limits)
 
-    def init(self, run_config: Any) -> None:
-        """Nothing to prepare: the judge came with the constructor."""
-
-    async def ascore(self, **fields: Any) -> MetricResult:
-        """Score by the fields `user_input`, `retrieved_contexts` and `reference`."""
-        return MetricResult(value=await self._value(fields), reason=None)
-
-    async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
-        return await self._value(sample.model_dump())
-
-    async def _value(self, fields: dict[str, Any]) -> float:
-        if self._check != "relevance" and not fields.get("reference"):
-            return math.nan
-        case = {name: fields.get(name) for name in ("user_input", "retrieved_contexts", "reference")}
-        return (await self._single.claims(case, self.k)).figure(self._check, self.k)
+    async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
+        """The figure of one sample, and why it is NaN."""
+        sample: dict[str, Any] = {name: fields.get(name) for name in ("user_input", "retrieved_contexts", "reference")}
+        figure = await self._single.claim_figure(
+            self._check, sample["user_input"], sample["retrieved_contexts"], sample["reference"], k=self.k
+        )
+        return figure.value, figure.reason
 
 
 class ContextPrecision(_ClaimMetric):

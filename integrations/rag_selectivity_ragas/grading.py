@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity import InputError, Qrels, Run, SelectivityWarning
-from rag_selectivity.grading.grade import agrade
-from rag_selectivity.grading.judge import Judge
-from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Budget, Limits, run_blocking
-from rag_selectivity.grading.store import Store, label_rows
-from rag_selectivity_ragas.judge import RagasJudge
+from rag_selectivity import InputError, Qrels
+from rag_selectivity.grading.single import label_lists, run_blocking
+from rag_selectivity_ragas.judge import judge_from
 from rag_selectivity_ragas.samples import passage_key, rows_of
 
 
@@ -29,7 +24,7 @@ def grade_dataset(dataset: Any, llm: Any, store: str | Path, **options: Any) -> 
         The label store: what it holds is not asked again.
     options
         `pool={query: {passage: text}}` adds candidates; `id_column`; and `rubric`, `extras`, `samples`, `batch`,
-        `limits`, `budget`, `retry_failed` as in `rag_selectivity.grading.grade.grade`.
+        `limits`, `budget`, `retry_failed` as in `rag_selectivity.grade`.
 
     Returns
     -------
@@ -46,48 +41,21 @@ async def agrade_dataset(
     *,
     pool: Mapping[str, Mapping[str, str]] | None = None,
     id_column: str | None = None,
-    rubric: Rubric | str | Path = DEFAULT_RUBRIC,
-    extras: Sequence[str] = (),
-    samples: int = 1,
-    batch: int = 1,
-    limits: Limits = Limits(),
-    budget: Budget = Budget(),
-    retry_failed: bool = False,
+    **options: Any,
 ) -> Qrels:
     """`grade_dataset` for a running event loop."""
     questions: dict[str, str] = {}
     texts: dict[str, str] = {}
-    lists: dict[str, dict[str, None]] = {}
+    lists: dict[str, list[str]] = {}
     for row in rows_of(dataset, id_column=id_column):
         if row.texts is None:
             raise InputError(f"sample {row.number} ({row.user_input!r}) has no retrieved_contexts, the texts to grade")
         questions[row.query] = row.user_input
         candidates = dict(zip(row.passages, row.texts, strict=True))
-        for passage, text in ((pool or {}).get(row.query, {})).items():
+        for passage, text in (pool or {}).get(row.query, {}).items():
             candidates.setdefault(passage_key(passage, row.by_text), text)
         for passage, text in candidates.items():
             if texts.setdefault(passage, text) != text:
                 raise InputError(f"sample {row.number}: the id {passage!r} stands for two different texts")
-            lists.setdefault(row.query, {})[passage] = None
-    judge = llm if isinstance(llm, Judge) else RagasJudge(llm)
-    pools = {query: list(passages) for query, passages in lists.items() if passages}
-    done = await agrade(
-        questions,
-        texts,
-        Run.from_dict(pools),
-        store=store,
-        judge=judge,
-        rubric=rubric,
-        extras=extras,
-        samples=samples,
-        batch=batch,
-        limits=limits,
-        budget=budget,
-        retry_failed=retry_failed,
-    )
-    if done.failed or done.left or done.earlier_failures:
-        warnings.warn(str(done), SelectivityWarning, stacklevel=2)
-    with Store(store, create=False) as labels:
-        chosen = [judge.name] if len(labels.judges()) > 1 else None
-        wanted = ((q, p, g) for q, p, g in label_rows(labels, judges=chosen) if p in lists.get(q, ()))
-        return Qrels.from_records(list(wanted), queries=pools)
+        lists.setdefault(row.query, []).extend(candidates)
+    return await label_lists(questions, texts, lists, store=store, judge=judge_from(llm), **options)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.prompt_values import StringPromptValue
 from pydantic import BaseModel
 from ragas.llms.base import BaseRagasLLM, InstructorBaseRagasLLM
 
-from rag_selectivity.grading.judge import (
-    Answer,
-    GradingError,
-    JudgeFailure,
-    Message,
-    ask_until_valid,
-    failure_of,
-    with_schema,
-)
-from rag_selectivity.results.usage import Usage
+from rag_selectivity.grading.judge import GradingError, Judge
+from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, first_text, known_settings, with_schema
 
 
-class RagasJudge:
+class RagasJudge(ModelJudge):
     """A Ragas LLM: what `llm_factory` makes (an `InstructorBaseRagasLLM`), or a legacy `BaseRagasLLM`.
 
     A client that blocks is asked from a thread of its own, so that it does not hold up the event loop.
@@ -37,45 +29,32 @@ class RagasJudge:
     def __init__(self, llm: Any, *, name: str | None = None) -> None:
         if not isinstance(llm, (InstructorBaseRagasLLM, BaseRagasLLM)):
             raise GradingError(f"a Ragas LLM is needed, as ragas.llms.llm_factory makes it; got {type(llm).__name__}")
-        self._llm = llm
-        inner = getattr(llm, "langchain_llm", None) or getattr(llm, "llm", None)
-        self.name = name or str(
-            _first(llm, "model", "model_name") or _first(inner, "model_name", "model") or type(llm).__name__
-        )
+        wrapped = getattr(llm, "langchain_llm", None) or getattr(llm, "llm", None)
+        own_name = first_text(llm, "model", "model_name") or first_text(wrapped, "model_name", "model")
         arguments = getattr(llm, "model_args", None)
-        known = arguments if isinstance(arguments, dict) else {}
-        self.parameters: Mapping[str, Any] = {
-            key: known[key] for key in ("temperature", "top_p", "max_tokens") if known.get(key) is not None
-        }
+        super().__init__(
+            name or own_name or type(llm).__name__,
+            known_settings(arguments if isinstance(arguments, dict) else {}, ("temperature", "top_p", "max_tokens")),
+        )
+        self._llm = llm
 
-    async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        """Answer the messages with an instance of the schema, or raise a JudgeFailure."""
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage]:
+        """Ask once; Ragas does not say how many tokens it took."""
+        if isinstance(self._llm, BaseRagasLLM):
+            prompt_value = StringPromptValue(text=_as_text(with_schema(conversation, schema)))
+            result = await self._llm.agenerate_text(prompt_value)
+            return result.generations[0][0].text, Usage()
+        prompt = _as_text(conversation)
+        if getattr(self._llm, "is_async", True):
+            return await self._llm.agenerate(prompt, schema), Usage()
+        return await asyncio.to_thread(self._llm.generate, prompt, schema), Usage()
 
-        async def complete(conversation: Sequence[Message]) -> tuple[Any, Usage]:
-            try:
-                return await self._complete(conversation, schema), Usage()
-            except JudgeFailure:
-                raise
-            except Exception as error:
-                raise failure_of(error) from None
 
-        return await ask_until_valid(complete, messages, schema)
-
-    async def _complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> Any:
-        if isinstance(self._llm, InstructorBaseRagasLLM):
-            prompt = _as_text(conversation)
-            if getattr(self._llm, "is_async", True):
-                return await self._llm.agenerate(prompt, schema)
-            return await asyncio.to_thread(self._llm.generate, prompt, schema)
-        prompt_value = StringPromptValue(text=_as_text(with_schema(conversation, schema)))
-        result = await self._llm.agenerate_text(prompt_value)
-        return result.generations[0][0].text
+def judge_from(llm: Any) -> Judge:
+    """A judge as it is, or a Ragas LLM as a judge."""
+    return llm if isinstance(llm, Judge) else RagasJudge(llm)
 
 
 def _as_text(conversation: Sequence[Message]) -> str:
     """One prompt of several messages: Ragas' LLMs take a single text."""
     return "\n\n".join(message["content"] for message in conversation)
-
-
-def _first(value: Any, *names: str) -> Any:
-    return next((found for name in names if isinstance(found := getattr(value, name, None), str)), None)

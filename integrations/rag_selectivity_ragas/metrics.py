@@ -4,38 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from langchain_core.callbacks import BaseCallbackHandler
 from ragas.callbacks import ChainType
-from ragas.metrics.base import MetricType, SingleTurnMetric
-from ragas.metrics.collections.base import BaseMetric
-from ragas.metrics.result import MetricResult
 
-from rag_selectivity import (
-    Bootstrap,
-    Estimate,
-    InputError,
-    Measure,
-)
-from rag_selectivity.estimates import estimates_with
-from rag_selectivity.measures import BoR as BoRMeasure
-from rag_selectivity.measures import Outcome
-from rag_selectivity.single import Labels, figure_of, judge_query, per_query_measure
+from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
+from rag_selectivity.single import Labels, bits_over_random, evaluate_query, per_query_measure
+from rag_selectivity_ragas.hybrid import HybridMetric
 from rag_selectivity_ragas.samples import check_texts_match, grades_of, passage_key, row_of, scale_of
 
-_COLUMNS = {
-    "user_input",
-    "retrieved_contexts:optional",
-    "retrieved_context_ids:optional",
-    "reference_contexts:optional",
-    "reference_context_ids:optional",
-    "rubrics:optional",
-}
+_OPTIONAL_COLUMNS = (
+    "retrieved_contexts",
+    "retrieved_context_ids",
+    "reference_contexts",
+    "reference_context_ids",
+    "rubrics",
+)
 
 
-class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
+class SelectivityMetric(HybridMetric):
     """A measure of rag-selectivity as a Ragas metric, by the measure's canonical name with its depth.
 
     Parameters
@@ -65,8 +54,7 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         grade_map: Any = None,
     ) -> None:
         self.measure = per_query_measure(measure)
-        BaseMetric.__init__(self, name=str(self.measure), allowed_values=(-math.inf, math.inf))
-        self._required_columns = {MetricType.SINGLE_TURN: set(_COLUMNS)}
+        super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale) if labels is not None else None
         if self.labels is not None:
             self.labels.require_for(self.measure)
@@ -74,32 +62,28 @@ class SelectivityMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         self.pool = pool
         self.scale = scale
 
-    def init(self, run_config: Any) -> None:
-        """Nothing to prepare: no model is asked."""
-
     def value_of(self, sample: Any) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
         row = row_of(sample)
         grades = grades_of(row, self.labels)
-        if grades is None:
-            return math.nan, "nobody judged this question"
-        check_texts_match([row], {row.key: grades})
-        size = self.corpus_size if self.corpus_size is not None else row.corpus_size
-        candidates = None
+        if grades is not None:
+            check_texts_match([row], {row.key: grades})
+        pool = None
         if self.pool is not None:
-            listed = self.pool.get(row.query, ())
-            candidates = [passage_key(str(passage), row.by_text) for passage in listed]
-        scale = self.scale or scale_of([row], self.labels)
-        judged = judge_query(grades, row.passages, pool=candidates, corpus_size=size, scale=scale)
-        return figure_of(self.measure, judged)
+            pool = [passage_key(str(passage), row.by_text) for passage in self.pool.get(row.query, ())]
+        figure = evaluate_query(
+            self.measure,
+            grades,
+            row.passages,
+            pool=pool,
+            corpus_size=row.corpus_size if self.corpus_size is None else self.corpus_size,
+            scale=self.scale or scale_of([row], self.labels),
+        )
+        return figure.value, figure.reason
 
-    async def ascore(self, **fields: Any) -> MetricResult:
-        """Score by the fields of a sample: `user_input`, `retrieved_context_ids` or `retrieved_contexts`, …"""
-        value, reason = self.value_of(fields)
-        return MetricResult(value=value, reason=reason)
-
-    async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
-        return self.value_of(sample)[0]
+    async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
+        """The figure of one sample, and why it is NaN."""
+        return self.value_of(fields)
 
 
 class _Named(SelectivityMetric):
@@ -183,15 +167,11 @@ def bor_from_result(
     if k is not None:
         pairs = {depth: pair for depth, pair in pairs.items() if depth == k}
     if len(pairs) != 1:
-        found = ", ".join(f"k={depth}" for depth in pairs) or "none"
-        raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {found}")
-    ((_, (success, chance)),) = pairs.items()
-    columns = [np.array([_figure(row.get(name)) for row in rows], np.float64)[:, None] for name in (success, chance)]
-    known = ~np.isnan(columns[0]) & ~np.isnan(columns[1])
-    parts = [np.where(known, column, np.nan) for column in (*columns, 1 - columns[1])]
-    outcome = Outcome(tuple(parts), "no row has both figures", BoRMeasure.aggregate, baseline=1)
-    ((low, high),) = bootstrap.intervals([outcome])
-    return estimates_with(outcome, low, high, total)[0]
+        depths = ", ".join(f"k={depth}" for depth in pairs) or "none"
+        raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {depths}")
+    (pair,) = pairs.values()
+    success, random_success = ([_number(row.get(name)) for row in rows] for name in pair)
+    return bits_over_random(success, random_success, total=total, bootstrap=bootstrap)
 
 
 def _score_rows(result: Any) -> list[Mapping[str, Any]]:
@@ -208,18 +188,17 @@ def _score_rows(result: Any) -> list[Mapping[str, Any]]:
 
 def _pairs(rows: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, str]]:
     """{depth: (Success's column, RandomSuccess's column)}."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    by_rest = {name.removeprefix("Success"): name for name in names if name.startswith("Success") and "@" in name}
+    names = dict.fromkeys(name for row in rows for name in row)
     return {
-        int(rest.rpartition("@")[2]): (name, f"Random{name}")
-        for rest, name in by_rest.items()
-        if f"Random{name}" in names
+        int(parse_measure(name).at or 0): (name, f"Random{name}")
+        for name in names
+        if name.startswith("Success") and "@" in name and f"Random{name}" in names
     }
 
 
-def _figure(value: Any) -> float:
+def _number(value: Any) -> float:
     value = getattr(value, "value", value)  # a MetricResult
-    return float(value) if isinstance(value, (int, float, np.number)) else math.nan
+    return float(value) if isinstance(value, Real) else math.nan
 
 
 class BoRHandler(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]

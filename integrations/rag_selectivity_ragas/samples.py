@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_selectivity import InputError
-from rag_selectivity.data.columns import whole_count
-from rag_selectivity.data.ids import TEXT_PREFIX, text_id
-from rag_selectivity.data.qrels import whole_grade
 from rag_selectivity.errors import examples
-from rag_selectivity.single import Labels
+from rag_selectivity.single import Labels, as_text_id, numbered_queries, text_id, whole_count, whole_grade
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +46,8 @@ def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
     rows = [_row(sample, number, id_column) for number, sample in enumerate(_samples(dataset), 1)]
     if not rows:
         raise InputError("the dataset has no samples")
-    seen: dict[str, int] = {}
-    told_apart = []
-    for row in rows:
-        seen[row.query] = seen.get(row.query, 0) + 1
-        key = row.query if seen[row.query] == 1 else f"{row.query} ({seen[row.query]})"
-        told_apart.append(_with_key(row, key))
-    return told_apart
-
-
-def _with_key(row: Row, key: str) -> Row:
-    values = {name: getattr(row, name) for name in Row.__slots__}
-    return Row(**{**values, "key": key})
+    keys = numbered_queries(row.query for row in rows)
+    return [replace(row, key=key) for row, key in zip(rows, keys, strict=True)]
 
 
 def _samples(dataset: Any) -> Iterable[Any]:
@@ -96,8 +83,8 @@ def _row(sample: Any, number: int, id_column: str | None) -> Row:
         )
     by_text = ids is None
     named = [text_id(str(text)) for text in texts or ()] if ids is None else [str(value) for value in ids]
-    known = _list(fields, "reference_contexts" if by_text else "reference_context_ids", where)
-    references = None if known is None else tuple(text_id(str(v)) if by_text else str(v) for v in known)
+    relevant = _list(fields, "reference_contexts" if by_text else "reference_context_ids", where)
+    references = None if relevant is None else tuple(text_id(str(v)) if by_text else str(v) for v in relevant)
     extras = _extras(fields)
     return Row(
         number=number,
@@ -143,11 +130,8 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
 def _extras(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Free columns, or what travels in `rubrics`, the one free field that Ragas' own samples keep."""
     rubrics = fields.get("rubrics")
-    found = dict(rubrics) if isinstance(rubrics, Mapping) else {}
-    return {
-        **found,
-        **{name: fields[name] for name in ("utility_grades", "corpus_size") if fields.get(name) is not None},
-    }
+    columns = {name: fields[name] for name in ("utility_grades", "corpus_size") if fields.get(name) is not None}
+    return {**rubrics, **columns} if isinstance(rubrics, Mapping) else columns
 
 
 def _number(value: Any) -> Any:
@@ -158,7 +142,7 @@ def _number(value: Any) -> Any:
 
 
 def _own_grades(value: Any, by_text: bool, where: str) -> dict[str, int] | None:
-    """{passage: grade} of a row, as a dict, JSON text of one, or a list of grades in the order of the passages."""
+    """{passage: grade} of a row, as a dict or JSON text of one."""
     if value in (None, ""):
         return None
     if isinstance(value, str):
@@ -177,19 +161,17 @@ def _own_grades(value: Any, by_text: bool, where: str) -> dict[str, int] | None:
 
 def passage_key(passage: str, by_text: bool) -> str:
     """A label's passage in the identity of a row: as it is, or as the hash of its text."""
-    return text_id(passage) if by_text and not passage.startswith(TEXT_PREFIX) else passage
+    return as_text_id(passage) if by_text else passage
 
 
 def grades_of(row: Row, labels: Labels | None) -> dict[str, int] | None:
     """The row's own grades, else the labels', else its references as grade 1."""
     if row.grades is not None:
         return dict(row.grades)
-    if labels is not None:
-        found = labels.of_query(row.query, row.user_input)
-        if found is None or not row.by_text:
-            return found
-        return {passage_key(passage, True): grade for passage, grade in found.items()}
-    return None if row.references is None else dict.fromkeys(row.references, 1)
+    if labels is None:
+        return Labels().of_query(relevant=row.references)
+    grades = labels.of_query(row.query, row.user_input)
+    return grades and {passage_key(passage, row.by_text): grade for passage, grade in grades.items()}
 
 
 def scale_of(rows: Iterable[Row], labels: Labels | None) -> str:

@@ -6,13 +6,19 @@ are retrievals.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import TracebackType
 
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
+
+__all__ = ["CallTree", "Faults", "Kind", "Passages", "Retrieval", "approximate_tokens"]
+
+_log = logging.getLogger("rag_selectivity")
 
 __all__ = ["CallTree", "Kind", "Passages"]
 
@@ -36,6 +42,55 @@ class Passages:
     ids: tuple[str, ...]
     tokens: int | None = None
     texts: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        *,
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        keep_texts: bool = False,
+    ) -> Passages:
+        """Ids and lengths, taken at once: a framework's objects may change later.
+
+        >>> Passages.of(["d1", "d2"], ["Ada wrote it", "It rained"])
+        Passages(ids=('d1', 'd2'), tokens=6, texts=None)
+        """
+        return cls(tuple(ids), sum(map(count_tokens, texts)), tuple(texts) if keep_texts else None)
+
+
+class Faults:
+    """Keeps what goes wrong in an adapter from the application: each fault is counted and logged.
+
+    Parameters
+    ----------
+    what_is_lost : str
+        What the log says of each: "a retrieval was not recorded". The first comes with its traceback.
+
+    Examples
+    --------
+    >>> faults = Faults("a retrieval was not recorded")
+    >>> with faults:
+    ...     raise KeyError("url")
+    >>> faults.count
+    1
+    """
+
+    def __init__(self, what_is_lost: str) -> None:
+        self.what_is_lost = what_is_lost
+        self.count = 0
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.count += 1
+        _log.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
+        return True
 
 
 @dataclass(slots=True)

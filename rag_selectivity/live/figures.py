@@ -18,8 +18,7 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_of_moments, with_caveats
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
-from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.traffic import Traffic
+from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
 from rag_selectivity.measures.plan import Plan, ranks_in

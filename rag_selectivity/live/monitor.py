@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.alerts import Alarm, Alerts
 from rag_selectivity.live.figures import LiveFigures
-from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.trace import TraceWriter
-from rag_selectivity.live.traffic import Traffic, TrafficCounts
+from rag_selectivity.live.traffic import TrafficCounts
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wanted_measures
 from rag_selectivity.results.report import Report

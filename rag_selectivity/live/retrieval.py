@@ -1,9 +1,11 @@
-"""One retrieval as it happened: what adapters hand in, and a monitor, a trace and a grader take."""
+"""One retrieval as it happened: what adapters hand in, and a monitor, a trace and a grader take; and many, counted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+__all__ = ["Retrieval", "Traffic", "approximate_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,31 @@ class Retrieval:
     seconds: float | None = None
     grades: Mapping[str, int] | None = None
     texts: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What was seen, labelled or not.
+
+    Attributes
+    ----------
+    retrievals, labelled, empty, failed : int
+        All; those with labels, on which the measures rest; those that brought nothing; those that raised an error
+        (not among the others).
+    shown, tokens, seconds : float
+        Means over the retrievals; NaN where nobody said.
+    longest : int
+        The most passages shown at once.
+    """
+
+    retrievals: int
+    labelled: int
+    empty: int
+    failed: int
+    shown: float
+    tokens: float
+    seconds: float
+    longest: int
 
 
 def approximate_tokens(text: str) -> int:

@@ -29,6 +29,8 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.wording import percent
 
+__all__ = ["ToolMonitor", "ToolReport", "ToolUse"]
+
 SCHEMA = "rag-selectivity/tools/1"
 #: Tools that the table lists.
 _LISTED = 20

@@ -3,35 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from rag_selectivity.live.retrieval import Retrieval
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """All retrievals so far, with or without labels.
-
-    Attributes
-    ----------
-    retrievals, labelled, empty : int
-        All retrievals; those with labels, which the measures are about; those that returned no passage.
-    failed : int
-        Retrievals that raised an error. They are not among `retrievals`.
-    shown, tokens, seconds : float
-        Means over the retrievals for which they are known; NaN where there is none.
-    longest : int
-        The most passages that one retrieval showed.
-    """
-
-    retrievals: int
-    labelled: int
-    empty: int
-    failed: int
-    shown: float
-    tokens: float
-    seconds: float
-    longest: int
+from rag_selectivity.live.retrieval import Retrieval, Traffic
 
 
 class TrafficCounts:

@@ -26,19 +26,31 @@ COMPARED_DEPTHS = (5, 10, 20)
 V = TypeVar("V")
 
 
-def default_measures(scale: str | Scale, *, sized: bool, pooled: bool = False) -> tuple[str, ...]:
+def default_measures(
+    scale: str | Scale, *, sized: bool, pooled: bool = False, classic: bool = False
+) -> tuple[str, ...]:
     """The measures that labels of a scale carry, with a corpus size (`sized`) or without.
 
-    `pooled` adds PROC and %PROC, for views that show who lost the evidence. Judged comes along by itself with
-    whatever rests on it.
+    `pooled` adds PROC and %PROC, for views that show who lost the evidence; `classic` adds P and R for binary labels,
+    which their users know. Judged comes along by itself with whatever rests on it.
 
     >>> default_measures("utility", sized=True)
     ('Success', 'BoR', 'BoR_max', 'lambda', 'RA-nWG', 'Harm')
     """
     chance = ("Success", "BoR", "BoR_max", "lambda") if sized else ("Success",)
     if scale_named(scale).name != "utility":
-        return chance
+        return (*chance, "P", "R") if classic else chance
     return (*chance, "RA-nWG", *(("PROC", "%PROC") if pooled else ()), "Harm")
+
+
+def default_query_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
+    """The default measures that have a figure for one query; Success and RandomSuccess make BoR.
+
+    >>> default_query_measures("utility", sized=True)
+    ('Success', 'RandomSuccess', 'RA-nWG', 'Harm')
+    """
+    chance = ("Success", "RandomSuccess") if sized else ("Success",)
+    return (*chance, "RA-nWG", "Harm") if scale_named(scale).name == "utility" else chance
 
 
 def page_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:

@@ -1,0 +1,37 @@
+"""LangChain's documents and messages as ids and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+
+from rag_selectivity.single import passage_identity
+
+
+def identity_of(document: Document, identity: str | None = None) -> str:
+    """A document's id for the labels: `id`, `text` (a hash of the text), or a metadata key.
+
+    None takes `Document.id` where there is one, and the hash of the text where there is none.
+    """
+    return passage_identity(
+        identity,
+        ids={"id": document.id},
+        text=lambda: str(document.page_content),
+        metadata=document.metadata,
+        name=f"document {document.page_content[:40]!r}",
+    )
+
+
+def identities_of(documents: Sequence[Document], identity: str | None = None) -> tuple[str, ...]:
+    """The ids of a list, in its order."""
+    return tuple([identity_of(document, identity) for document in documents])
+
+
+def text_of(message: Any) -> str:
+    """The text of a message, whose content is a string or a list of parts."""
+    content = getattr(message, "content", message)
+    if isinstance(content, str):
+        return content
+    return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)

@@ -1,0 +1,119 @@
+"""Adapters rest on public names: what their source imports and reads, of rag-selectivity and of the frameworks."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+
+ADAPTERS = Path(__file__).resolve().parents[1] / "integrations"
+SOURCES = sorted(ADAPTERS.glob("*/*.py"))
+#: The modules that are there for adapters and their authors.
+PUBLIC = {
+    "rag_selectivity",
+    "rag_selectivity.errors",
+    "rag_selectivity.gates",
+    "rag_selectivity.grading.judge",
+    "rag_selectivity.grading.model_judge",
+    "rag_selectivity.grading.single",
+    "rag_selectivity.live.calls",
+    "rag_selectivity.live.retrieval",
+    "rag_selectivity.live.tools",
+    "rag_selectivity.measures",
+    "rag_selectivity.single",
+}
+
+
+#: Functions that read an attribute by its name in quotes.
+BY_NAME = {"getattr", "getattr_static", "hasattr", "attrgetter", "methodcaller"}
+
+
+def is_private(name: str) -> bool:
+    """A leading underscore, and no `__name__` of Python's own."""
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+def names_taken(tree: ast.AST) -> list[tuple[str, str]]:
+    """(module, name) of every import from the core; a plain import has the name ""."""
+    taken = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rag_selectivity":
+            taken += [(node.module or "", alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            taken += [(alias.name, "") for alias in node.names if alias.name.split(".")[0] == "rag_selectivity"]
+    return taken
+
+
+def private_reads(tree: ast.AST) -> list[str]:
+    """Private names that a file imports, or reads of anything but what it has defined itself."""
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            own.add(node.id if isinstance(node, ast.Name) else node.attr)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            parts = [part for name in [*modules, *(alias.name for alias in node.names)] for part in name.split(".")]
+            found += [f"{node.lineno}: import of {part}" for part in parts if is_private(part)]
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            of_itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not (of_itself and node.attr in own):
+                found.append(f"{node.lineno}: {ast.unparse(node)}")
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in BY_NAME:
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            found += [f"{node.lineno}: {text!r}" for text in texts if isinstance(text, str) and is_private(text)]
+    return found
+
+
+def test_there_are_three_adapters() -> None:
+    assert {path.parent.name for path in SOURCES} == {
+        "rag_selectivity_langchain",
+        "rag_selectivity_llama_index",
+        "rag_selectivity_ragas",
+    }
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_an_adapter_takes_public_names_alone(path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for module, name in names_taken(tree):
+        assert module in PUBLIC, f"{path.name} imports from {module}"
+        assert name, f"{path.name} imports the module {module} itself"
+        exported = getattr(import_module(module), "__all__", None)
+        # The judge's module lists no names; what has no underscore is public there.
+        assert not is_private(name) if exported is None else name in exported, f"{module}.{name}"
+    assert private_reads(tree) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "model._get_ls_params()",
+        "type(retriever)._aretrieve",
+        "getattr(retriever, '_docstore')",
+        "from ragas.metrics._context_recall import X",
+        "from ragas import _private",
+        "class A:\n    def f(self):\n        return self._inherited",
+    ],
+)
+def test_private_reads_are_found(source) -> None:
+    assert len(private_reads(ast.parse(source))) == 1
+
+
+def test_hooks_and_own_attributes_are_no_private_reads() -> None:
+    source = "class A:\n    def _hook(self):\n        self._own = 1\n        return self._own, self.__dict__"
+    assert private_reads(ast.parse(source)) == []
+
+
+def test_every_public_name_is_there() -> None:
+    for name in PUBLIC:
+        module = import_module(name)
+        for exported in getattr(module, "__all__", ()):
+            assert getattr(module, exported) is not None
+    assert set(rs.__all__) <= set(dir(rs))

@@ -1,0 +1,235 @@
+"""What adapters share: the figure of one query, the estimate over many, labels and ids in every form."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.judge import JudgeFailure
+from rag_selectivity.grading.model_judge import ModelJudge, Usage
+from rag_selectivity.live.calls import Faults
+from rag_selectivity.measures import REGISTRY, default_measures
+from rag_selectivity.measures.base import Whole
+from rag_selectivity.single import (
+    Labels,
+    QueryFigure,
+    aggregate,
+    as_text_id,
+    bits_over_random,
+    evaluate_query,
+    join_query,
+    load_on_first_use,
+    measure_with_depth,
+    numbered_queries,
+    passage_identity,
+    per_query_measure,
+    query_figure,
+    text_id,
+)
+
+SIZE = 500
+RANDOM = np.random.default_rng(11)
+QUERIES = [f"q{i}" for i in range(40)]
+GRADES = {q: {f"d{d}": int(RANDOM.integers(1, 6)) for d in RANDOM.choice(60, 12, replace=False)} for q in QUERIES}
+LISTS = {q: [f"d{d}" for d in RANDOM.choice(60, 10, replace=False)] for q in QUERIES}
+POOL = {q: [*LISTS[q], *(f"d{d}" for d in range(60) if f"d{d}" not in LISTS[q])][:30] for q in QUERIES}
+
+
+def figures(measure: str, queries: list[str] = QUERIES) -> list[QueryFigure]:
+    return [
+        evaluate_query(measure, GRADES[q], LISTS[q], pool=POOL[q], corpus_size=SIZE, scale="utility") for q in queries
+    ]
+
+
+def whole(measure: str, queries: list[str] = QUERIES) -> rs.Report:
+    grades, lists, pool = ({q: each[q] for q in queries} for each in (GRADES, LISTS, POOL))
+    return rs.evaluate(
+        grades, {"r": lists}, pool={"r": pool}, corpus_size=SIZE, scale="utility", measures=[measure], depths=[5]
+    )
+
+
+MEASURES = [
+    name if cls(at=None).takes_whole_lists else f"{name}@5"
+    for name, cls in REGISTRY.items()
+    if isinstance(cls.cutoff, Whole)
+]
+
+
+@pytest.mark.parametrize("measure", [*MEASURES, "IPrec@.5", "%PROC(aggregate=ratio)@5", "BoR(rel=5,m=2)@10"])
+def test_the_figures_of_all_queries_make_the_estimate_of_evaluate(measure) -> None:
+    expected = whole(measure)[measure]
+    estimate = aggregate(figures(measure))
+    assert (estimate.n, estimate.n_total, estimate.reason) == (expected.n, expected.n_total, expected.reason)
+    for name in ("value", "low", "high"):
+        assert getattr(estimate, name) == pytest.approx(getattr(expected, name), rel=1e-12, nan_ok=True), name
+
+
+def test_the_figure_of_a_query_is_its_row_in_the_report() -> None:
+    for measure in ("RA-nWG@5", "Harm@5", "PROC@5", "nDCG@5", "Success@5"):
+        rows = whole(measure).per_query()
+        assert [figure.value for figure in figures(measure)] == pytest.approx(
+            [math.nan if row[measure] is None else row[measure] for row in rows], nan_ok=True
+        )
+
+
+def test_a_ratio_of_means_is_nan_for_one_query_and_says_so() -> None:
+    (figure,) = figures("BoR@5", QUERIES[:1])
+    assert math.isnan(figure.value)
+    assert figure.reason == (
+        "BoR@5 is a ratio of means and has no figure for one query: aggregate the figures of all queries"
+    )
+
+
+def test_unjudged_queries_count_in_the_total_alone() -> None:
+    unjudged = [evaluate_query("Harm@5", Labels.of(GRADES).of_query("nobody"), ["d1"])] * 3
+    assert unjudged[0].reason == "nobody judged this query"
+    estimate, judged = aggregate([*figures("Harm@5"), *unjudged]), aggregate(figures("Harm@5"))
+    assert (estimate.value, estimate.low, estimate.n) == (judged.value, judged.low, judged.n)
+    assert (estimate.n_total, judged.n_total) == (43, 40)
+    assert aggregate(unjudged).reason == "nobody judged this query"
+    assert math.isnan(aggregate(unjudged).value)
+    assert aggregate(figures("Harm@5"), total=50).n_total == 50
+    assert math.isnan(aggregate(figures("Harm@5"), bootstrap=None).low)
+
+
+def test_harm_without_any_junk_in_the_labels_is_undefined_as_in_evaluate() -> None:
+    clean = {"q1": {"a": 5}, "q2": {"b": 4}}
+    found = [evaluate_query("Harm@1", grades, list(grades), scale="utility") for grades in clean.values()]
+    expected = rs.evaluate(clean, {q: list(g) for q, g in clean.items()}, scale="utility", measures=["Harm@1"])
+    assert aggregate(found).reason == expected["Harm@1"].reason
+    one_junk = evaluate_query("Harm@1", {"c": 1, "d": 5}, ["d"], scale="utility")
+    assert (aggregate([*found, one_junk]).value, aggregate([*found, one_junk]).n) == (0.0, 3)
+
+
+def test_figures_of_several_measures_do_not_go_together() -> None:
+    with pytest.raises(rs.InputError, match=r"one measure at one depth are needed, got Harm@5, Harm@1"):
+        aggregate([*figures("Harm@5"), *figures("Harm@1")])
+    with pytest.raises(rs.InputError, match="got no figures"):
+        aggregate([])
+
+
+def test_bits_over_random_from_plain_numbers() -> None:
+    success, chance = ([figure.value for figure in figures(name)] for name in ("Success@5", "RandomSuccess@5"))
+    expected = whole("BoR@5")["BoR@5"]
+    estimate = bits_over_random(success, chance)
+    for name in ("value", "low", "high", "n"):
+        assert getattr(estimate, name) == pytest.approx(getattr(expected, name), rel=1e-9)
+    assert bits_over_random([1.0, math.nan, 1.0], [0.5, 0.5, math.nan], total=9).n == 1
+    assert bits_over_random([0.0, 0.0], [0.5, 0.5]).value == -math.inf
+    assert bits_over_random([math.nan], [0.5]).reason == "no query has both figures"
+    for success, chance in (([1.0], [0.5, 0.5]), ([], [])):
+        with pytest.raises(rs.InputError, match=f"success has {len(success)} figures and random_success {len(chance)}"):
+            bits_over_random(success, chance)
+
+
+def test_one_join_serves_several_measures_with_their_details() -> None:
+    joined = join_query({"a": 5, "b": 1, "c": 3}, ["b", "x"], scale="utility", unjudged="worst")
+    figure = query_figure("Harm@2", joined, details=True)
+    assert (figure.value, figure.details["judged"], figure.details["returned"]) == (1.0, 1, 2)
+    assert query_figure("RA-nWG@1", joined).value == 0
+    assert query_figure("RR", joined).details == {}
+    with pytest.raises(rs.InputError, match="unknown option 'unjugded'"):
+        join_query({"a": 1}, ["a"], unjugded="worst")
+    with pytest.raises(rs.InputError, match="name the depth, as in Harm@10"):
+        query_figure("Harm", joined)
+
+
+def test_measures_for_one_query() -> None:
+    assert str(measure_with_depth("bor@10")) == "BoR@10"
+    assert str(per_query_measure("rr")) == "RR"
+    assert str(per_query_measure("harm", needs_depth=False)) == "Harm"
+    for measure in ("BoR@10", "EF@2"):
+        with pytest.raises(rs.InputError, match="is a ratio of means and has no figure for one query"):
+            per_query_measure(measure)
+
+
+def test_labels_of_a_query_by_its_names_or_by_what_the_framework_brought() -> None:
+    @dataclass
+    class Dataset:
+        relevant_docs: dict[str, list[str]]
+
+    labels = Labels.of({"q1": {"d1": 5}})
+    assert labels.of_query(None, "q1", relevant=["x"]) == {"d1": 5}
+    assert labels.of_query("q2", relevant=[7]) == {"7": 1}
+    assert labels.of_query("q2") is None
+    for source in (Dataset({"q": ["d"]}), rs.Qrels.from_dict({"q": {"d": 1}}), [("q", "d", 1)], {"q": ["d"]}):
+        assert Labels.of(source).of_query("q") == {"d": 1}
+    assert Labels.of({"q": {"d": 1}}, grade_map="0:1,1:5").of_query("q") == {"d": 5}
+    assert Labels.of(labels) is labels
+    assert Labels.of(None).of_query("q") is None
+
+
+def test_ids_by_every_identity() -> None:
+    known = {"ids": {"id": None, "node": 3}, "text": lambda: "Paris", "metadata": {"url": "u", "none": None}}
+    assert passage_identity(None, **known) == passage_identity("text", **known) == text_id("Paris")
+    assert passage_identity(None, **{**known, "ids": {"id": 7}}) == "7"
+    assert (passage_identity("node", **known), passage_identity("url", **known)) == ("3", "u")
+    for identity, place in (("id", "no id"), ("none", r"no metadata\['none'\]"), ("other", r"no metadata\['other'\]")):
+        with pytest.raises(rs.InputError, match=f"passage 'x' has {place}: choose another identity"):
+            passage_identity(identity, **known, name="passage 'x'")
+    assert as_text_id(text_id("Paris")) == as_text_id("Paris")
+    assert numbered_queries(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
+
+
+def test_default_measures_of_adapters() -> None:
+    assert default_measures("trec", sized=False, classic=True) == ("Success", "P", "R")
+    assert default_measures("utility", sized=False, classic=True) == default_measures("utility", sized=False)
+
+
+def test_names_that_load_when_they_are_used() -> None:
+    load = load_on_first_use("rag_selectivity", {"aggregate": "single"})
+    assert load("aggregate") is aggregate
+    with pytest.raises(AttributeError, match="module 'rag_selectivity' has no attribute 'nothing'"):
+        load("nothing")
+
+
+def test_faults_are_counted_and_an_interrupt_passes(caplog) -> None:
+    faults = Faults("a retrieval was not recorded")
+    for _ in range(2):
+        with faults:
+            raise KeyError("url")
+    assert faults.count == 2
+    assert caplog.text.count("a retrieval was not recorded: 'url'") == 2
+    assert caplog.text.count("Traceback") == 1
+    with pytest.raises(KeyboardInterrupt), faults:
+        raise KeyboardInterrupt
+    assert faults.count == 2
+
+
+def test_a_models_errors_become_failures_by_their_status() -> None:
+    from pydantic import BaseModel
+
+    class Refused(Exception):
+        status_code = 401
+
+    class Failing(ModelJudge):
+        def __init__(self, error: Exception) -> None:
+            super().__init__("failing", {"temperature": 0.0})
+            self.error = error
+
+        async def complete(self, conversation, schema):
+            raise self.error
+
+    class Grade(BaseModel):
+        grade: int
+
+    def kind(error: Exception) -> str:
+        with pytest.raises(JudgeFailure) as caught:
+            asyncio.run(Failing(error).ask([{"role": "user", "content": "?"}], Grade))
+        return caught.value.kind
+
+    assert kind(Refused()) == "fatal"
+    assert kind(ConnectionError()) == "transient"
+    assert kind(JudgeFailure("no", "refusal")) == "refusal"
+
+    class Twice(ModelJudge):
+        async def complete(self, conversation, schema):
+            return '{"grade": 4}' if len(conversation) > 1 else "words", Usage(1, 2)
+
+    answer = asyncio.run(Twice("twice", {}).ask([{"role": "user", "content": "?"}], Grade))
+    assert (answer.value.grade, answer.usage) == (4, Usage(2, 4))
