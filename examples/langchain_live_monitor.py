@@ -1,11 +1,11 @@
-"""A LangChain RAG chain that is watched while somebody raises K, on real text.
+"""Monitor a LangChain RAG chain while its K is raised, on real text.
 
     pip install -e '.[langchain,demo]' && python examples/langchain_live_monitor.py [FOLDER]
 
-BM25 searches the docstrings of Python's standard library; all functions of the module that a question is about count
-as relevant. The chain is as its users write it; the chat model is LangChain's fake, so everything runs offline. K
-goes from 5 to 20 to 100: answers keep coming, success climbs, and the alarms say what it is worth. Writes
-langchain-live-monitor.png to FOLDER (default: here) and a trace beside it.
+BM25 searches the docstrings of Python's standard library. All functions of the module that a question is about count
+as relevant. The chain is an ordinary LangChain chain, and its chat model is LangChain's fake, so everything runs
+offline. K goes from 5 to 20 to 100: the success rate rises, and the alerts report when BoR, lambda or the tokens reach
+their limits. The script writes langchain-live-monitor.png and a trace to FOLDER (default: the current folder).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
     prompt = ChatPromptTemplate.from_template("Answer from this:\n{context}\n\n{question}")
     chain = {"context": retriever, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
 
-    # The only lines that watching takes.
+    # Monitoring needs only these lines.
     callback = SelectivityCallback(
         labels,
         corpus_size=corpus_size,

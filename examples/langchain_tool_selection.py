@@ -1,11 +1,11 @@
-"""An agent with 58 tools, first shown all of them, then the five that BM25 finds: what is either selection worth?
+"""Compare two selections of tools for an agent: all 58 tools, and the five that BM25 retrieves.
 
     pip install -e '.[langchain,demo]' && python examples/langchain_tool_selection.py [FOLDER]
 
-The tools are functions of Python's standard library with their own docstrings as descriptions; the tasks and the
-tools that would serve each were written by hand. The chat model is LangChain's fake, taught to call the shown tool
-whose description has most words of the task; everything runs offline. Writes langchain-tool-selection.png to FOLDER
-(default: here).
+The tools are functions of Python's standard library; their docstrings are the descriptions. The tasks, and the tools
+that apply to each task, were written by hand. The chat model is LangChain's fake; it calls the shown tool whose name
+and description share the most words with the task. Everything runs offline. The script writes
+langchain-tool-selection.png to FOLDER (default: the current folder).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FUNCTIONS: dict[Any, str] = {
     urllib.parse: "quote unquote urlparse",
 }
 
-#: Which tools would serve each task.
+#: The tools that apply to each task.
 TASKS = {
     "the average of these exam results": "mean fmean median",
     "a typical value that outliers do not move": "median quantiles mode",
@@ -90,7 +90,7 @@ def toolbox() -> list[StructuredTool]:
     found = []
     for module, names in FUNCTIONS.items():
         for name in names.split():
-            # Not one of them is really called with the model's words: that is not what is measured here.
+            # The real function is not called: only the selection of tools is measured here.
             def run(request: str) -> str:
                 return f"done: {request}"
 
@@ -100,7 +100,7 @@ def toolbox() -> list[StructuredTool]:
 
 
 class OverlapModel(GenericFakeChatModel):
-    """Calls the shown tool that shares most words with the task; answers when the tool has spoken."""
+    """Calls the shown tool that shares the most words with the task, and answers after the tool's reply."""
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
@@ -172,7 +172,7 @@ def main() -> None:
         f"{everything.tokens:,.0f}."
     )
 
-    # Without labels an assumption serves, here that of the published example: four tools apply to a task.
+    # Without labels an assumption is needed. As in the published example, four tools apply to a task.
     print("\nWithout labels, assuming that four tools apply:")
     assumed = ToolSelectivityCallback(catalogue=tools, relevant=4, on_warning=print)
     run_agent(list(TASKS)[:1], choosers["all"], assumed)

@@ -1,11 +1,11 @@
-"""What raising similarity_top_k from 5 to 50 and adding a reranker buys and costs, with LlamaIndex on real text.
+"""Gain and cost of raising similarity_top_k from 5 to 50 and of adding a reranker, with LlamaIndex on real text.
 
     pip install -e '.[llama-index,demo]' && python examples/llama_index_retriever_evaluation.py [FOLDER]
 
-FOLDER holds corpus.jsonl, queries.jsonl and qrels.trec with grades from 1 to 5 of an exhaustively judged
-collection (Cranfield, say). Without it BM25 searches the docstrings of Python's standard library for functions by
-their one-line summaries: the function's own docstring is a 5, one of the same module a 3, any other
-that is found a 1. Everything runs offline.
+FOLDER contains corpus.jsonl, queries.jsonl and qrels.trec of an exhaustively judged collection with grades from 1 to
+5, for example Cranfield. Without FOLDER, BM25 searches the docstrings of Python's standard library; the queries are the
+one-line summaries of functions. The docstring of the function itself has grade 5, a docstring of the same module grade
+3, and any other retrieved docstring grade 1. Everything runs offline.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _words(text: str) -> set[str]:
 
 
 def docstring_collection() -> tuple[list[TextNode], dict[str, str], dict[str, dict[str, int]]]:
-    """Nodes, questions by id, and grades by rule."""
+    """Nodes, questions by id, and grades that follow from a rule."""
     passages = [passage for passage in docstrings() if len(passage.summary.split()) >= 4]
     nodes = [TextNode(id_=passage.id, text=passage.body) for passage in passages]
     asked = passages[:: max(1, len(passages) // QUESTIONS)][:QUESTIONS]
@@ -92,7 +92,7 @@ def docstring_collection() -> tuple[list[TextNode], dict[str, str], dict[str, di
 
 
 def collection_in(folder: Path) -> tuple[list[TextNode], dict[str, str], dict[str, dict[str, int]]]:
-    """Nodes, questions and human grades of a collection in BEIR's files; what is not listed has grade 1."""
+    """Nodes, questions and human grades of a collection in BEIR's files; a passage without a label has grade 1."""
     nodes = [
         TextNode(id_=str(row["_id"]), text=f"{row.get('title', '')} {row['text']}".strip())
         for _, row in read_records(folder / "corpus.jsonl")
@@ -104,7 +104,7 @@ def collection_in(folder: Path) -> tuple[list[TextNode], dict[str, str], dict[st
 
 
 def tokens_shown(evaluation: Evaluation) -> float:
-    """Mean length of what an LLM would have to read, at four characters a token."""
+    """Mean number of tokens of the shown passages, at four characters a token."""
     lengths = [sum(map(len, result.retrieved_texts)) / 4 for result in evaluation.results]
     return sum(lengths) / len(lengths)
 

@@ -2,9 +2,9 @@
 
     pip install -e '.[ragas,demo]' && python examples/ragas_existing_run.py
 
-BM25 searches the docstrings of Python's standard library for functions by their one-line summaries; everything
-runs offline (set RAGAS_DO_NOT_TRACK=true to keep Ragas' telemetry quiet). The run that was there measures Ragas'
-context precision and recall by ids.
+BM25 searches the docstrings of Python's standard library; the queries are the one-line summaries of functions.
+Everything runs offline (set RAGAS_DO_NOT_TRACK=true to switch off Ragas' telemetry). The existing run measures
+context precision and recall by ids, with Ragas' own metrics.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ QUESTIONS, DEPTH = 200, 20
 
 
 def existing_dataset() -> tuple[EvaluationDataset, int]:
-    """What a RAG team has: questions, what was retrieved for each, and which passages would have been right."""
+    """A dataset as RAG teams have it: questions, retrieved passages, and reference passages; and the corpus size."""
     passages = [passage for passage in docstrings() if len(passage.summary.split()) >= 4]
     index = bm25s.BM25()
     index.index(bm25s.tokenize([passage.body for passage in passages], show_progress=False), show_progress=False)
@@ -45,7 +45,7 @@ def main() -> None:
     metrics = [IDBasedContextPrecision(), IDBasedContextRecall()]
     print("before:", evaluate(dataset, metrics=metrics, show_progress=False))
 
-    # The three lines: a pair of metrics beside those that were there, BoR from the result, and the whole report.
+    # The three lines: a pair of metrics is added, BoR is computed from the result, and the whole report is made.
     result = evaluate(dataset, metrics=[*metrics, *BoR(corpus_size=corpus_size, k=10)], show_progress=False)
     bor = bor_from_result(result)
     report = selectivity(dataset, corpus_size=corpus_size, depths=[1, 5, 10, 20])

@@ -1,10 +1,10 @@
-"""Reproduce a published row: BM25 on a BEIR folder, and how many bits it is worth over a random draw.
+"""Reproduce a published row: BoR of plain BM25 on a BEIR folder.
 
     python examples/reproduce_scifact.py PATH/TO/scifact
 
-The folder holds corpus.jsonl, queries.jsonl and qrels (`qrels/test.tsv`, or `qrels.trec`). For SciFact,
-"The 99% Success Paradox" gives success .80 and BoR 8.52 at K = 10, with a ceiling of 8.84.
-Needs `pip install 'rag-selectivity[demo]'`.
+The folder contains corpus.jsonl, queries.jsonl and qrels (`qrels/test.tsv`, or `qrels.trec`). For SciFact,
+"The 99% Success Paradox" reports success .80 and BoR 8.52 at K = 10, with a ceiling of 8.84.
+The script needs `pip install 'rag-selectivity[demo]'`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_jsonl(path: Path) -> list[dict[str, str]]:
 
 
 def words(texts: list[str]) -> list[list[str]]:
-    """Lower-case words, no stemming, no stop words left out."""
+    """Lower-case words, without stemming and with stop words."""
     return [re.findall(r"\w+", text.lower()) for text in texts]
 
 
