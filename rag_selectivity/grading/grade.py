@@ -132,6 +132,7 @@ def grade(
     retry_failed: bool = False,
     dry_run: bool = False,
     seed: int = 7,
+    progress: bool = True,
 ) -> Grading:
     """Have an LLM grade every (query, passage) pair of a pool from 1 to 5, and keep the grades.
 
@@ -164,6 +165,8 @@ def grade(
         Ask nothing: count pairs, tokens and cost.
     seed : int
         For the order of passages within a batch.
+    progress : bool
+        A bar, where there is a terminal.
 
     Returns
     -------
@@ -194,6 +197,7 @@ def grade(
             retry_failed=retry_failed,
             dry_run=dry_run,
             seed=seed,
+            progress=progress,
         )
     )
 
@@ -216,6 +220,7 @@ async def agrade(
     retry_failed: bool = False,
     dry_run: bool = False,
     seed: int = 7,
+    progress: bool = True,
 ) -> Grading:
     """`grade` for a running event loop."""
     _check(extras, samples, batch, order)
@@ -245,7 +250,7 @@ async def agrade(
                 dry_run=True,
             )
         work.keep_pairs()
-        watch, close = progress_bar(counts.pending, "grading")
+        watch, close = progress_bar(counts.pending, "grading", progress)
         runner = Runner(chosen, limits, budget, watch)
         try:
             with interruptible(runner):
@@ -253,29 +258,29 @@ async def agrade(
         finally:
             close()
             await _closed(chosen)
-        progress = runner.progress
+        done = runner.progress
         after = work.count()
         left = after.pending
-        if progress.stopped is not None and progress.stopped.startswith("fatal: "):
+        if done.stopped is not None and done.stopped.startswith("fatal: "):
             raise GradingError(
-                f"{progress.stopped.removeprefix('fatal: ')}; nothing more was sent, "
-                f"{progress.answered} grades are in {labels.path}"
+                f"{done.stopped.removeprefix('fatal: ')}; nothing more was sent, "
+                f"{done.answered} grades are in {labels.path}"
             )
         return Grading(
             chosen.name,
             labels.path,
             pairs,
             counts.cached,
-            progress.answered,
-            progress.failed,
+            done.answered,
+            done.failed,
             left,
             counts.failed,
             work.flagged,
-            progress.usage,
-            progress.cost if budget.price_in is not None else None,
-            progress.stopped,
-            errors=dict(progress.errors),
-            last_error=progress.last_error,
+            done.usage,
+            done.cost if budget.price_in is not None else None,
+            done.stopped,
+            errors=dict(done.errors),
+            last_error=done.last_error,
         )
 
 

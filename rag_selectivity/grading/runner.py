@@ -366,9 +366,9 @@ def interruptible(runner: Runner) -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def progress_bar(total: int, what: str) -> tuple[Watch | None, Callable[[], None]]:
+def progress_bar(total: int, what: str, wanted: bool = True) -> tuple[Watch | None, Callable[[], None]]:
     """A bar with rate, time to go, cost and failures on a terminal; nothing where there is none or no tqdm."""
-    if not sys.stderr.isatty():
+    if not wanted or not sys.stderr.isatty():
         return None, lambda: None
     try:
         from tqdm import tqdm
