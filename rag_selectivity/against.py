@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.evaluation import estimates_of
+from rag_selectivity.files.opening import opened
 from rag_selectivity.ids import IntArray
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
@@ -73,10 +74,10 @@ class StoredReport:
     def read(cls, path: str | Path) -> StoredReport:
         """From `Report.save`, `evaluate -o report.json` or the report beside a comparison."""
         file = Path(path)
+        with opened(file) as stream:
+            content = stream.read()
         try:
-            data: Any = json.loads(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+            data: Any = json.loads(content.decode("utf-8"))
         except ValueError as error:
             raise InputError(f"{file}: not JSON ({error})") from None
         schema = data.get("schema") if isinstance(data, dict) else None

@@ -26,7 +26,9 @@ from rag_selectivity.frames import (
 from rag_selectivity.qrels import Qrels
 from rag_selectivity.run import Run
 
-FORMATS = ("trec", "beir", "jsonl", "csv", "tsv", "parquet", "store")
+TABLES = ("jsonl", "csv", "tsv", "parquet")
+FORMATS = ("trec", "beir", *TABLES, "store")
+_BY_SEPARATOR = {"\t": "tsv", ",": "csv"}
 _BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -102,7 +104,7 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
     file = Path(path)
     if file.is_dir():
         file = file / "corpus.jsonl"
-    rows = tabular.rows_of(file, _format(file, None))
+    rows = tabular.rows_of(file, _table_format(file))
     column = find_column(rows.names, ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
     for line, row in rows:
         if row.get(column) in (None, ""):
@@ -113,10 +115,15 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
 def read_records(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
     file = Path(path)
-    kind = _format(file, None)
-    if kind in ("trec", "beir", "store"):
+    kind = _table_format(file)
+    if kind not in TABLES:
         raise InputError(f"{file}: expected JSONL, CSV or Parquet rows")
     yield from tabular.rows_of(file, kind)
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a file holds rows with named columns: JSONL, CSV, TSV or Parquet."""
+    return _format(Path(path), None) in TABLES
 
 
 def _selected(rows: tabular.Rows, columns: list[str], file: Path) -> tuple[list[tuple[Any, ...]], list[int]]:
@@ -164,8 +171,24 @@ def _format(file: Path, given: str | None) -> str:
     first_line = head.split(b"\n", 1)[0]
     if first_line.lstrip().startswith(b"{"):
         return "jsonl"
-    fields = first_line.decode("utf-8", "replace").strip().split("\t")
-    return "tsv" if len(fields) > 1 and optional_column(fields, QUERY_NAMES) else "trec"
+    for separator, kind in _BY_SEPARATOR.items():
+        fields = _header(first_line, separator)
+        if len(fields) > 1 and optional_column(fields, QUERY_NAMES):
+            return kind
+    return "trec"
+
+
+def _table_format(file: Path) -> str:
+    """The format of a file that must be a table: one without a suffix is split where its first line can be split."""
+    kind = _format(file, None)
+    if kind != "trec" or file.suffix:
+        return kind
+    first_line = first_bytes(file).split(b"\n", 1)[0]
+    return next((kind for separator, kind in _BY_SEPARATOR.items() if len(_header(first_line, separator)) > 1), kind)
+
+
+def _header(first_line: bytes, separator: str) -> list[str]:
+    return [name.strip(' "\r') for name in first_line.decode("utf-8-sig", "replace").split(separator)]
 
 
 def _beir_qrels(folder: Path) -> Path:

@@ -81,17 +81,16 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError("pyarrow", "files", f"reading {path}") from None
-    with opened(path):
-        pass
     line = 0
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                for row in batch.to_pylist():
-                    line += 1
-                    yield line, row
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
+    with opened(path) as stream:
+        try:
+            with parquet.ParquetFile(stream) as file:
+                for batch in file.iter_batches():
+                    for row in batch.to_pylist():
+                        line += 1
+                        yield line, row
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
 
 
 def write_rows(path: str | Path, rows: list[Row]) -> None:

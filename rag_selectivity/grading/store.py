@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.files.opening import STANDARD_INPUT
 
 MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x52534C42  # "RSLB"
@@ -139,6 +140,8 @@ class Store:
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
+        if self.path == STANDARD_INPUT:
+            raise InputError("-: a label store is an SQLite file and cannot be a pipe; name its file")
         if not create and not self.path.exists():
             raise InputError(f"{self.path}: there is no such label store")
         if not self.path.parent.is_dir():
