@@ -12,6 +12,11 @@ def main() -> None:
     except ImportError:
         print("error: the command line needs typer: pip install 'rag-selectivity[cli]'", file=sys.stderr)
         raise SystemExit(2) from None
-    from rag_selectivity.cli.app import run_command_line
+    try:
+        from rag_selectivity.cli.app import run_command_line
 
-    run_command_line()
+        run_command_line()
+    except KeyboardInterrupt:
+        # Ctrl-C while the modules are imported.
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(130) from None

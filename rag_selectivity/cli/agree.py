@@ -15,7 +15,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
     "rag-selectivity agree --human human.qrels --labels labels.db",
-    "rag-selectivity agree --human human.qrels --labels grades.trec --drawn by-query --format json",
+    "rag-selectivity agree --human human.qrels --labels labels.db --drawn by-query --format json",
 )
 
 #: Options of `evaluate` that `agree` refuses with a reason, rather than as unknown.

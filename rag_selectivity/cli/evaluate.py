@@ -67,7 +67,8 @@ def evaluate(
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
     sample: Annotated[
-        Path | None, o.input_file("Labels of passages drawn at random outside --qrels, for R=sampled.")
+        Path | None,
+        o.input_file("Labels of passages drawn at random outside --qrels, for measures such as BoR(R=sampled)."),
     ] = None,
     sample_size: Annotated[
         int | None,

@@ -6,6 +6,7 @@ import asyncio
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -388,12 +389,15 @@ def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_awaited(work))
+        return asyncio.run(_awaited(work, signal.getsignal(signal.SIGINT)))
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(lambda: asyncio.run(_awaited(work))).result()
 
 
-async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+async def _awaited(work: Callable[[], Awaitable[T]], on_interrupt: Any = None) -> T:
+    if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+        # asyncio would wait with Ctrl-C until the next await, and what is read before the first call has none.
+        signal.signal(signal.SIGINT, on_interrupt)
     return await work()
