@@ -10,59 +10,28 @@ from typing import Any
 
 import typer.main
 
-from rag_selectivity.cli import Format, app
+from rag_selectivity.cli.app import app
+from rag_selectivity.cli.command import wrapped
+from rag_selectivity.cli.options import EVERY_COMMAND
+from rag_selectivity.cli.output import EXIT_CODES
 
-#: Of each command a sentence on when to use it, and a worked example on files such as a user has.
-EXAMPLES = {
-    "evaluate": (
-        "The first command to try: labels and a run in, figures with intervals out.",
-        "evaluate --qrels grades.trec --run bm25.trec --pool candidates.trec --corpus-size 50 --scale utility \\\n"
-        "      --depths 1,3 --measure BoR --measure RA-nWG --measure PROC --measure %PROC --measure Harm",
-    ),
-    "compare": (
-        "Two or more systems on the same queries.",
-        "compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 50 \\\n"
-        "      --depths 1,3",
-    ),
-    "sweep": (
-        "Which K to choose, within a budget of tokens.",
-        "sweep --qrels qrels.trec --run bm25.trec --corpus-size 50 --tokens tokens.csv --max-tokens 300",
-    ),
-    "report": (
-        "One file to look at, to send and to print.",
-        "report --qrels grades.trec --run bm25.trec --run dense.trec --scale utility --corpus corpus.jsonl \\\n"
-        "      --queries queries.jsonl -o report.html",
-    ),
-    "grade": (
-        "Labels from a model, for every passage of one or more runs. The key is read from `OPENAI_API_KEY`.",
-        "grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec \\\n"
-        "      --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4",
-    ),
-    "claims": (
-        "Passages held against reference answers. The key is read from `OPENAI_API_KEY`.",
-        "claims --samples samples.jsonl --store claims.db --model gpt-5-mini --depths 1,3",
-    ),
-    "agree": (
-        "People's labels beside the judge's.",
-        "agree --human human.qrels --labels labels.db",
-    ),
-    "store info": ("What a label store holds.", "store info labels.db"),
-    "store export": (
-        "As qrels for other tools, or with reasons and costs as a table.",
-        "store export labels.db labels.jsonl",
-    ),
-    "store import": (
-        "People's labels into a store, old or new.",
-        "store import people.db human.qrels --annotator ada",
-    ),
-    "plan": (
-        "Before there is a run: N and R are enough.",
-        "plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
-    ),
-    "audit": ("When there are only counts: a row for each query with N, K, R and hit.", "audit log.csv"),
-    "measures": ("The list without a name, one definition with it.", "measures BoR"),
-    "demo": ("Offline, without a key; it takes a few seconds.", "demo --output demo"),
-}
+#: The commands in the order of the page.
+COMMANDS = (
+    "evaluate",
+    "compare",
+    "sweep",
+    "report",
+    "grade",
+    "claims",
+    "agree",
+    "store info",
+    "store export",
+    "store import",
+    "plan",
+    "audit",
+    "measures",
+    "demo",
+)
 #: What the examples read, as the test makes it.
 FILES = {
     "`qrels.trec`": "labels 0 and 1",
@@ -82,21 +51,14 @@ FILES = {
     "`samples.jsonl`": "questions, retrieved texts and reference answers, in Ragas' field names",
     "`log.csv`": "a log of counts: `N,K,R,hit`",
 }
-#: For options that say nothing of themselves.
-MEANINGS = {
-    "seed": "Of everything drawn at random.",
-    "level": "Of the intervals.",
-    "max_calls": "Stop after so many calls.",
-    "max_tokens": "Stop after so many tokens.",
-}
+_WIDTH = 116
 
 
 def reference() -> str:
     """All commands as Markdown."""
     known = dict(_commands(typer.main.get_command(app), ()))
-    if known.keys() != EXAMPLES.keys():
-        raise SystemExit(f"EXAMPLES and the commands differ: {', '.join(known.keys() ^ EXAMPLES.keys())}")
-    commands = [(name, known[name]) for name in EXAMPLES]
+    if known.keys() != set(COMMANDS):
+        raise SystemExit(f"COMMANDS and the commands differ: {', '.join(known.keys() ^ set(COMMANDS))}")
     lines = [
         "# The command line",
         "",
@@ -104,12 +66,32 @@ def reference() -> str:
         "",
         "| command | what it does |",
         "|---|---|",
-        *(f"| [`{name}`](#{name.replace(' ', '-')}) | {_sentence(command.help)} |" for name, command in commands),
+        *(f"| [`{name}`](#{name.replace(' ', '-')}) | {_paragraphs(known[name])[0]} |" for name in COMMANDS),
         "",
-        "Exit status: 0 for success, 1 where a gate closed or grading did not end well, 2 for a mistake in the input,",
-        "130 after Ctrl-C. `--install-completion` completes commands and options in your shell.",
-        f"`--format` takes {', '.join(Format)}, as far as a command has them; `-o` takes the format from the suffix.",
-        "Results go to the standard output, warnings to the standard error.",
+        "## All commands",
+        "",
+        "| exit code | meaning |",
+        "|---|---|",
+        *(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()),
+        "",
+        "A bug in rag-selectivity exits with 2. A command whose output is read by a program that stops early exits",
+        "with 1.",
+        "",
+        "Results go to standard output. Warnings, notes, progress and errors go to standard error.",
+        "",
+        "| option | meaning |",
+        "|---|---|",
+        *(f"| {_names(each)} | {_meaning(each)} |" for each in known["evaluate"].params if _is_common(each)),
+        "| `--help` | Show the options, and two examples. |",
+        "",
+        "`rag-selectivity --version` shows the version; `rag-selectivity --install-completion` completes commands and",
+        "options in your shell. An option that takes one value can be given once.",
+        "",
+        "A file to read or write can be `-`, which is standard input or standard output. Only one file can be standard",
+        "input. Its format follows from its content, compressed with gzip or not. A label store cannot be `-`, since",
+        "SQLite needs a file.",
+        "",
+        "`--output` takes the format from the suffix: `.json`, `.csv`, `.md`, `.tex`; `--format` overrides it.",
         "",
         "The examples here and on the other pages read these files:",
         "",
@@ -117,16 +99,12 @@ def reference() -> str:
         "|---|---|",
         *(f"| {file} | {content} |" for file, content in FILES.items()),
     ]
-    for name, command in commands:
-        when, example = EXAMPLES[name]
-        lines += ["", f"## {name}", "", _sentence(command.help), when, ""]
-        lines += ["```console", f"$ rag-selectivity {example}", "```", ""]
-        lines += ["| option | default | meaning |", "|---|---|---|"]
-        lines += [
-            _row(parameter)
-            for parameter in command.params
-            if parameter.name != "help" and not getattr(parameter, "hidden", False)
-        ]
+    for name in COMMANDS:
+        command = known[name]
+        lines += ["", f"## {name}", "", *_paragraphs(command), "", "```console"]
+        lines += [f"$ {wrapped(example, _WIDTH)}" for example in command.examples]
+        lines += ["```", "", "| option | default | meaning |", "|---|---|---|"]
+        lines += [_row(each) for each in command.params if not _is_common(each) and not getattr(each, "hidden", False)]
     return "\n".join(lines) + "\n"
 
 
@@ -141,17 +119,28 @@ def _commands(group: Any, above: tuple[str, ...]) -> list[tuple[str, Any]]:
     return found
 
 
-def _sentence(text: str | None) -> str:
-    return " ".join((text or "").split())
+def _paragraphs(command: Any) -> list[str]:
+    """Its help, the purpose first."""
+    return [" ".join(part.split()) for part in command.help.split("\n\n")]
+
+
+def _is_common(parameter: Any) -> bool:
+    return getattr(parameter, "rich_help_panel", None) == EVERY_COMMAND
 
 
 def _row(parameter: Any) -> str:
-    is_option = parameter.param_type_name == "option"
-    opts = [*parameter.opts, *parameter.secondary_opts]
-    names = ", ".join(f"`{name}`" for name in opts) if is_option else f"`{parameter.name.upper()}`"
     default = "needed" if parameter.required else _default(parameter.default)
-    meaning = _sentence(getattr(parameter, "help", None)) or MEANINGS[parameter.name]
-    return f"| {names} | {default} | {meaning.replace('|', chr(92) + '|')} |"
+    return f"| {_names(parameter)} | {default} | {_meaning(parameter)} |"
+
+
+def _names(parameter: Any) -> str:
+    if parameter.param_type_name == "option":
+        return ", ".join(f"`{name}`" for name in parameter.opts)
+    return f"`{parameter.metavar}`"
+
+
+def _meaning(parameter: Any) -> str:
+    return " ".join(parameter.help.split()).replace("|", "\\|")
 
 
 def _default(value: Any) -> str:

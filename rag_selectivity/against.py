@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_of
+from rag_selectivity.io.opening import opened
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Estimate
@@ -75,10 +76,10 @@ class StoredReport:
     def read(cls, path: str | Path) -> StoredReport:
         """From `Report.save`, `evaluate -o report.json` or the report beside a comparison."""
         file = Path(path)
+        with opened(file) as stream:
+            content = stream.read()
         try:
-            data: Any = json.loads(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+            data: Any = json.loads(content.decode("utf-8"))
         except ValueError as error:
             raise InputError(f"{file}: not JSON ({error})") from None
         schema = data.get("schema") if isinstance(data, dict) else None

@@ -18,7 +18,7 @@ from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
-from rag_selectivity.cli import app
+from rag_selectivity.cli.app import app
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
 from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights

@@ -109,7 +109,7 @@ def test_plan_and_audit(folder) -> None:
     )
     assert [round(row["BoR_max"], 3) for row in json.loads(planned.stdout)["rows"]] == [1.691, 0.276, 0.0]
     from_qrels = command(
-        "plan", "--corpus-size", 58, "--relevant", "qrels.trec", "--scale", "utility", "--depths", "5", cwd=folder
+        "plan", "--corpus-size", 58, "--qrels", "qrels.trec", "--scale", "utility", "--depths", "5", cwd=folder
     )
     assert "healthy" in from_qrels.stdout
     (folder / "log.csv").write_text("corpus,shown,rel,ok\n10,2,1,1\n10,2,1,0\n")
@@ -134,10 +134,9 @@ def test_plan_and_audit(folder) -> None:
     ],
 )
 def test_a_mistake_is_one_line_and_exit_status_2(folder, arguments, message) -> None:
-    base = ["evaluate", "--qrels", "qrels.trec", "--run", "bm25.trec", "--scale", "utility"]
-    if arguments[0] == "--qrels":
-        base = base[:1] + base[3:]
-    done = command(*base, *arguments, cwd=folder)
+    base = {"--qrels": "qrels.trec", "--scale": "utility"}
+    words = [word for name, value in base.items() if name != arguments[0] for word in (name, value)]
+    done = command("evaluate", "--run", "bm25.trec", *words, *arguments, cwd=folder)
     assert done.returncode == 2
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
@@ -154,7 +153,7 @@ def test_warnings_go_to_stderr_in_one_line(folder) -> None:
 
 def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
     (folder / "pool.trec").write_text("q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq2 Q0 x 1 2 t\n")
-    base = ["--scale", "utility", "--measure", "PROC", "--measure", "%PROC", "--depths", "1", "--format", "json"]
+    base = ["--measure", "PROC", "--measure", "%PROC", "--depths", "1", "--format", "json"]
     without = json.loads(evaluate(folder, *base).stdout)["runs"]["bm25"]
     assert without["measures"]["PROC@1"]["value"] == 1
     for pool in ("pool.trec", "bm25=pool.trec"):

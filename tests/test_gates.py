@@ -133,7 +133,7 @@ def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
     mistakes = {
         "other": "not a report",
         "broken": "not JSON",
-        "absent": "cannot be read",
+        "absent": "there is no such file",
         "older": r"schema rag-selectivity/report/1, and this version reads .*: write it again with -o report.json",
         "cut": "damaged",
     }

@@ -120,7 +120,7 @@ def test_a_mistake_is_answered_with_what_where_and_the_mend(folder, mistake) -> 
     said = " ".join(done.stderr.split())
     for part in expected:
         assert part in said, said
-    if words[0] != "grade" and "No such option" not in expected:
+    if words[0] != "grade":
         *before, last = done.stderr.splitlines()
         assert last.startswith("error: ")
         assert all(line.startswith("warning: ") for line in before)
@@ -202,17 +202,17 @@ def test_pipes_and_no_color_get_plain_text(folder) -> None:
 
 
 def test_a_terminal_gets_verdicts_in_colour(monkeypatch) -> None:
-    from rag_selectivity import cli
+    from rag_selectivity.cli.output import coloured
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     text = "5  collapse 4.0\nbetter: BoR@5\nK = 3 is healthy"
-    assert cli._coloured(text) == (
+    assert coloured(text) == (
         "5  \x1b[31mcollapse\x1b[0m 4.0\n\x1b[32mbetter:\x1b[0m BoR@5\nK = 3 is \x1b[32mhealthy\x1b[0m"
     )
     monkeypatch.setenv("NO_COLOR", "1")
-    assert cli._coloured(text) == text
+    assert coloured(text) == text
 
 
 def test_latex_for_papers(folder) -> None:

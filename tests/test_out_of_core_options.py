@@ -11,7 +11,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
-from rag_selectivity.cli import NOT_OUT_OF_CORE, app
+from rag_selectivity.cli.app import app
+from rag_selectivity.cli.evaluate import NOT_OUT_OF_CORE
 from rag_selectivity.grading.store import Store
 from tests.test_store import put
 
@@ -43,7 +44,7 @@ HONOURED = {
     "no_relevant": {"no_relevant": "error"},
     "duplicates": {"duplicates": "drop"},
     "unjudged": {"unjudged": "condense"},
-    "depth": {"depth": "returned"},
+    "short_lists": {"short_lists": "returned"},
     "qrels_format": {"qrels": "misleading.csv", "qrels_format": "trec"},
     "judge": {"qrels": "labels.db", "judge": "small"},
     "judge_rule": {"qrels": "labels.db", "judge_rule": "lowest"},
@@ -68,6 +69,8 @@ REFUSED = {
 }
 #: What choose the way of reading, and how intervals are made there: tests of their own below.
 OF_THEIR_OWN = {"out_of_core", "memory", "method"}
+#: What every command has, and what bears on no figure.
+OF_EVERY_COMMAND = {"quiet", "debug", "help"}
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +142,7 @@ def without_single_queries(text: str | None) -> str | None:
 
 
 def test_every_option_is_here() -> None:
-    named = {parameter.name for parameter in get_command(app).commands["evaluate"].params} - {"help"}
+    named = {parameter.name for parameter in get_command(app).commands["evaluate"].params} - OF_EVERY_COMMAND
     assert named == {*HONOURED, *REFUSED, *OF_THEIR_OWN}
     assert set(NOT_OUT_OF_CORE) == set(REFUSED)
 

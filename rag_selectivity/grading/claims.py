@@ -50,6 +50,7 @@ def check_claims(
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     bootstrap: Bootstrap = Bootstrap(),
+    progress: bool = True,
 ) -> ClaimReport:
     """Check the retrieved passages against the claims of reference answers.
 
@@ -73,6 +74,8 @@ def check_claims(
     limits, budget : Limits, Budget
     bootstrap : Bootstrap
         For the intervals of the means over samples.
+    progress : bool
+        Show a progress bar on a terminal.
 
     Returns
     -------
@@ -102,6 +105,7 @@ def check_claims(
             limits=limits,
             budget=budget,
             bootstrap=bootstrap,
+            progress=progress,
         )
     )
 
@@ -118,6 +122,7 @@ async def acheck_claims(
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     bootstrap: Bootstrap = Bootstrap(),
+    progress: bool = True,
 ) -> ClaimReport:
     """`check_claims` for a running event loop."""
     chosen_checks = _checks(checks)
@@ -126,7 +131,7 @@ async def acheck_claims(
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
         asker = Asker(answers, answers.settings_id(settings))
-        watch, close = progress_bar(0, "checking")
+        watch, close = progress_bar(0, "checking", progress)
         runner = Runner(asked, limits, budget, watch)
         try:
             with interruptible(runner):
@@ -143,9 +148,9 @@ async def acheck_claims(
             close()
             if hasattr(asked, "close"):
                 await asked.close()
-        progress = runner.progress
-        if progress.stopped is not None and progress.stopped.startswith("fatal: "):
-            raise GradingError(f"{progress.stopped.removeprefix('fatal: ')}; nothing more was sent")
+        done = runner.progress
+        if done.stopped is not None and done.stopped.startswith("fatal: "):
+            raise GradingError(f"{done.stopped.removeprefix('fatal: ')}; nothing more was sent")
         results = tuple(
             _result(sample, parts.get(id(sample)), asker, chosen_checks, whole_context, batch) for sample in read
         )
@@ -155,11 +160,11 @@ async def acheck_claims(
         checks=chosen_checks,
         depths=at,
         estimates=_estimates(results, chosen_checks, at, whole_context, bootstrap),
-        usage=progress.usage,
-        cost=progress.cost if budget.price_in is not None else None,
-        calls=progress.calls,
-        failed=progress.failed,
-        stopped=progress.stopped,
+        usage=done.usage,
+        cost=done.cost if budget.price_in is not None else None,
+        calls=done.calls,
+        failed=done.failed,
+        stopped=done.stopped,
         judge=asked.name,
     )
 

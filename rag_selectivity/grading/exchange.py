@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.data.qrels import whole_grade
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Label, Settings, Store, label_rows
-from rag_selectivity.io.reading import read_qrels, read_records
+from rag_selectivity.io.reading import is_table, read_qrels, read_records
 from rag_selectivity.io.writing import write_rows, write_whole
 
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
@@ -25,22 +25,34 @@ def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = 
     """
     target = Path(path)
     if target.suffix.lower() in _QRELS_SUFFIXES:
-        lines = []
-        for query, passage, grade in label_rows(store, judges=judges, rule=rule):
-            for value in (query, passage):
-                if not value or any(character.isspace() for character in value):
-                    raise InputError(
-                        f"{target}: {value!r} cannot stand in qrels, whose fields are split at white space; export to "
-                        f".jsonl, .csv or .parquet"
-                    )
-            lines.append(f"{query} 0 {passage} {grade}\n")
-        write_whole(target, "".join(lines))
+        lines = qrels_lines(store, judges=judges, rule=rule)
+        write_whole(target, "".join(f"{line}\n" for line in lines))
         return len(lines)
+    rows = label_table(store, judges=judges)
+    write_rows(target, rows)
+    return len(rows)
+
+
+def qrels_lines(store: Store, *, judges: list[str] | None = None, rule: str | None = None) -> list[str]:
+    """The labels of a store as lines of qrels, one grade for each pair (`judges` and `rule` as in `label_rows`)."""
+    lines = []
+    for query, passage, grade in label_rows(store, judges=judges, rule=rule):
+        for value in (query, passage):
+            if not value or any(character.isspace() for character in value):
+                raise InputError(
+                    f"{value!r} cannot stand in qrels, whose fields are split at white space; export to .jsonl, .csv "
+                    f"or .parquet"
+                )
+        lines.append(f"{query} 0 {passage} {grade}")
+    return lines
+
+
+def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[str, Any]]:
+    """Every label of a store as a row, with its reason, judge, tokens, cost and error."""
     rows = list(store.rows())
     if judges is not None:
         rows = [row for row in rows if row["judge"] in judges or row.get("model") in judges]
-    write_rows(target, rows)
-    return len(rows)
+    return rows
 
 
 def import_labels(store: Store, path: str | Path, *, annotator: str | None = None, grade_map: Any = None) -> int:
@@ -50,10 +62,8 @@ def import_labels(store: Store, path: str | Path, *, annotator: str | None = Non
     wrote restores every label as it was.
     """
     file = Path(path)
-    if file.suffix.lower() not in (*_QRELS_SUFFIXES, "") and not file.is_dir():
-        first = next(read_records(file), None) if file.suffix.lower() != ".db" else None
-        if first is not None and {"source", "judge", "query_id", "passage_id"} <= set(first[1]):
-            return _import_rows(store, file)
+    if is_table(file) and {"source", "judge", "query_id", "passage_id"} <= set(next(read_records(file))[1]):
+        return _import_rows(store, file)
     qrels = read_qrels(file).regraded(grade_map)
     rows = ((query, passage, grade, None) for query in qrels for passage, grade in qrels[query].items())
     return store.put_human(rows, annotator or file.name.split(".")[0])

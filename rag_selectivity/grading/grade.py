@@ -37,6 +37,7 @@ def grade(
     retry_failed: bool = False,
     dry_run: bool = False,
     seed: int = 7,
+    progress: bool = True,
 ) -> Grading:
     """Have an LLM grade every (query, passage) pair of a pool from 1 to 5, and keep the grades.
 
@@ -69,6 +70,8 @@ def grade(
         Ask nothing; estimate pairs, tokens and cost.
     seed : int
         For the order of passages within a batch.
+    progress : bool
+        Show a progress bar on a terminal.
 
     Returns
     -------
@@ -99,6 +102,7 @@ def grade(
             retry_failed=retry_failed,
             dry_run=dry_run,
             seed=seed,
+            progress=progress,
         )
     )
 
@@ -121,6 +125,7 @@ async def agrade(
     retry_failed: bool = False,
     dry_run: bool = False,
     seed: int = 7,
+    progress: bool = True,
 ) -> Grading:
     """`grade` for a running event loop."""
     _check(extras, samples, batch, order)
@@ -147,7 +152,7 @@ async def agrade(
                 dry_run=True,
             )
         loaded.record_texts()
-        watch, close = progress_bar(before.missing, "grading")
+        watch, close = progress_bar(before.missing, "grading", progress)
         runner = Runner(asked, limits, budget, watch)
         try:
             with interruptible(runner):
@@ -155,27 +160,27 @@ async def agrade(
         finally:
             close()
             await _close(asked)
-        progress = runner.progress
-        if progress.stopped is not None and progress.stopped.startswith("fatal: "):
+        done = runner.progress
+        if done.stopped is not None and done.stopped.startswith("fatal: "):
             raise GradingError(
-                f"{progress.stopped.removeprefix('fatal: ')}; nothing more was sent, "
-                f"{progress.answered} grades are in {labels.path}"
+                f"{done.stopped.removeprefix('fatal: ')}; nothing more was sent, "
+                f"{done.answered} grades are in {labels.path}"
             )
         return Grading(
             judge=asked.name,
             store=labels.path,
             pairs=loaded.count(),
             cached=before.cached,
-            graded=progress.answered,
-            failed=progress.failed,
+            graded=done.answered,
+            failed=done.failed,
             left=work.missing(),
             earlier_failures=before.failed,
             flagged=work.flagged,
-            usage=progress.usage,
-            cost=progress.cost if budget.price_in is not None else None,
-            stopped=progress.stopped,
-            errors=dict(progress.errors),
-            last_error=progress.last_error,
+            usage=done.usage,
+            cost=done.cost if budget.price_in is not None else None,
+            stopped=done.stopped,
+            errors=dict(done.errors),
+            last_error=done.last_error,
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.opening import opened
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,9 @@ class Rubric:
         """Read a TOML file with `name`, `instructions` and a table `levels` of 1 to 5."""
         file = Path(path)
         try:
-            data = tomllib.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"{file}: there is no such file") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            with opened(file) as stream:
+                data = tomllib.loads(stream.read().decode("utf-8"))
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InputError(f"{file}: not a rubric in TOML ({error})") from None
         levels = data.get("levels")
         if not isinstance(data.get("instructions"), str) or not isinstance(levels, dict):

@@ -6,6 +6,7 @@ import asyncio
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -367,9 +368,9 @@ def interruptible(runner: Runner) -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def progress_bar(total: int, what: str) -> tuple[Watch | None, Callable[[], None]]:
+def progress_bar(total: int, what: str, shown: bool = True) -> tuple[Watch | None, Callable[[], None]]:
     """A progress bar on a terminal, with cost and failures; nothing elsewhere, or without tqdm."""
-    if not sys.stderr.isatty():
+    if not shown or not sys.stderr.isatty():
         return None, lambda: None
     try:
         from tqdm import tqdm
@@ -389,12 +390,15 @@ def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_awaited(work))
+        return asyncio.run(_awaited(work, signal.getsignal(signal.SIGINT)))
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(lambda: asyncio.run(_awaited(work))).result()
 
 
-async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+async def _awaited(work: Callable[[], Awaitable[T]], on_interrupt: Any = None) -> T:
+    if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+        # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first call.
+        signal.signal(signal.SIGINT, on_interrupt)
     return await work()

@@ -1,22 +1,30 @@
-"""Opening plain and gzipped files, with one kind of error for all that can go wrong."""
+"""Opening plain and gzipped files, with one kind of error for all that can go wrong.
+
+The path `-` is standard input. It is held in memory, since readers look at the beginning of a file before they read it.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TextIO, cast
 
 from rag_selectivity.errors import InputError
+
+STANDARD_INPUT = Path("-")
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """The file's bytes, decompressed when it is gzipped, whatever its name."""
     try:
-        with path.open("rb") as plain:
+        with io.BytesIO(_content(sys.stdin)) if path == STANDARD_INPUT else path.open("rb") as plain:
             packed = plain.read(2) == b"\x1f\x8b"
             plain.seek(0)
             if packed:
@@ -30,6 +38,12 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: the gzip data is damaged ({error})") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+@lru_cache(maxsize=1)
+def _content(stream: TextIO) -> bytes:
+    """All that a stream holds; kept, since a stream can be read only once."""
+    return stream.buffer.read()
 
 
 def first_bytes(path: Path, size: int = 4096) -> bytes:

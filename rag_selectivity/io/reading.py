@@ -15,7 +15,10 @@ from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.formats import Row, format_of
+from rag_selectivity.io.formats import Format, Row, TableFormat, format_of
+from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
+from rag_selectivity.io.trec import Trec
 
 
 def read_qrels(
@@ -134,4 +137,21 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
 def read_records(path: str | Path) -> Iterator[tuple[int, Row]]:
     """(line, row) of a JSONL, CSV, TSV or Parquet file, as dicts."""
     file = Path(path)
-    yield from format_of(file).read_rows(file)
+    yield from _table_of(file).read_rows(file)
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a file is recognised as a table: rows with named columns."""
+    return isinstance(format_of(Path(path)), TableFormat)
+
+
+def _table_of(file: Path) -> Format:
+    """The format of a file that must be a table: without a suffix, the separator in its first line shows it."""
+    format = format_of(file)
+    if not isinstance(format, Trec) or file.suffix:
+        return format
+    head = first_bytes(file)
+    for table, separator in ((TabSeparated(), "\t"), (CommaSeparated(), ",")):
+        if len(header(head, separator)) > 1:
+            return table
+    return format

@@ -36,8 +36,8 @@ class CommaSeparated(TableFormat):
     name = "csv"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By its suffix."""
-        return suffix_of(path) == ".csv"
+        """By its suffix, or a header that names a query column."""
+        return suffix_of(path) == ".csv" or names_a_query(head, ",")
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The lines below the header."""
@@ -51,8 +51,7 @@ class TabSeparated(TableFormat):
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """By a header that names a query column."""
-        fields = _first_line(head).decode("utf-8", "replace").strip().split("\t")
-        return len(fields) > 1 and optional_column(fields, QUERY_NAMES) is not None
+        return names_a_query(head, "\t")
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The lines below the header."""
@@ -89,6 +88,17 @@ class Beir(Format):
     def read_run(self, path: Path) -> Iterable[Run]:
         """Refused: it has none."""
         raise InputError(f"{path} is a folder; a run is a file of its own")
+
+
+def names_a_query(head: bytes, separator: str) -> bool:
+    """Whether the first line of a file is a header with a query column."""
+    names = header(head, separator)
+    return len(names) > 1 and optional_column(names, QUERY_NAMES) is not None
+
+
+def header(head: bytes, separator: str) -> list[str]:
+    """The fields of a file's first line."""
+    return [name.strip(' "\r') for name in _first_line(head).decode("utf-8-sig", "replace").split(separator)]
 
 
 def _first_line(head: bytes) -> bytes:
@@ -156,14 +166,13 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError("pyarrow", "files", f"reading {path}") from None
-    with opened(path):
-        pass
     line = 0
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                for row in batch.to_pylist():
-                    line += 1
-                    yield line, row
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
+    with opened(path) as stream:
+        try:
+            with parquet.ParquetFile(stream) as file:
+                for batch in file.iter_batches():
+                    for row in batch.to_pylist():
+                        line += 1
+                        yield line, row
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None

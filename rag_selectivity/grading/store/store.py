@@ -17,6 +17,7 @@ from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.records import Key, Label, Settings, StoredAnswer
 from rag_selectivity.grading.store.schema import connect, transaction
 from rag_selectivity.grading.store.writer import Writer
+from rag_selectivity.io.opening import STANDARD_INPUT
 
 
 class Store:
@@ -40,6 +41,8 @@ class Store:
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
+        if self.path == STANDARD_INPUT:
+            raise InputError("-: a label store is an SQLite file and cannot be a pipe; name its file")
         if not create and not self.path.exists():
             raise InputError(f"{self.path}: there is no such label store")
         if not self.path.parent.is_dir():

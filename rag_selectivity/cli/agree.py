@@ -1,0 +1,80 @@
+"""`rag-selectivity agree`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_selectivity.agree import agree as agree_labels
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import clusters_of, inclusion_probabilities
+from rag_selectivity.cli.output import show
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+EXAMPLES = (
+    "rag-selectivity agree --human human.qrels --labels labels.db",
+    "rag-selectivity agree --human human.qrels --labels labels.db --drawn by-query --format json",
+)
+
+#: Options of `evaluate` that `agree` refuses with a reason, rather than as unknown.
+_Refused = Annotated[str | None, typer.Option(hidden=True)]
+
+
+def agree(
+    human: Annotated[Path, o.input_file("Labels by people: qrels, or a label store.")],
+    labels: Annotated[Path, o.input_file("Labels by the judge: a label store, or qrels.")],
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    grade_map: Annotated[
+        str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --human, as in 0:1,1:3,2:4,3:5.")
+    ] = None,
+    labels_grade_map: Annotated[str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --labels.")] = None,
+    scale: Annotated[str, o.option(o.INPUT, "NAME", "Scale of the grades: trec or utility (1 to 5).")] = "utility",
+    drawn: Annotated[
+        str | None,
+        o.option(
+            o.INPUT,
+            "NAME",
+            "How people's pairs were drawn: random (pairs) or by-query (whole queries). Corrected means need it.",
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        o.input_file("Table of query_id, passage_id and inclusion probability, in place of --drawn."),
+    ] = None,
+    run: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    corpus_size: _Refused = None,
+    measure: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    depths: _Refused = None,
+    resamples: Annotated[
+        int, o.option(o.INTERVALS, "COUNT", "Bootstrap resamples: random weights of the queries.")
+    ] = 5000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
+    clusters: o.ClustersOption = None,
+    format: o.TableFormatOption = None,
+    output: o.OutputOption = None,
+) -> None:
+    """Compare a judge's labels with people's labels.
+
+    Prints their agreement, and the means of the judge's labels as people's labels correct them.
+    """
+    result = agree_labels(
+        human,
+        labels,
+        judges=judge,
+        judge_rule=judge_rule,
+        grade_map=grade_map,
+        labels_grade_map=labels_grade_map,
+        drawn="by query" if drawn == "by-query" else drawn,
+        weights=inclusion_probabilities(weights),
+        runs=run or None,
+        corpus_size=corpus_size,
+        measures=measure or None,
+        depths=depths,
+        scale=scale,
+        bootstrap=Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
+    )
+    show(result, format, output)

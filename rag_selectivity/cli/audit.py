@@ -1,0 +1,54 @@
+"""`rag-selectivity audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import one_standard_input
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, put, rows_text
+from rag_selectivity.errors import InputError
+from rag_selectivity.planning import audit as audit_log
+
+EXAMPLES = (
+    "rag-selectivity audit log.csv",
+    "rag-selectivity audit log.csv --map N=N,K=K,R=R,hit=hit --format json",
+)
+
+
+def audit(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Log (JSONL, CSV or Parquet) with N, K, R and hit for each query.",
+            callback=one_standard_input,
+        ),
+    ],
+    map: Annotated[
+        str | None, o.option(o.INPUT, "MAP", "Columns of the log, as in N=corpus,K=shown,R=rel,hit=ok.")
+    ] = None,
+    format: o.TableFormatOption = None,
+    output: o.OutputOption = None,
+) -> None:
+    """Measure Bits over Random from a log of counts.
+
+    It needs no ids: the corpus size N, the depth K, the relevant passages R and the hits of each query are enough.
+    """
+    chosen = chosen_format(format, output, TABLE_FORMATS)
+    result = audit_log(log, fields=_field_map(map))
+    row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
+    put(rows_text(result, [row], chosen), output)
+
+
+def _field_map(text: str | None) -> dict[str, str]:
+    fields = {}
+    for part in text.split(",") if text else []:
+        role, equals, column = part.partition("=")
+        if not equals:
+            raise InputError(f"--map {text!r}: {part!r} is not FIELD=COLUMN, as in N=corpus,K=shown")
+        fields[role.strip()] = column.strip()
+    return fields

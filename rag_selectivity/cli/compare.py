@@ -1,0 +1,112 @@
+"""`rag-selectivity compare`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.gates import Gates
+from rag_selectivity.cli.inputs import (
+    clusters_of,
+    corpus_ids,
+    corpus_size_of,
+    named_files,
+    policy_choices,
+    pools_of,
+    whole_numbers,
+)
+from rag_selectivity.cli.output import show
+from rag_selectivity.compare import compare as compare_runs
+from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+EXAMPLES = (
+    "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1400",
+    "rag-selectivity compare --qrels grades.trec --run old=bm25.trec --run new=dense.trec --scale utility --depths 3 "
+    "--output comparison.md",
+)
+
+
+def compare(
+    qrels: o.QrelsOption,
+    run: o.RunOption,
+    baseline: Annotated[
+        str | None,
+        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
+    ] = None,
+    pool: o.PoolOption = None,
+    corpus_size: o.SizeOption = None,
+    corpus: o.CorpusOption = None,
+    qrels_format: o.QrelsFormatOption = None,
+    grade_map: o.GradeMapOption = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    measure: o.MeasureOption = None,
+    depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
+    scale: o.ScaleOption = "trec",
+    policy: o.PolicyOption = "default",
+    order: o.OrderOption = None,
+    ties: o.TiesOption = None,
+    missing_query: o.MissingQueryOption = None,
+    no_relevant: o.NoRelevantOption = None,
+    duplicates: o.DuplicatesOption = None,
+    unjudged: o.UnjudgedOption = None,
+    short_lists: o.ShortListsOption = None,
+    unpaired: Annotated[
+        bool,
+        o.flag(o.TESTS, "--unpaired", "The runs are over different queries, as the two arms of an A/B test are."),
+    ] = False,
+    draws: Annotated[
+        int,
+        o.option(o.TESTS, "COUNT", "Random swaps of two runs' figures, if there are too many to try all."),
+    ] = 10_000,
+    power: Annotated[
+        float,
+        o.option(o.TESTS, "SHARE", "Chance to detect a true difference of the size in the column 'shows ≥'."),
+    ] = 0.8,
+    resamples: o.ResamplesOption = 5000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
+    method: o.PairedMethodOption = "bca",
+    clusters: o.ClustersOption = None,
+    fail_if: o.FailIfOption = None,
+    max_drop: o.MaxDropOption = None,
+    against: o.AgainstOption = None,
+    on: o.OnOption = None,
+    format: o.FormatOption = None,
+    output: o.OutputOption = None,
+) -> None:
+    """Compare runs with a baseline: differences, intervals and tests.
+
+    The table also shows the smallest difference that so many queries would likely detect.
+    """
+    gates = Gates.parse(fail_if, max_drop, against, on)
+    bootstrap = Bootstrap(resamples, seed, level, method, clusters_of(clusters))
+    comparison = compare_runs(
+        read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+        named_files(run),
+        baseline=baseline,
+        pool=pools_of(pool, run),
+        corpus_size=corpus_size_of(corpus_size),
+        corpus=corpus_ids(corpus),
+        measures=measure or None,
+        depths=whole_numbers(depths, "--depths"),
+        scale=scale,
+        grade_map=grade_map,
+        policy=policy,
+        bootstrap=bootstrap,
+        paired=not unpaired,
+        draws=draws,
+        power=power,
+        **policy_choices(
+            order=order,
+            ties=ties,
+            missing_query=missing_query,
+            no_relevant=no_relevant,
+            duplicates=duplicates,
+            unjudged=unjudged,
+            short_lists=short_lists,
+        ),
+    )
+    show(comparison, format, output)
+    gates.check(comparison.report, bootstrap)

@@ -1,0 +1,242 @@
+"""`rag-selectivity evaluate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.gates import Gates
+from rag_selectivity.cli.inputs import (
+    clusters_of,
+    corpus_ids,
+    corpus_size_of,
+    files_of,
+    is_given,
+    is_parquet,
+    is_parquet_folder,
+    name_of,
+    named_files,
+    policy_choices,
+    pools_of,
+    whole_numbers,
+)
+from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError
+from rag_selectivity.evaluate import evaluate as evaluate_runs
+from rag_selectivity.io.opening import STANDARD_INPUT
+from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.measures.plan import default_depths
+from rag_selectivity.results.report import Report
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+EXAMPLES = (
+    "rag-selectivity evaluate --qrels qrels.trec --run bm25.trec --corpus-size 1400",
+    "rag-selectivity evaluate --qrels grades.trec --run bm25.trec --pool candidates.trec --scale utility "
+    "--depths 1,3 --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'",
+)
+
+#: Options that cannot be combined with reading part by part, and why. All others are honoured.
+NOT_OUT_OF_CORE = {
+    "trace": "a trace is read into memory as a whole",
+    "pool": "the pool of a run is its own list there",
+    "corpus": "the ids of the corpus would be held in memory; give its size with --corpus-size",
+    "sample": "the sample and --qrels are joined in memory",
+    "sample_size": "it belongs to --sample, which is joined in memory",
+    "clusters": "the Poisson bootstrap draws queries one by one",
+    "per_query": "the figures of single queries are not kept",
+}
+#: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
+_OF_LABELS_IN_MEMORY = ("qrels_format", "judge", "judge_rule")
+_RESAMPLES_OUT_OF_CORE = 1000
+
+
+def evaluate(
+    context: typer.Context,
+    qrels: o.QrelsOption,
+    run: o.OptionalRunOption = None,
+    trace: Annotated[Path | None, o.input_file("Trace of live retrievals (JSONL), in place of --run.")] = None,
+    pool: o.PoolOption = None,
+    corpus_size: o.SizeOption = None,
+    corpus: o.CorpusOption = None,
+    qrels_format: o.QrelsFormatOption = None,
+    grade_map: o.GradeMapOption = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    sample: Annotated[
+        Path | None,
+        o.input_file("Labels of passages drawn at random outside --qrels, for measures such as BoR(R=sampled)."),
+    ] = None,
+    sample_size: Annotated[
+        int | None,
+        o.option(o.INPUT, "COUNT", "Passages drawn for each query, if --sample lists only the relevant ones."),
+    ] = None,
+    out_of_core: Annotated[
+        bool,
+        o.flag(o.INPUT, "--out-of-core", "Read part by part, for data larger than memory, as folders of Parquet are."),
+    ] = False,
+    memory: Annotated[
+        int, o.option(o.INPUT, "MB", "Megabytes of memory to stay within, when reading part by part.")
+    ] = 1000,
+    measure: o.MeasureOption = None,
+    depths: Annotated[
+        str | None,
+        o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
+    ] = None,
+    scale: o.ScaleOption = "trec",
+    policy: o.PolicyOption = "default",
+    order: o.OrderOption = None,
+    ties: o.TiesOption = None,
+    missing_query: o.MissingQueryOption = None,
+    no_relevant: o.NoRelevantOption = None,
+    duplicates: o.DuplicatesOption = None,
+    unjudged: o.UnjudgedOption = None,
+    short_lists: o.ShortListsOption = None,
+    resamples: Annotated[
+        int,
+        o.option(o.INTERVALS, "COUNT", "Bootstrap resamples; 0 disables intervals. Out of core the default is 1000."),
+    ] = 5000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
+    method: o.MethodOption = "bca",
+    clusters: o.ClustersOption = None,
+    fail_if: o.FailIfOption = None,
+    max_drop: o.MaxDropOption = None,
+    against: o.AgainstOption = None,
+    on: o.OnOption = None,
+    format: o.FormatOption = None,
+    output: o.OutputOption = None,
+    per_query: Annotated[
+        Path | None, o.option(o.OUTPUT, "FILE", "File for the figures of each query: .csv, .jsonl or .parquet.")
+    ] = None,
+) -> None:
+    """Measure runs against labels.
+
+    The first command to try: labels and a run in, figures with intervals out.
+    """
+    gates = Gates.parse(fail_if, max_drop, against, on)
+    rules = policy_choices(
+        order=order,
+        ties=ties,
+        missing_query=missing_query,
+        no_relevant=no_relevant,
+        duplicates=duplicates,
+        unjudged=unjudged,
+        short_lists=short_lists,
+    )
+    if out_of_core or any(is_parquet_folder(path) for path in (qrels, *files_of(run))):
+        gates.refuse_paired("out of core")
+        _check_out_of_core(context, qrels, files_of(run), method)
+        report = _evaluate_out_of_core(
+            qrels if is_parquet(qrels) else _labels(qrels, qrels_format, judge, judge_rule),
+            named_files(run or []),
+            corpus_size=corpus_size_of(corpus_size),
+            measures=gates.measures(measure, scale, sized=corpus_size is not None),
+            depths=whole_numbers(depths, "--depths"),
+            scale=scale,
+            grade_map=grade_map,
+            policy=policy,
+            memory=memory,
+            resamples=resamples if is_given(context, "resamples") else _RESAMPLES_OUT_OF_CORE,
+            seed=seed,
+            level=level if resamples else None,
+            **rules,
+        )
+        show(report, format, output)
+        gates.check(report, None)
+        return
+    if is_given(context, "memory"):
+        raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
+    if sample is None and sample_size is not None:
+        raise InputError("--sample-size says how many passages --sample is about: give --sample too")
+    retrieved = _Retrieved.of(run, pool, trace, _labels(qrels, qrels_format, judge, judge_rule))
+    if trace is not None:
+        # A list ends where the prompt did: there is nothing further down that could have been read.
+        rules = {**policy_choices(short_lists="returned"), **rules}
+    size = corpus_size_of(corpus_size) if corpus_size is not None or corpus is not None else retrieved.corpus_size
+    bootstrap = Bootstrap(resamples, seed, level, method, clusters_of(clusters)) if resamples else None
+    report = evaluate_runs(
+        retrieved.qrels,
+        retrieved.runs,
+        pool=retrieved.pool,
+        corpus_size=size,
+        corpus=corpus_ids(corpus),
+        measures=gates.measures(measure, scale, sized=size is not None or corpus is not None),
+        depths=whole_numbers(depths, "--depths") or retrieved.depths,
+        scale=scale,
+        grade_map=grade_map,
+        policy=policy,
+        sample=read_qrels(sample) if sample is not None else None,
+        sample_size=sample_size,
+        bootstrap=bootstrap,
+        **rules,
+    )
+    if per_query is not None:
+        put_rows(report.per_query(), per_query, output)
+    show(report, format, output)
+    gates.check(report, bootstrap)
+
+
+def _labels(path: Path, format: str | None, judges: list[str] | None, rule: str | None) -> Qrels:
+    return read_qrels(path, format=format, judges=judges, judge_rule=rule)
+
+
+@dataclass(frozen=True)
+class _Retrieved:
+    """What is measured: run files, or a trace of live retrievals with the labels of their queries."""
+
+    qrels: Qrels
+    runs: Any
+    pool: Any
+    corpus_size: Any = None
+    depths: list[int] | None = None
+
+    @classmethod
+    def of(cls, run: list[str] | None, pool: list[str] | None, trace: Path | None, qrels: Qrels) -> _Retrieved:
+        if trace is None:
+            if not run:
+                raise InputError("say what to evaluate: give --run FILE or --trace FILE")
+            return cls(qrels, named_files(run), pools_of(pool, run))
+        if run or pool:
+            raise InputError("--trace holds its own lists and candidates: leave --run and --pool out")
+        from rag_selectivity.live.trace import Trace
+
+        read = Trace.read(trace)
+        longest = max(1, *(len(read.shown[key]) for key in read.names))
+        sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
+        depths = sorted({*default_depths(longest).tolist(), longest})
+        return cls(read.labels_from(qrels), {name_of(trace): read.shown}, read.pool, sizes, depths)
+
+
+def _check_out_of_core(context: typer.Context, qrels: Path, runs: list[Path], method: str) -> None:
+    """Refuse the options that would have no effect when reading part by part."""
+    for name, why in NOT_OUT_OF_CORE.items():
+        if is_given(context, name):
+            raise InputError(f"{_option(name)} cannot be combined with reading out of core: {why}")
+    if STANDARD_INPUT in (qrels, *runs):
+        raise InputError("standard input (-) cannot be read out of core: it is held in memory; name a file")
+    if is_given(context, "method") and method != "poisson":
+        raise InputError(
+            f"--method {method} cannot be combined with reading out of core, whose intervals are those of the Poisson "
+            f"bootstrap: leave --method out, or give --method poisson"
+        )
+    for name in _OF_LABELS_IN_MEMORY if is_parquet(qrels) else ():
+        if is_given(context, name):
+            raise InputError(f"{_option(name)} cannot be combined with the Parquet dataset {qrels}: leave it out")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _evaluate_out_of_core(qrels: Any, runs: Any, **options: Any) -> Report:
+    from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+
+    try:
+        return evaluate_out_of_core(qrels, runs, progress=not SETTINGS.quiet, **options)
+    except KeyboardInterrupt:
+        raise Interrupted("nothing was written, and temporary files were removed") from None

@@ -1,0 +1,62 @@
+"""The gates of `evaluate` and `compare`: conditions that make a command exit with 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from rag_selectivity.against import Against, StoredReport
+from rag_selectivity.cli.output import NOT_PASSED, note
+from rag_selectivity.errors import InputError
+from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.plan import default_measures
+from rag_selectivity.results.report import Report
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The conditions of --fail-if and --max-drop, with the report of --against and the queries of --on."""
+
+    conditions: list[FailIf]
+    drops: list[MaxDrop]
+    stored: StoredReport | None
+    on: str
+
+    @classmethod
+    def parse(
+        cls, fail_if: list[str] | None, max_drop: list[str] | None, against: Path | None, on: str | None
+    ) -> Gates:
+        """From the options; an InputError if one of them needs another."""
+        drops = [parse_max_drop(text) for text in max_drop or []]
+        check_options(drops, stored=against is not None, on=on)
+        stored = StoredReport.read(against) if against is not None else None
+        return cls([parse_fail_if(text) for text in fail_if or []], drops, stored, on or "all")
+
+    def measures(self, given: list[str] | None, scale: str, *, sized: bool) -> list[str | Measure]:
+        """The measures that were given, or the default ones, and those that the gates need."""
+        shown = given or default_measures(scale, sized=sized)
+        return [*shown, *(gate.measure for gate in self.conditions), *(drop.measure for drop in self.drops)]
+
+    def refuse_paired(self, where: str) -> None:
+        """Refuse, before the work is done, what needs the figures of each query."""
+        needing = ["--on shared"] if self.on == "shared" else []
+        needing += [f"--max-drop 'low({drop.measure}):{drop.amount:g}'" for drop in self.drops if drop.bound == "low"]
+        if needing:
+            raise InputError(f"{needing[0]} needs the figures of each query, which are not kept {where}")
+
+    def check(self, report: Report, bootstrap: Bootstrap | None) -> None:
+        """Exit with 1 if a gate fails; `bootstrap` makes the paired intervals."""
+        against = None
+        if self.stored is not None:
+            against = Against.of(report, self.stored, on=self.on, bootstrap=bootstrap)
+            for line in against.notes:
+                note(f"note: {line}")
+        failed = failures(report, self.conditions, self.drops, against)
+        for line in failed:
+            typer.echo(f"gate failed: {line}", err=True)
+        if failed:
+            raise typer.Exit(NOT_PASSED)

@@ -1,0 +1,111 @@
+"""`rag-selectivity grade`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from rag_selectivity.cli import judging as j
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.output import SETTINGS, Format, chosen_format, put
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.writing import json_text
+
+EXAMPLES = (
+    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool-depth 5 "
+    "--store new.db --model gpt-5-mini --dry-run",
+    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec "
+    "--pool-depth 5 --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4",
+)
+
+
+def grade(
+    store: j.StoreOption,
+    model: j.ModelOption,
+    queries: o.QueryTextsOption = None,
+    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    pool: Annotated[list[str] | None, o.input_file("Run whose passages to grade. Repeat for more runs.")] = None,
+    pool_depth: Annotated[
+        int | None, o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all).")
+    ] = None,
+    trace: Annotated[
+        Path | None, o.input_file("Trace of live retrievals with texts, in place of --queries, --corpus and --pool.")
+    ] = None,
+    base_url: j.BaseUrlOption = None,
+    temperature: j.TemperatureOption = None,
+    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.", o.JUDGE)] = None,
+    extra: Annotated[
+        list[str] | None, o.option(o.JUDGE, "NAME", "Ask this too: relevant_span or misleading. Repeat for both.")
+    ] = None,
+    samples: Annotated[int, o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.")] = 1,
+    batch: Annotated[int, o.option(o.JUDGE, "COUNT", "Passages of one query in a call.")] = 1,
+    order: Annotated[
+        str, o.option(o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).")
+    ] = "rank",
+    seed: Annotated[int, o.option(o.JUDGE, "N", "Seed of the order of passages in a call.")] = 7,
+    dry_run: Annotated[
+        bool, o.flag(o.BUDGET, "--dry-run", "Ask nothing; print the pairs, tokens and cost to expect.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, o.flag(o.BUDGET, "--retry-failed", "Try pairs again that failed in an earlier run.")
+    ] = False,
+    max_calls: j.MaxCallsOption = None,
+    max_tokens: j.MaxTokensOption = None,
+    max_cost: j.MaxCostOption = None,
+    price_in: j.PriceInOption = None,
+    price_out: j.PriceOutOption = None,
+    concurrency: j.ConcurrencyOption = 16,
+    rpm: j.RpmOption = None,
+    tpm: j.TpmOption = None,
+    timeout: j.TimeoutOption = 60.0,
+    attempts: j.AttemptsOption = 6,
+    format: Annotated[
+        Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")
+    ] = None,
+    output: o.OutputOption = None,
+) -> None:
+    """Have an LLM grade (query, passage) pairs from 1 to 5.
+
+    The store keeps every grade: the same command goes on where it stopped.
+
+    The key is read from OPENAI_API_KEY.
+    """
+    from rag_selectivity.grading.grade import grade as grade_pool
+    from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+
+    chosen = chosen_format(format, output, (Format.table, Format.json))
+    result = grade_pool(
+        *_texts_and_pools(queries, corpus, pool, trace),
+        store=store,
+        judge=j.openai_judge(model, base_url, temperature, timeout, key=not dry_run),
+        rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
+        extras=extra or (),
+        pool_depth=pool_depth,
+        samples=samples,
+        batch=batch,
+        order=order,
+        limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts),
+        budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+        retry_failed=retry_failed,
+        dry_run=dry_run,
+        seed=seed,
+        progress=not SETTINGS.quiet,
+    )
+    put(json_text(result.to_dict()) if chosen is Format.json else str(result), output)
+    if not dry_run:
+        j.exit_unless_complete(result.stopped, result.failed + result.left + result.earlier_failures)
+
+
+def _texts_and_pools(
+    queries: Path | None, corpus: Path | None, pool: list[str] | None, trace: Path | None
+) -> tuple[Any, Any, Any]:
+    """Texts of queries and passages, and the pools to grade, from files or a trace."""
+    if trace is not None:
+        if queries or corpus or pool:
+            raise InputError("--trace holds its own texts and candidates: leave --queries, --corpus and --pool out")
+        from rag_selectivity.live.trace import Trace
+
+        return Trace.read(trace).to_grade()
+    if queries is None or corpus is None or not pool:
+        raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
+    return queries, corpus, list(pool)

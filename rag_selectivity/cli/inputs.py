@@ -1,0 +1,194 @@
+"""What commands are given: names of files, numbers, small tables, and standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rag_selectivity.data.columns import (
+    CLUSTER_NAMES,
+    INCLUSION_NAMES,
+    PASSAGE_NAMES,
+    QUERY_NAMES,
+    SIZE_NAMES,
+    find_column,
+    whole_count,
+)
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.opening import STANDARD_INPUT
+
+_READS_STANDARD_INPUT = "rag_selectivity reads standard input"
+
+
+def one_standard_input(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+    """Callback of every option that names a file to read: only one of them can be `-`."""
+    option = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.opts[0].upper()
+    for text in value if isinstance(value, (list, tuple)) else [value]:
+        if text is not None and _name_and_file(str(text))[1] == str(STANDARD_INPUT):
+            other = context.meta.setdefault(_READS_STANDARD_INPUT, [])
+            other.append(option)
+            if len(other) > 1:
+                readers = " and ".join(dict.fromkeys(other))
+                raise InputError(f"only one file can be standard input (-), but {readers} name two; name the others")
+    return value
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option, rather than left it at its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+
+
+def policy_choices(
+    *,
+    order: str | None = None,
+    ties: str | None = None,
+    missing_query: str | None = None,
+    no_relevant: str | None = None,
+    duplicates: str | None = None,
+    unjudged: str | None = None,
+    short_lists: str | None = None,
+) -> dict[str, str]:
+    """The policies that were chosen one by one, by their names in `Policy`."""
+    choices = {
+        "order": order,
+        "ties": ties,
+        "missing_query": missing_query,
+        "no_relevant": no_relevant,
+        "duplicates": duplicates,
+        "unjudged": unjudged,
+        "short_lists": short_lists,
+    }
+    return {name: choice for name, choice in choices.items() if choice is not None}
+
+
+# -- files ------------------------------------------------------------------------------------------------
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a path is a Parquet file, or a folder of such files."""
+    from rag_selectivity.io.datasets import is_dataset
+
+    return is_dataset(path)
+
+
+def is_parquet_folder(path: Path) -> bool:
+    """Whether a path is a folder of Parquet files."""
+    return path.is_dir() and is_parquet(path)
+
+
+def name_of(path: Path) -> str:
+    """What a run is called that is given without a name: its file up to the first dot."""
+    return "stdin" if path == STANDARD_INPUT else path.name.split(".")[0]
+
+
+def _name_and_file(text: str) -> tuple[str, str]:
+    name, equals, file = text.partition("=")
+    return (name, file) if equals and not Path(text).exists() else (name_of(Path(text)), text)
+
+
+def files_of(runs: Sequence[str] | None) -> list[Path]:
+    """The files of `FILE` or `NAME=FILE`."""
+    return [Path(_name_and_file(text)[1]) for text in runs or ()]
+
+
+def named_files(runs: Sequence[str], option: str = "--run") -> dict[str, Path]:
+    """{name: file} of `NAME=FILE`, or of a file whose stem is the name."""
+    named: dict[str, Path] = {}
+    for text in runs:
+        name, file = _name_and_file(text)
+        if not name or not file:
+            raise InputError(f"{option} {text!r} is neither FILE nor NAME=FILE")
+        if name in named:
+            raise InputError(f"two runs are called {name!r}; name them with {option} NAME=FILE")
+        named[name] = Path(file)
+    return named
+
+
+def pools_of(pools: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:
+    """One pool for all runs, or {run: its pool}."""
+    if not pools:
+        return None
+    if len(pools) == 1 and ("=" not in pools[0] or Path(pools[0]).exists()):
+        return Path(pools[0])
+    named = named_files(pools, "--pool")
+    for name in named.keys() - named_files(runs).keys():
+        raise InputError(f"--pool {name}={named[name]}: there is no run {name!r}")
+    return named
+
+
+# -- numbers ----------------------------------------------------------------------------------------------
+
+
+def whole_numbers(text: str | None, option: str) -> list[int] | None:
+    """The numbers of a list such as 1,5,10."""
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} {text!r} is not a list of whole numbers, as in 1,5,10") from None
+
+
+def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
+    """N, or {query: N} of a table."""
+    if text is None:
+        return None
+    try:
+        return int(text.replace("_", "").replace(",", ""))
+    except ValueError:
+        path = Path(text)
+        if path != STANDARD_INPUT and not path.exists():
+            raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
+    return {
+        str(query): whole_count(size, f"{where}: the corpus size")
+        for where, (query, size) in _columns(path, (QUERY_NAMES, "query"), (SIZE_NAMES, "corpus size"))
+    }
+
+
+# -- small tables -----------------------------------------------------------------------------------------
+
+
+def corpus_ids(path: Path | None) -> list[str] | None:
+    """The passage ids of a corpus."""
+    if path is None:
+        return None
+    from rag_selectivity.io.reading import read_corpus_ids
+
+    return list(read_corpus_ids(path))
+
+
+def clusters_of(path: Path | None) -> dict[str, str] | None:
+    """{query: cluster} of a table."""
+    if path is None:
+        return None
+    rows = _columns(path, (QUERY_NAMES, "query"), (CLUSTER_NAMES, "cluster"))
+    return {str(query): str(cluster) for _, (query, cluster) in rows}
+
+
+def inclusion_probabilities(path: Path | None) -> dict[tuple[str, str], float] | None:
+    """{(query, passage): probability} of a table."""
+    if path is None:
+        return None
+    probabilities: dict[tuple[str, str], float] = {}
+    columns = ((QUERY_NAMES, "query"), (PASSAGE_NAMES, "passage"), (INCLUSION_NAMES, "inclusion probability"))
+    for where, (query, passage, text) in _columns(path, *columns):
+        try:
+            value = float(text)
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: {text!r} is not a probability") from None
+        if probabilities.setdefault((str(query), str(passage)), value) != value:
+            raise InputError(f"{where}: query {query!r}, passage {passage!r} has two probabilities; remove one")
+    return probabilities
+
+
+def _columns(path: Path, *wanted: tuple[Sequence[str], str]) -> Iterator[tuple[str, list[Any]]]:
+    """(file and line, values) of each row; `wanted` are the names that a column may have, and what it holds."""
+    from rag_selectivity.io.reading import read_records
+
+    for line, row in read_records(path):
+        where = f"{path}:{line}"
+        yield where, [row[find_column(list(row), names, what, where)] for names, what in wanted]

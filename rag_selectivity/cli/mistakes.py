@@ -1,0 +1,48 @@
+"""What an error tells a user: one line that says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import typer
+
+from rag_selectivity.errors import SelectivityError
+
+#: The errors that the parser of the command line raises.
+USAGE_ERROR = typer.BadParameter.__mro__[1]
+
+
+def explained(error: BaseException) -> str:
+    """The line behind `error: `, whatever was raised."""
+    return " ".join(_text(error).split())
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, SelectivityError):
+        return str(error)
+    if isinstance(error, USAGE_ERROR):
+        message: str = error.format_message()  # type: ignore[attr-defined]
+        context = getattr(error, "ctx", None)
+        hint = "" if context is None else f"; see {context.command_path} --help"
+        return message.rstrip(".") + hint
+    if isinstance(error, UnicodeEncodeError):
+        return (
+            f"standard output cannot show {error.object[error.start]!r} in {error.encoding}: set PYTHONUTF8=1, "
+            f"or write to a file with --output"
+        )
+    if isinstance(error, UnicodeDecodeError):
+        return f"a file is not {error.encoding} text (byte {error.start}: {error.reason})"
+    if isinstance(error, json.JSONDecodeError):
+        return f"a file is not JSON ({error})"
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror or error}"
+    if isinstance(error, sqlite3.Error):
+        return f"the label store cannot be used ({error})"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; `evaluate --out-of-core` reads part by part"
+    return (
+        f"this is a bug in rag-selectivity ({type(error).__name__}: {error}); --debug shows the traceback, which a "
+        f"report of the bug needs"
+    )

@@ -1,0 +1,174 @@
+"""The options that several commands share, each defined once, with the panel of the help that it stands in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rag_selectivity.cli.inputs import one_standard_input
+from rag_selectivity.cli.output import Format
+from rag_selectivity.data.grades import SCALES
+from rag_selectivity.data.policy import POLICIES
+from rag_selectivity.io.formats import FORMATS
+from rag_selectivity.statistics import INTERVAL_METHODS
+
+INPUT, MEASURES, EDGES, INTERVALS, GATES, OUTPUT = "Input", "Measures", "Edges", "Intervals", "Gates", "Output"
+#: Panels that one or two commands have.
+JUDGE, TESTS, PLANNING, BUDGET, LIMITS, PAGE = "Judge", "Tests", "Number of queries", "Budget", "Limits", "Page"
+EVERY_COMMAND = "Every command"
+#: Panels in the order of a help; what is in none of them (arguments) stands above them.
+PANELS = (INPUT, JUDGE, MEASURES, EDGES, TESTS, PLANNING, INTERVALS, BUDGET, LIMITS, GATES, PAGE, OUTPUT, EVERY_COMMAND)
+
+
+def option(panel: str, metavar: str, help: str, *names: str) -> Any:
+    """An option of a panel."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+
+
+def input_file(help: str, panel: str = INPUT, metavar: str = "FILE") -> Any:
+    """An option that names a file to read; `-` is standard input."""
+    return typer.Option(metavar=metavar, help=help, rich_help_panel=panel, callback=one_standard_input)
+
+
+def flag(panel: str, name: str, help: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=help, rich_help_panel=panel)
+
+
+def choices(names: Any) -> str:
+    """`a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else str(last)
+
+
+# -- input ------------------------------------------------------------------------------------------------
+
+QrelsOption = Annotated[Path, input_file("Labels: TREC, JSONL, CSV or Parquet file, BEIR folder, or label store.")]
+QrelsFormatOption = Annotated[
+    str | None,
+    option(INPUT, "FORMAT", f"Format of --qrels, if neither its content nor its suffix shows it: {choices(FORMATS)}."),
+]
+RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
+OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
+PoolOption = Annotated[
+    list[str] | None,
+    input_file("Candidates before selection: FILE for all runs, or NAME=FILE for one run; repeat for more."),
+]
+SizeOption = Annotated[
+    str | None, input_file("Passages in the corpus: a number, or a table of query_id and corpus_size.", metavar="N")
+]
+CorpusOption = Annotated[
+    Path | None, input_file("Corpus (JSONL, CSV or Parquet with _id): gives the corpus size and checks passage ids.")
+]
+QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
+JudgeOption = Annotated[
+    list[str] | None,
+    option(INPUT, "NAME", "Judge whose labels count, if a label store has several. Repeat for more.", "--judge"),
+]
+JudgeRuleOption = Annotated[
+    str | None, option(INPUT, "RULE", "Label of a passage that several judges labelled: median, lowest or highest.")
+]
+GradeMapOption = Annotated[str | None, option(INPUT, "MAP", "New grade for each grade, as in 0:1,1:3,2:4,3:5.")]
+
+# -- measures ---------------------------------------------------------------------------------------------
+
+MeasureOption = Annotated[
+    list[str] | None,
+    option(
+        MEASURES, "NAME", "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity measures` lists all."
+    ),
+]
+ScaleOption = Annotated[str, option(MEASURES, "NAME", f"Scale of the grades: {choices(SCALES)} (1 to 5).")]
+RelOption = Annotated[
+    int | None, option(MEASURES, "GRADE", "Lowest grade that counts as relevant (default: that of the scale).")
+]
+HitsOption = Annotated[int | None, option(MEASURES, "M", "Relevant passages that make a success (default: 1).", "-m")]
+MaxKOption = Annotated[
+    int, option(MEASURES, "K", "Most passages that a prompt can show; smaller depths are compared with this one.")
+]
+MaxLossOption = Annotated[
+    float,
+    option(MEASURES, "SHARE", "Largest loss of the advised depth against --max-k; .02 is two percentage points."),
+]
+
+# -- edges ------------------------------------------------------------------------------------------------
+
+PolicyOption = Annotated[
+    str, option(EDGES, "NAME", f"Set of rules: {choices(POLICIES)}. Each option below changes one of them.")
+]
+OrderOption = Annotated[str | None, option(EDGES, "RULE", "Order of a run: score (default), or rank as in the file.")]
+TiesOption = Annotated[str | None, option(EDGES, "RULE", "Equal scores: docid_descending (default) or as_given.")]
+MissingQueryOption = Annotated[
+    str | None, option(EDGES, "RULE", "Query without a list in the run: fail (default), skip or error.")
+]
+NoRelevantOption = Annotated[
+    str | None, option(EDGES, "RULE", "Query with too few relevant passages: skip (default) or error.")
+]
+DuplicatesOption = Annotated[
+    str | None, option(EDGES, "RULE", "Passage twice in a list: count_once (default), drop or error.")
+]
+UnjudgedOption = Annotated[
+    str | None, option(EDGES, "RULE", "Passage without a label: ignore (default), worst, condense or error.")
+]
+ShortListsOption = Annotated[
+    str | None,
+    option(EDGES, "RULE", "List shorter than K: requested (default) counts K passages, returned those in the list."),
+]
+
+# -- intervals --------------------------------------------------------------------------------------------
+
+ResamplesOption = Annotated[int, option(INTERVALS, "COUNT", "Bootstrap resamples.")]
+SeedOption = Annotated[int, option(INTERVALS, "N", "Seed of everything drawn at random.")]
+LevelOption = Annotated[float, option(INTERVALS, "SHARE", "Confidence level of the intervals.")]
+MethodOption = Annotated[str, option(INTERVALS, "NAME", f"Interval method: {choices(INTERVAL_METHODS)}.")]
+PairedMethodOption = Annotated[str, option(INTERVALS, "NAME", "Interval method: bca or percentile.")]
+ClustersOption = Annotated[
+    Path | None, input_file("Table of query_id and cluster, if queries belong together.", INTERVALS)
+]
+
+# -- gates ------------------------------------------------------------------------------------------------
+
+FailIfOption = Annotated[
+    list[str] | None,
+    option(
+        GATES,
+        "TEXT",
+        "Exit with 1 if this holds: 'BoR@10 < 4.5', or of the interval 'low(BoR@10) < 4.5'. Repeat for more.",
+    ),
+]
+MaxDropOption = Annotated[
+    list[str] | None,
+    option(
+        GATES,
+        "TEXT",
+        "Exit with 1 if a measure is worse than in --against by more than this: 'RA-nWG@10:0.02'. "
+        "'low(RA-nWG@10):0.02' also fails if the interval allows a larger loss. Repeat for more.",
+    ),
+]
+AgainstOption = Annotated[
+    Path | None,
+    input_file("Report saved as JSON, for --max-drop. Corpus size, scale and rules must be the same.", GATES),
+]
+OnOption = Annotated[
+    str | None,
+    option(
+        GATES,
+        "NAME",
+        "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
+    ),
+]
+
+# -- output -----------------------------------------------------------------------------------------------
+
+FormatOption = Annotated[
+    Format | None, option(OUTPUT, "FORMAT", "Format: table (default), json, csv, markdown or latex.", "--format")
+]
+TableFormatOption = Annotated[
+    Format | None, option(OUTPUT, "FORMAT", "Format: table (default), json, csv or markdown.", "--format")
+]
+OutputOption = Annotated[
+    Path | None,
+    option(OUTPUT, "FILE", "File to write; its suffix sets the format. Default: standard output.", "--output", "-o"),
+]

@@ -1,0 +1,172 @@
+"""What commands print and write: results on standard output or in a file, all else on standard error."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.writing import write_whole
+from rag_selectivity.render.blocks import align, markdown
+from rag_selectivity.results.result import Result
+from rag_selectivity.wording import number
+
+DONE, NOT_PASSED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+#: The same for all commands; docs/cli.md and the help of `rag-selectivity` show them.
+EXIT_CODES = {
+    DONE: "Done.",
+    NOT_PASSED: "A gate failed, or work is left over (failed pairs, a budget reached).",
+    MISTAKE: "A mistake in the input, or a fatal answer of the endpoint (a wrong key).",
+    INTERRUPTED: "Interrupted with Ctrl-C.",
+}
+STANDARD_OUTPUT = Path("-")
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with what became of the work."""
+
+
+@dataclass
+class Settings:
+    """The options of every command, as the command that runs now was given them."""
+
+    quiet: bool = False
+    debug: bool = False
+
+
+SETTINGS = Settings()
+
+
+class Format(StrEnum):
+    """How to print a result."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+
+
+TABLE_FORMATS = (Format.table, Format.json, Format.csv, Format.markdown)
+_BY_SUFFIX = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
+
+
+def chosen_format(format: Format | None, output: Path | None, known: Sequence[Format] = tuple(Format)) -> Format:
+    """The format that was given, else that of the file's suffix, else a table; an InputError if it is not known."""
+    by_suffix = _BY_SUFFIX.get(output.suffix.lower(), Format.table) if output is not None else Format.table
+    chosen = format or by_suffix
+    if chosen not in known:
+        name = "LaTeX" if chosen is Format.latex else chosen.value
+        raise InputError(f"there is no {name} view of this; choose {', '.join(known[:-1])} or {known[-1]}")
+    return chosen
+
+
+def show(result: Result, format: Format | None, output: Path | None) -> None:
+    """Print a result, or write it to a file."""
+    match chosen_format(format, output):
+        case Format.json:
+            text = result.to_json()
+        case Format.csv:
+            text = csv_text(result.to_rows())
+        case Format.markdown:
+            text = result.to_markdown()
+        case Format.latex:
+            text = result.to_latex()
+        case Format.table:
+            text = table_text(result)
+    put(text, output)
+
+
+def table_text(result: Result) -> str:
+    """A result as tables for the terminal, with rules between the rows only if there is a terminal."""
+    return result.to_text(ruled=sys.stdout.isatty())
+
+
+def rows_text(result: Any, rows: Sequence[dict[str, Any]], format: Format) -> str:
+    """Rows in one of the TABLE_FORMATS; as JSON the whole result."""
+    if format is Format.json:
+        return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+    if format is Format.csv:
+        return csv_text(rows)
+    header = list(rows[0])
+    cells = [[_cell(row[name]) for name in header] for row in rows]
+    return markdown(header, cells) if format is Format.markdown else align(header, cells, ruled=sys.stdout.isatty())
+
+
+def _cell(value: Any) -> str:
+    return "–" if value is None else number(value) if isinstance(value, float) else str(value)
+
+
+def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as CSV with a header; what is undefined is an empty field."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: "" if value != value else value for key, value in row.items()} for row in rows)
+    return text.getvalue().rstrip("\n")
+
+
+def put(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file, whole or not at all."""
+    if output is None or output == STANDARD_OUTPUT:
+        typer.echo(coloured(text))
+    else:
+        write_whole(output, text + "\n")
+
+
+def put_rows(rows: list[dict[str, Any]], target: Path, other: Path | None) -> None:
+    """Write rows to a file by its suffix, or print them as CSV if nothing else goes to standard output."""
+    from rag_selectivity.io.writing import write_rows
+
+    if target != STANDARD_OUTPUT:
+        write_rows(target, rows)
+    elif other is None or other == STANDARD_OUTPUT:
+        raise InputError("two results cannot both go to standard output: name a file with --output")
+    else:
+        put(csv_text(rows), None)
+
+
+def refuse_standard_output(path: Path, what: str) -> None:
+    """An InputError where a path that cannot be a pipe is given as `-`."""
+    if path == STANDARD_OUTPUT:
+        raise InputError(f"{what} cannot be standard output (-): name it")
+
+
+def note(text: str) -> None:
+    """Tell something beside the result, unless --quiet is given."""
+    if not SETTINGS.quiet:
+        typer.echo(text, err=True)
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """In the place of `warnings.showwarning`: the package's own warnings, each on one line."""
+    if issubclass(category, SelectivityWarning):
+        note(f"warning: {message}")
+
+
+#: Words of a verdict, in the colours that a terminal has for them.
+_VERDICTS = {
+    "31": r"collapse(?= [\d.]| zone)|retriever-limited|selection-limited|^worse:",
+    "33": r"degraded(?= [\d.])|^warning:|^note:",
+    "32": r"\bhealthy\b|^better:",
+}
+
+
+def coloured(text: str) -> str:
+    """The text with its verdicts in colour on a terminal, unless NO_COLOR is set."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    for code, words in _VERDICTS.items():
+        text = re.sub(words, rf"\033[{code}m\g<0>\033[0m", text, flags=re.MULTILINE)
+    return text

@@ -1,0 +1,133 @@
+"""`rag-selectivity plan`."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import whole_numbers
+from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
+from rag_selectivity.data.grades import SCALES, scale_named
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.join.facts import doubts_of_scale
+from rag_selectivity.measures.chance import DEGRADED_FROM
+from rag_selectivity.planning import plan as plan_depths
+from rag_selectivity.planning import queries_needed, rows_of_comparison
+from rag_selectivity.wording import percent
+
+EXAMPLES = (
+    "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
+    "rag-selectivity plan --corpus-size 1400 --qrels qrels.trec --detect .2 --success .8",
+)
+
+
+def plan(
+    corpus_size: Annotated[int, o.option(o.INPUT, "N", "Passages in the corpus, or tools in the catalogue.")],
+    relevant: Annotated[
+        str | None,
+        o.option(o.INPUT, "R,R", "Relevant passages of a query: one number, or one for each query, as in 1,3,4."),
+    ] = None,
+    qrels: Annotated[
+        Path | None, o.input_file("Labels, in place of --relevant: their relevant passages are counted.")
+    ] = None,
+    scale: Annotated[str, o.option(o.INPUT, "NAME", f"Scale of --qrels: {o.choices(SCALES)} (1 to 5).")] = "trec",
+    rel: Annotated[
+        int | None,
+        o.option(o.INPUT, "GRADE", "Lowest grade of --qrels that counts as relevant (default: that of the scale)."),
+    ] = None,
+    depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,20,58 (default: 1,2,5,10,… N).")] = None,
+    m: Annotated[int, o.option(o.MEASURES, "M", "Relevant passages that make a success.", "-m")] = 1,
+    max_random_success: Annotated[
+        float | None,
+        o.option(
+            o.MEASURES,
+            "SHARE",
+            "Find the largest depth at which a random draw succeeds less often (default: .632, where healthy ends).",
+        ),
+    ] = None,
+    min_ceiling: Annotated[
+        float | None, o.option(o.MEASURES, "BITS", "Find the largest depth whose ceiling is above this.")
+    ] = None,
+    tokens_per_item: Annotated[
+        float | None, o.option(o.MEASURES, "COUNT", "Tokens of a passage, or of a tool's definition.")
+    ] = None,
+    detect: Annotated[
+        float | None, o.option(o.PLANNING, "BITS", "Find how many queries detect a difference of this size.")
+    ] = None,
+    success: Annotated[float, o.option(o.PLANNING, "SHARE", "Success rate of the better system.")] = 0.8,
+    correlation: Annotated[float, o.option(o.PLANNING, "NUMBER", "Correlation of the two systems' successes.")] = 0.0,
+    power: Annotated[float, o.option(o.PLANNING, "SHARE", "Chance to detect the difference.")] = 0.8,
+    level: Annotated[float, o.option(o.PLANNING, "SHARE", "Confidence level of the whole comparison.")] = 0.95,
+    rows: Annotated[
+        int | None,
+        o.option(
+            o.PLANNING, "COUNT", "Tests in the comparison (default: those of compare, 3, or 9 on the utility scale)."
+        ),
+    ] = None,
+    format: o.TableFormatOption = None,
+    output: o.OutputOption = None,
+) -> None:
+    """Show what chance alone achieves at each depth.
+
+    The ceiling is the most that a retriever can show. No run is needed, only numbers of passages.
+    """
+    highest = DEGRADED_FROM if max_random_success is None else max_random_success
+    chosen = chosen_format(format, output, TABLE_FORMATS)
+    result = plan_depths(
+        corpus_size,
+        _relevant_counts(relevant, qrels, rel, scale),
+        whole_numbers(depths, "--depths"),
+        m=m,
+        max_random_success=highest,
+        min_ceiling=min_ceiling,
+        tokens_per_item=tokens_per_item,
+    )
+    lines = [_deepest(percent(highest), result["max_K_for_random_success"])]
+    if min_ceiling is not None:
+        lines.append(_above(min_ceiling, result["max_K_for_ceiling"]))
+    if detect is not None:
+        tests = rows_of_comparison(scale) if rows is None else rows
+        needed = queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)
+        result["queries_needed"] = needed
+        lines.append(
+            f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
+            f"more (success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
+            f"level {level:g}, {tests} tests in the comparison)"
+        )
+    text = rows_text(result, result["rows"], chosen)
+    put("\n".join([text, *lines]) if chosen is Format.table else text, output)
+
+
+def _relevant_counts(relevant: str | None, qrels: Path | None, rel: int | None, scale: str) -> list[int]:
+    """Relevant passages of each query: as given, or counted in the labels."""
+    if (relevant is None) == (qrels is None):
+        raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (--qrels)")
+    if qrels is None:
+        try:
+            return [int(part) for part in str(relevant).split(",")]
+        except ValueError:
+            mend = "; labels are given with --qrels" if Path(str(relevant)).exists() else ", as in 1,3,4"
+            raise InputError(f"--relevant {relevant!r} is not a list of whole numbers{mend}") from None
+    labels = read_qrels(qrels)
+    chosen_scale = scale_named(scale)
+    labels.check_scale(chosen_scale)
+    for doubt in doubts_of_scale(chosen_scale.name, (int(labels.grade.min()), int(labels.grade.max()))):
+        warnings.warn(doubt, SelectivityWarning, stacklevel=1)
+    threshold = chosen_scale.relevant_from if rel is None else rel
+    return [sum(grade >= threshold for grade in labels[query].values()) for query in labels]
+
+
+def _deepest(share: str, depth: int) -> str:
+    if depth == 0:
+        return f"a random draw succeeds in {share} of the queries or more even at K = 1"
+    return f"a random draw succeeds in less than {share} of the queries up to K = {depth}"
+
+
+def _above(bits: float, depth: int) -> str:
+    ceiling = "1 bit" if bits == 1 else f"{bits:g} bits"
+    if depth == 0:
+        return f"the ceiling is not above {ceiling} at any K"
+    return f"the ceiling stays above {ceiling} up to K = {depth}"

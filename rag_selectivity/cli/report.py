@@ -1,0 +1,100 @@
+"""`rag-selectivity report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import corpus_size_of, named_files, policy_choices, pools_of, whole_numbers
+from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+EXAMPLES = (
+    "rag-selectivity report --qrels qrels.trec --run bm25.trec --corpus-size 1400 --output report.html",
+    "rag-selectivity report --qrels grades.trec --run bm25.trec --run dense.trec --scale utility "
+    "--corpus corpus.jsonl --queries queries.jsonl --output report.html",
+)
+
+
+def report(
+    qrels: o.QrelsOption,
+    run: o.RunOption,
+    output: Annotated[Path, o.option(o.OUTPUT, "FILE", "HTML file to write.", "--output", "-o")],
+    pool: o.PoolOption = None,
+    corpus_size: o.SizeOption = None,
+    corpus: Annotated[
+        Path | None,
+        o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet. Gives the corpus size too."),
+    ] = None,
+    queries: o.QueryTextsOption = None,
+    quality: Annotated[
+        Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
+    ] = None,
+    grade_map: o.GradeMapOption = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    baseline: Annotated[
+        str | None,
+        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
+    ] = None,
+    measure: o.MeasureOption = None,
+    depths: Annotated[
+        str | None,
+        o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… and the advised one)."),
+    ] = None,
+    scale: o.ScaleOption = "trec",
+    rel: o.RelOption = None,
+    m: o.HitsOption = None,
+    max_k: o.MaxKOption = DEFAULT_MAX_K,
+    max_loss: o.MaxLossOption = DEFAULT_MAX_LOSS,
+    policy: o.PolicyOption = "default",
+    unjudged: o.UnjudgedOption = None,
+    short_lists: o.ShortListsOption = None,
+    level: o.LevelOption = 0.95,
+    shown_depth: Annotated[
+        int | None, o.option(o.PAGE, "K", "Depth of the first screen (default: the advised one).", "--at")
+    ] = None,
+    title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
+    max_queries: Annotated[int, o.option(o.PAGE, "COUNT", "Queries in the table, worst first.")] = 500,
+    max_read: Annotated[int, o.option(o.PAGE, "COUNT", "Queries in the table that show their passages.")] = 100,
+    top: Annotated[int, o.option(o.PAGE, "COUNT", "Passages shown for each query.")] = 10,
+) -> None:
+    """Write an HTML page: the answer in words, plots and queries.
+
+    The page is one file without links to others: to look at, to send and to print.
+    """
+    from rag_selectivity.render.from_files import html_report
+
+    page = html_report(
+        qrels,
+        named_files(run),
+        pool=pools_of(pool, run),
+        corpus_size=corpus_size_of(corpus_size),
+        corpus=corpus,
+        queries=queries,
+        quality=quality,
+        measures=measure or None,
+        depths=whole_numbers(depths, "--depths"),
+        baseline=baseline,
+        scale=scale,
+        grade_map=grade_map,
+        policy=policy,
+        judges=judge,
+        judge_rule=judge_rule,
+        bootstrap=Bootstrap(level=level),
+        rel=rel,
+        m=m,
+        max_k=max_k,
+        max_loss=max_loss,
+        title=title,
+        shown_depth=shown_depth,
+        max_queries=max_queries,
+        max_read=max_read,
+        top=top,
+        **policy_choices(unjudged=unjudged, short_lists=short_lists),
+    )
+    put(page.rstrip("\n"), output)
+    if output != STANDARD_OUTPUT:
+        note(f"{output}: {len(page.encode()) / 1e6:.1f} MB; open it in a browser")

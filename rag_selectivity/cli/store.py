@@ -1,0 +1,101 @@
+"""`rag-selectivity store`: info, export and import."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import name_of, one_standard_input
+from rag_selectivity.cli.output import STANDARD_OUTPUT, csv_text, note, put
+from rag_selectivity.data.grades import parse_grade_map
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.opening import STANDARD_INPUT
+
+INFO_EXAMPLES = (
+    "rag-selectivity store info labels.db",
+    "rag-selectivity store info labels.db --output labels.txt",
+)
+EXPORT_EXAMPLES = (
+    "rag-selectivity store export labels.db labels.qrels",
+    "rag-selectivity store export labels.db - --format jsonl",
+)
+IMPORT_EXAMPLES = (
+    "rag-selectivity store import people.db human.qrels --annotator ada",
+    "rag-selectivity store import people.db graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
+)
+
+_STREAMED = ("qrels", "jsonl", "csv")
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label store.")]
+
+
+def store_info(store: StoreArgument, output: o.OutputOption = None) -> None:
+    """Show who gave labels, how many, and at what cost."""
+    from rag_selectivity.grading.exchange import summary_lines
+    from rag_selectivity.grading.store import Store
+
+    with Store(store, create=False) as labels:
+        put("\n".join(summary_lines(labels)) or "the store has no labels yet", output)
+
+
+def store_export(
+    store: StoreArgument,
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and costs too.",
+        ),
+    ],
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    format: Annotated[
+        str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {o.choices(_STREAMED)}.")
+    ] = "qrels",
+) -> None:
+    """Write the labels of a store to a file."""
+    from rag_selectivity.grading.exchange import export_labels, label_table, qrels_lines
+    from rag_selectivity.grading.store import Store
+
+    if format not in _STREAMED:
+        raise InputError(f"--format must be {o.choices(_STREAMED)}, got {format!r}")
+    with Store(store, create=False) as labels:
+        if target != STANDARD_OUTPUT:
+            note(f"wrote {export_labels(labels, target, judges=judge, rule=judge_rule)} labels to {target}")
+        elif format == "qrels":
+            put("\n".join(qrels_lines(labels, judges=judge, rule=judge_rule)), None)
+        else:
+            rows = label_table(labels, judges=judge)
+            lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+            put("\n".join(lines) if format == "jsonl" else csv_text(rows), None)
+
+
+def store_import(
+    store: StoreArgument,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Labels of a person (qrels), or a table that `store export` wrote.",
+            callback=one_standard_input,
+        ),
+    ],
+    annotator: Annotated[
+        str | None, o.option(o.INPUT, "NAME", "Person who gave the labels (default: the file's name).")
+    ] = None,
+    grade_map: o.GradeMapOption = None,
+) -> None:
+    """Add labels from a file to a store.
+
+    The store is created if it does not exist.
+    """
+    from rag_selectivity.grading.exchange import import_labels
+    from rag_selectivity.grading.store import Store
+
+    name = annotator or (name_of(source) if source == STANDARD_INPUT else None)
+    with Store(store) as labels:
+        count = import_labels(labels, source, annotator=name, grade_map=parse_grade_map(grade_map))
+        put(f"took {count} labels from {source} into {store}", None)

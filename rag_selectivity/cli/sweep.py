@@ -1,0 +1,96 @@
+"""`rag-selectivity sweep`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.inputs import clusters_of, corpus_ids, corpus_size_of, named_files, policy_choices
+from rag_selectivity.cli.output import show
+from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.sweep import sweep as sweep_depths
+
+EXAMPLES = (
+    "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1400 --max-k 10",
+    "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1400 --tokens tokens.csv --max-tokens 1500",
+)
+
+
+def sweep(
+    qrels: o.QrelsOption,
+    run: o.RunOption,
+    corpus_size: o.SizeOption = None,
+    corpus: o.CorpusOption = None,
+    tokens: Annotated[Path | None, o.input_file("Table of passage_id and tokens.")] = None,
+    qrels_format: o.QrelsFormatOption = None,
+    grade_map: o.GradeMapOption = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    max_depth: Annotated[
+        int | None, o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list).")
+    ] = None,
+    max_tokens: Annotated[
+        float | None, o.option(o.MEASURES, "COUNT", "Budget for the passages of a prompt, on average; needs --tokens.")
+    ] = None,
+    min_success: Annotated[
+        float | None,
+        o.option(
+            o.MEASURES, "SHARE", "Advise the smallest depth with this success rate, as .9, in place of --max-loss."
+        ),
+    ] = None,
+    rel: o.RelOption = None,
+    m: o.HitsOption = None,
+    max_k: o.MaxKOption = DEFAULT_MAX_K,
+    max_loss: o.MaxLossOption = DEFAULT_MAX_LOSS,
+    scale: o.ScaleOption = "trec",
+    policy: o.PolicyOption = "default",
+    order: o.OrderOption = None,
+    ties: o.TiesOption = None,
+    missing_query: o.MissingQueryOption = None,
+    no_relevant: o.NoRelevantOption = None,
+    duplicates: o.DuplicatesOption = None,
+    unjudged: o.UnjudgedOption = None,
+    short_lists: o.ShortListsOption = None,
+    resamples: o.ResamplesOption = 5000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
+    method: o.PairedMethodOption = "bca",
+    clusters: o.ClustersOption = None,
+    format: o.FormatOption = None,
+    output: o.OutputOption = None,
+) -> None:
+    """Measure every depth K and advise one.
+
+    The advice is the smallest K that loses little against the most passages that a prompt can show.
+    """
+    result = sweep_depths(
+        read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+        named_files(run),
+        corpus_size=corpus_size_of(corpus_size),
+        corpus=corpus_ids(corpus),
+        max_depth=max_depth,
+        tokens=tokens,
+        max_tokens=max_tokens,
+        min_success=min_success,
+        rel=rel,
+        m=m,
+        max_k=max_k,
+        max_loss=max_loss,
+        scale=scale,
+        grade_map=grade_map,
+        policy=policy,
+        bootstrap=Bootstrap(resamples, seed, level, method, clusters_of(clusters)),
+        **policy_choices(
+            order=order,
+            ties=ties,
+            missing_query=missing_query,
+            no_relevant=no_relevant,
+            duplicates=duplicates,
+            unjudged=unjudged,
+            short_lists=short_lists,
+        ),
+    )
+    show(result, format, output)

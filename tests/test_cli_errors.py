@@ -1,0 +1,323 @@
+"""Every error is one line, and the exit codes are the same for all commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import rag_selectivity as rs
+from rag_selectivity.cli.app import app
+from tests.judge_server import KEY, JudgeServer, Reply
+from tests.test_claims import respond
+from tests.test_cli_help import COMMANDS
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("qrels.trec").write_text("q1 0 a 5\nq1 0 b 1\nq2 0 c 4\n")
+    Path("run.trec").write_text("q1 Q0 a 1 9.5 t\nq1 Q0 x 2 8.5 t\nq2 Q0 x 1 7 t\nq2 Q0 c 2 6 t\n")
+    Path("queries.jsonl").write_text('{"_id": "q1", "text": "who?"}\n{"_id": "q2", "text": "what?"}\n')
+    Path("corpus.jsonl").write_text("".join(json.dumps({"_id": i, "text": f"text {i}"}) + "\n" for i in "abcx"))
+    sample = {"user_input": "who?", "retrieved_contexts": ["c1 useful", "n1", "c2"], "reference": "c1. c2."}
+    Path("samples.jsonl").write_text(json.dumps(sample) + "\n")
+    Path("latin.trec").write_bytes("q1 0 é 5\n".encode("latin-1"))
+    Path("broken.json").write_text("{")
+    Path("folder").mkdir()
+    return tmp_path
+
+
+def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rag_selectivity", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**{name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}, **environment},
+    )
+
+
+EVALUATE = ("evaluate", "--qrels", "qrels.trec", "--scale", "utility", "--run", "run.trec")
+GRADE = ("grade", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--pool", "run.trec", "--model", "m")
+CLAIMS = ("claims", "--samples", "samples.jsonl", "--store", "claims.db", "--model", "m")
+
+# -- one line ---------------------------------------------------------------------------------------------
+
+MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such command": (("evaluat",), "No such command 'evaluat'"),
+    "no such subcommand": (("store", "inf"), "No such command 'inf'"),
+    "no such option": ((*EVALUATE, "--depth", "5"), "No such option: --depth"),
+    "an option is missing": (("evaluate", "--run", "run.trec"), "Missing option '--qrels'"),
+    "an argument is missing": (("audit",), "Missing argument 'FILE'"),
+    "an argument too many": (("audit", "a", "b"), "unexpected extra argument"),
+    "no number": ((*EVALUATE, "--resamples", "many"), "Invalid value for '--resamples'"),
+    "no format": ((*EVALUATE, "--format", "xml"), "Invalid value for '--format'"),
+    "a folder for a file": ((*EVALUATE[:-1], "folder"), "folder"),
+    "a folder for a report": ((*EVALUATE, "--against", "folder", "--max-drop", "P@1:1"), "folder: cannot be read"),
+    "a folder for an output": ((*EVALUATE, "--output", "folder"), "folder: cannot be written"),
+    "a name too long": ((*EVALUATE, "--pool", "x" * 300), "File name too long"),
+    "bytes that are no text": (("evaluate", "--qrels", "latin.trec", "--run", "run.trec"), "latin.trec:1: this line"),
+    "broken JSON": ((*EVALUATE, "--against", "broken.json", "--max-drop", "P@1:1"), "broken.json: not JSON"),
+    "a folder that is not there": (("store", "import", "no/labels.db", "qrels.trec"), "no/labels.db: the folder"),
+    "a view that is not there": (("audit", "run.trec", "--format", "latex"), "there is no LaTeX view of this; choose"),
+    "a view of grades that is not there": (
+        (*GRADE, "--store", "s.db", "--dry-run", "--format", "csv"),
+        "there is no csv view of this; choose table or json",
+    ),
+    "labels given as a number": (
+        ("plan", "--corpus-size", "9", "--relevant", "qrels.trec"),
+        "'qrels.trec' is not a list of whole numbers; labels are given with --qrels",
+    ),
+    "neither labels nor a number": (("plan", "--corpus-size", "9"), "as a number (--relevant) or as labels (--qrels)"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(mistake) -> None:
+    words, expected = MISTAKES[mistake]
+    done = process(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert expected in done.stderr
+
+
+def test_debug_shows_the_traceback() -> None:
+    words = [*EVALUATE, "--depths", "x"]
+    plain, debugged = process(*words), process(*words, "--debug")
+    assert (debugged.returncode, debugged.stdout) == (2, "")
+    assert debugged.stderr.startswith("Traceback (most recent call last):")
+    assert debugged.stderr.endswith(plain.stderr)
+    assert "Traceback" not in plain.stderr
+
+
+#: An error that nobody expects, raised by a command that is added to the app.
+UNEXPECTED = """
+import sys
+from rag_selectivity.cli import app as cli
+from rag_selectivity.cli.command import Command
+
+@cli.app.command(cls=Command)
+def fail() -> None:
+    raise {error}
+
+cli.run_command_line()
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            'KeyError("x")',
+            "error: this is a bug in rag-selectivity (KeyError: 'x'); --debug shows the traceback, which a report of "
+            "the bug needs\n",
+        ),
+        ('PermissionError(13, "Permission denied", "a.trec")', "error: a.trec: Permission denied\n"),
+        ('OSError("the disk is full")', "error: the disk is full\n"),
+        ('b"\\xff".decode()', "error: a file is not utf-8 text (byte 0: invalid start byte)\n"),
+        ('__import__("json").loads("{")', "error: a file is not JSON (Expecting property name enclosed in double "),
+        ('__import__("sqlite3").OperationalError("locked")', "error: the label store cannot be used (locked)\n"),
+        ("MemoryError", "error: there is not enough memory; `evaluate --out-of-core` reads part by part\n"),
+        ('"Δ".encode("ascii")', "error: standard output cannot show 'Δ' in ascii: set PYTHONUTF8=1, or write to a "),
+    ],
+)
+def test_an_unexpected_error_is_one_line(error, line) -> None:
+    script = UNEXPECTED.format(error=error)
+    for options in ((), ("--debug",)):
+        done = subprocess.run([sys.executable, "-c", script, "fail", *options], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, "")
+        before, *_ = done.stderr.partition("error: ")
+        assert bool(before) == bool(options)
+        assert done.stderr.removeprefix(before).startswith(line)
+        assert done.stderr.removeprefix(before).count("\n") == 1
+
+
+ONCE = [
+    (name, max(parameter.opts, key=len))
+    for name, command in COMMANDS.items()
+    for parameter in command.params
+    if parameter.param_type_name == "option" and not parameter.multiple and not parameter.is_flag
+]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_takes_one_value_is_given_once(name) -> None:
+    options = [option for command, option in ONCE if command == name]
+    assert options
+    for option in options:
+        done = CliRunner().invoke(app, [*name.split(), option, "1", option, "2"])
+        assert isinstance(done.exception, rs.InputError), option
+        assert str(done.exception) == f"{option} is given 2 times, and takes one value; leave the others out"
+
+
+# -- exit codes -------------------------------------------------------------------------------------------
+
+
+def graded(n: int) -> Reply:
+    return Reply(json.dumps({"reason": "r", "grade": n}))
+
+
+def judged(words: tuple[str, ...], server: JudgeServer, *more: str) -> subprocess.CompletedProcess[str]:
+    return process(*words, *more, "--base-url", server.url, "--attempts", "1", OPENAI_API_KEY=KEY)
+
+
+@pytest.mark.parametrize("words", [(*GRADE, "--store", "labels.db"), CLAIMS], ids=["grade", "claims"])
+def test_exit_codes_of_commands_that_ask_a_judge(words) -> None:
+    answers = (lambda request, n: graded(4)) if words[0] == "grade" else respond
+    refused = json.dumps({"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}).encode()
+    with JudgeServer(lambda request, n: Reply("no such key", status=401)) as server:
+        fatal = judged(words, server)
+    assert (fatal.returncode, fatal.stdout) == (2, "")
+    assert fatal.stderr.startswith("error: AuthenticationError 401")
+    assert fatal.stderr.count("\n") == 1
+    with JudgeServer(lambda request, n: Reply("no such model", status=404)) as server:
+        assert judged(words, server).returncode == 2
+    with JudgeServer(answers) as server:
+        stopped = judged(words, server, "--max-calls", "1")
+    assert stopped.returncode == 1
+    assert "the budget of 1 calls is used up" in stopped.stdout
+    assert stopped.stderr == ""
+    with JudgeServer(lambda request, n: Reply(body=refused)) as server:
+        failed = judged(words, server)
+    assert (failed.returncode, failed.stderr) == (1, "")
+    assert "failed" in failed.stdout
+    with JudgeServer(answers) as server:
+        more = ("--retry-failed",) if words[0] == "grade" else ()
+        done = judged(words, server, *more)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_pairs_that_failed_in_an_earlier_run_are_work_left_over() -> None:
+    words = (*GRADE, "--store", "labels.db")
+    refused = json.dumps({"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}).encode()
+    with JudgeServer(lambda request, n: Reply(body=refused)) as server:
+        assert judged(words, server).returncode == 1
+    with JudgeServer(lambda request, n: graded(4)) as server:
+        again = judged(words, server)
+        assert not server.requests
+        assert again.returncode == 1
+        assert "4 failed in an earlier run; --retry-failed tries them again" in again.stdout
+        assert judged(words, server, "--dry-run").returncode == 0
+        assert judged(words, server, "--retry-failed").returncode == 0
+        assert judged(words, server).returncode == 0
+
+
+def test_a_gate_that_fails_exits_with_1_and_a_mistake_with_2() -> None:
+    assert process(*EVALUATE, "--fail-if", "Success@1 < .1").returncode == 0
+    assert process(*EVALUATE, "--fail-if", "Success@1 < .9").returncode == 1
+    assert process(*EVALUATE, "--fail-if", "Success < .9").returncode == 2
+
+
+#: Every command that reads a file, so that it can be interrupted while it waits for standard input.
+WAITING = {
+    "evaluate": ("evaluate", "--qrels", "-", "--run", "run.trec"),
+    "compare": ("compare", "--qrels", "-", "--run", "run.trec", "--run", "b=run.trec"),
+    "sweep": ("sweep", "--qrels", "-", "--run", "run.trec", "--corpus-size", "9"),
+    "report": ("report", "--qrels", "-", "--run", "run.trec", "--output", "r.html"),
+    "grade": (*GRADE[:2], "-", *GRADE[3:], "--store", "s.db", "--dry-run"),
+    "claims": ("claims", "--samples", "-", *CLAIMS[3:]),
+    "agree": ("agree", "--human", "-", "--labels", "qrels.trec"),
+    "store import": ("store", "import", "s.db", "-"),
+    "plan": ("plan", "--corpus-size", "9", "--qrels", "-"),
+    "audit": ("audit", "-"),
+}
+
+
+@contextmanager
+def started(*words: str, stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
+    """A command that runs, and is gone at the end whatever happens."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "rag_selectivity", *words],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OPENAI_API_KEY": KEY},
+    )
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def wait_for(condition: Callable[[], bool], running: subprocess.Popen[str]) -> None:
+    while not condition():
+        assert running.poll() is None
+        time.sleep(0.01)
+
+
+def sleeps(running: subprocess.Popen[str]) -> bool:
+    """Whether the main thread waits for something; a signal that was sent before is handled then."""
+    return Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="what it waits for is read from /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize("name", WAITING)
+def test_ctrl_c_is_one_line_and_exit_code_130(name) -> None:
+    fcntl, termios = (pytest.importorskip(module) for module in ("fcntl", "termios"))
+    reading, writing = os.pipe()
+    with started(*WAITING[name], stdin=reading) as running:
+        os.close(reading)
+        os.write(writing, b"\n")
+
+        def took_all() -> bool:
+            (left,) = struct.unpack("i", fcntl.ioctl(writing, termios.FIONREAD, b"\0" * 4))
+            return left == 0 and sleeps(running)
+
+        wait_for(took_all, running)
+        running.send_signal(signal.SIGINT)
+        printed, told = running.communicate(timeout=60)
+        os.close(writing)
+    assert (running.returncode, printed, told) == (130, "", "interrupted\n")
+
+
+@needs_proc
+def test_a_second_ctrl_c_leaves_the_calls_on_their_way() -> None:
+    with (
+        JudgeServer(lambda request, n: Reply(delay=60)) as server,
+        started(*GRADE, "--store", "s.db", "--base-url", server.url) as running,
+    ):
+        wait_for(lambda: len(server.requests) == 4 and sleeps(running), running)
+        running.send_signal(signal.SIGINT)
+        wait_for(lambda: sleeps(running), running)
+        running.send_signal(signal.SIGINT)
+        printed, told = running.communicate(timeout=30)
+    assert (running.returncode, printed, told) == (130, "", "interrupted\n")
+
+
+def test_a_reader_that_stops_early_is_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with subprocess.Popen(
+        [sys.executable, "-m", "rag_selectivity", *EVALUATE], stdout=writing, stderr=subprocess.PIPE, text=True
+    ) as running:
+        os.close(writing)
+        _, told = running.communicate(timeout=60)
+    assert (running.returncode, told) == (1, "")
+
+
+def test_the_exit_codes_are_in_the_reference() -> None:
+    from rag_selectivity.cli.output import EXIT_CODES
+
+    page = (Path(__file__).resolve().parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    for code, meaning in EXIT_CODES.items():
+        assert f"| {code} | {meaning} |" in page
+    assert list(EXIT_CODES) == [0, 1, 2, 130]
