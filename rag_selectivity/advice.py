@@ -92,8 +92,8 @@ def advise(
     >>> from rag_selectivity.evaluate import join_runs
     >>> qrels = {f"q{i}": ["d"] for i in range(200)}
     >>> run = {f"q{i}": [*["x"] * (i % 3), "d", *["x"] * 20] for i in range(200)}
-    >>> found = advise(join_runs(qrels, {"r": run}).judged["r"])
-    >>> found.K, found.loss, round(found.loss_high, 4), found.shown
+    >>> advice = advise(join_runs(qrels, {"r": run}).judged["r"])
+    >>> advice.K, advice.loss, round(advice.loss_high, 4), advice.shown
     (3, 0.0, 0.0183, True)
     """
     _check_options(max_k, max_loss, max_tokens, min_success)
@@ -241,37 +241,37 @@ class _Advice:
                 f"K = {last}, a loss of {self._points(losses.value[-2])} percentage points in these {queries} queries, "
                 f"more than the {allowed} allowed."
             )
-        said = (
+        sentence = (
             f", the smallest that loses no more than {allowed} percentage points of {measure} against K = "
             f"{last}: {measure} is {percent(figures[chosen - 1])} at K = {chosen} and {percent(figures[-1])} at "
             f"K = {last}, a loss of {self._points(losses.value[chosen - 1])} points in these {queries} queries"
         )
         high = losses.high_at(chosen)
         if high is None or self.bootstrap is None:
-            return f"{said}."
-        said += f". Its paired {level_text(self.bootstrap.level)} interval ends at {_points_up(high)} points"
+            return f"{sentence}."
+        sentence += f". Its paired {level_text(self.bootstrap.level)} interval ends at {_points_up(high)} points"
         if losses.shown(chosen, self.max_loss):
-            return f"{said}, so it is shown that no more than {allowed} are lost."
+            return f"{sentence}, so it is shown that no more than {allowed} are lost."
         if high > self.max_loss:
-            return f"{said}, so a loss of more than {allowed} is not ruled out."
+            return f"{sentence}, so a loss of more than {allowed} is not ruled out."
         doubtful = losses.first_doubtful(chosen, self.max_loss)
-        return f"{said}, but at K = {doubtful} a loss of more than {allowed} is not ruled out."
+        return f"{sentence}, but at K = {doubtful} a loss of more than {allowed} is not ruled out."
 
     def _points(self, loss: float) -> str:
         """A loss in percentage points, with a second digit where one would hide on which side of the allowed it is."""
         return f"{100 * loss:.{2 if 0 < abs(loss - self.max_loss) < 0.0005 or 0 < abs(loss) < 0.001 else 1}f}"
 
-    def _by_success(self, figures: FloatArray, wanted: float, warnings: list[str]) -> tuple[int | None, str]:
-        enough = np.flatnonzero(figures >= wanted - _SAME)
+    def _by_success(self, figures: FloatArray, min_success: float, warnings: list[str]) -> tuple[int | None, str]:
+        enough = np.flatnonzero(figures >= min_success - _SAME)
         if len(enough):
             chosen = int(self.depths[enough[0]])
             reached = percent(figures[enough[0]])
             return (
                 chosen,
-                f", the smallest with a success rate of {percent(wanted)} or more in these queries ({reached}).",
+                f", the smallest with a success rate of {percent(min_success)} or more in these queries ({reached}).",
             )
         warnings.append(
-            f"no K up to {self.reference} has a success rate of {percent(wanted)} or more; "
+            f"no K up to {self.reference} has a success rate of {percent(min_success)} or more; "
             f"the best is {percent(figures.max())}"
         )
         return None, ""
@@ -280,7 +280,7 @@ class _Advice:
         self,
         measure: Measure,
         figures: FloatArray,
-        wanted: int,
+        chosen: int,
         affordable: int,
         max_tokens: float,
         needed: bool,
@@ -291,26 +291,26 @@ class _Advice:
             return None, ""
         if needed:
             warnings.append(
-                f"K = {wanted} is needed for that success, and {max_tokens:g} tokens pay for K = {affordable}"
+                f"K = {chosen} is needed for that success, and {max_tokens:g} tokens pay for K = {affordable}"
             )
             return None, ""
         return affordable, (
-            f", the largest that {max_tokens:g} tokens pay for; at K = {wanted} {measure} is "
-            f"{percent(figures[wanted - 1])} in place of {percent(figures[affordable - 1])}."
+            f", the largest that {max_tokens:g} tokens pay for; at K = {chosen} {measure} is "
+            f"{percent(figures[chosen - 1])} in place of {percent(figures[affordable - 1])}."
         )
 
     def _short_lists(self, known: BoolArray) -> str:
-        said = ""
+        remarks = ""
         if self.reference < self.max_k:
             longest = int(self.judged.returned.max(initial=1)) <= self.reference
             what = "the longest list" if longest else "the whole corpus"
-            said += f" {'No list reaches' if longest else 'The corpus ends before'} K = {self.max_k}: K = "
-            said += f"{self.reference}, {what}, takes its place."
+            remarks += f" {'No list reaches' if longest else 'The corpus ends before'} K = {self.max_k}: K = "
+            remarks += f"{self.reference}, {what}, takes its place."
         short = int((self.judged.returned[known] < self.reference).sum())
         if short:
             verb = "list is" if short == 1 else "lists are"
-            said += f" {short} of the {int(known.sum())} {verb} shorter than K = {self.reference}."
-        return said
+            remarks += f" {short} of the {int(known.sum())} {verb} shorter than K = {self.reference}."
+        return remarks
 
     # -- what speaks against it --------------------------------------------------------------------
 

@@ -279,12 +279,12 @@ def _without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
 
 def _undefined_in_one(rows: Rows, defined_now: NDArray[np.bool_], defined_then: NDArray[np.bool_], path: Path) -> str:
     """Which queries have a figure on one side only."""
-    told = [
+    counts = [
         f"{counted(int(only.sum()), 'query', 'queries')} with a figure only {where} ({examples(rows.named(only))})"
         for only, where in ((defined_now & ~defined_then, "now"), (defined_then & ~defined_now, f"in {path}"))
         if only.any()
     ]
-    return f"{' and '.join(told)}; --on shared compares the queries with a figure in both"
+    return f"{' and '.join(counts)}; --on shared compares the queries with a figure in both"
 
 
 def _over(outcome: Outcome, chosen: Any) -> Estimate:
@@ -412,15 +412,15 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
         return []
     if (mine == mine[0]).all() and (theirs == theirs[0]).all():
         return [f"the corpus size N is {mine[0]:,} here and {theirs[0]:,} in {path}"]
-    told = ", ".join(f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} there" for i in differing[:3].tolist())
-    return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({told})"]
+    shown = ", ".join(f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} there" for i in differing[:3].tolist())
+    return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({shown})"]
 
 
 def _queries_that_differ(
     path: Path, only_here: Sequence[str], only_there: Sequence[str], relabelled: Sequence[str]
 ) -> list[str]:
-    told = ((only_here, "only here"), (only_there, f"only in {path}"), (relabelled, f"with other labels in {path}"))
-    return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in told if names]
+    groups = ((only_here, "only here"), (only_there, f"only in {path}"), (relabelled, f"with other labels in {path}"))
+    return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in groups if names]
 
 
 def _totals_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:

@@ -83,8 +83,8 @@ def compare(
     Examples
     --------
     >>> qrels = {f"q{i}": {"d": 1} for i in range(8)}
-    >>> found, lost = ["d", "x"], ["x", "d"]
-    >>> runs = {"old": {q: lost for q in qrels}, "new": {q: found for q in qrels}}
+    >>> hit_first, hit_second = ["d", "x"], ["x", "d"]
+    >>> runs = {"old": {q: hit_second for q in qrels}, "new": {q: hit_first for q in qrels}}
     >>> row = compare(qrels, runs, corpus_size=100, depths=[1], measures=["Success"])["new", "Success@1"]
     >>> row.difference, row.p, row.test, row.wins
     (1.0, 0.0078125, 'exact', 8)

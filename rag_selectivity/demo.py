@@ -97,8 +97,8 @@ def run_demo(*, progress: bool = True) -> Demo:
     for passage, words in zip(
         tqdm(asked, desc="retrieving", unit=" queries", disable=not progress), tokens, strict=True
     ):
-        found, _ = retriever.retrieve([words], k=depth, show_progress=False, sorted=True)
-        run[passage.id] = [passages[int(i)].id for i in found[0]]
+        retrieved, _ = retriever.retrieve([words], k=depth, show_progress=False, sorted=True)
+        run[passage.id] = [passages[int(i)].id for i in retrieved[0]]
 
     of_module: dict[str, list[str]] = {}
     for passage in passages:

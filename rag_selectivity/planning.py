@@ -77,10 +77,10 @@ def plan(
 
     Examples
     --------
-    >>> found = plan(58, 4, [5, 20, 58], min_ceiling=1)
-    >>> [round(row["BoR_max"], 3) for row in found["rows"]], [row["regime"] for row in found["rows"]]
+    >>> planned = plan(58, 4, [5, 20, 58], min_ceiling=1)
+    >>> [round(row["BoR_max"], 3) for row in planned["rows"]], [row["regime"] for row in planned["rows"]]
     ([1.691, 0.276, 0.0], ['healthy', 'degraded', 'collapse'])
-    >>> found["max_K_for_random_success"], found["max_K_for_ceiling"]
+    >>> planned["max_K_for_random_success"], planned["max_K_for_ceiling"]
     (12, 8)
     """
     values = [relevant] if isinstance(relevant, (int, np.integer)) else list(relevant)

@@ -89,7 +89,7 @@ def sweep(
     joined = join_runs(
         qrels, opened, corpus_size=corpus_size, corpus=corpus, scale=scale, grade_map=grade_map, policy=chosen_policy
     )
-    found = {}
+    sweeps = {}
     for name, run in joined.judged.items():
         run.require_corpus_size("a sweep")
         cost = _tokens_at(opened[name], run, lengths, chosen_policy, name)
@@ -111,9 +111,9 @@ def sweep(
             )
         hits = 1 if m is None else m
         rows = _Swept(run, rel, hits, max_depth, cost).rows()
-        found[name] = RunSweep(tuple(rows), advice, next_passages(run, rel=rel, m=hits, bootstrap=bootstrap))
+        sweeps[name] = RunSweep(tuple(rows), advice, next_passages(run, rel=rel, m=hits, bootstrap=bootstrap))
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
-    return Sweep(found, settings | {"max_tokens": max_tokens, "min_success": min_success})
+    return Sweep(sweeps, settings | {"max_tokens": max_tokens, "min_success": min_success})
 
 
 class _Swept:
@@ -206,10 +206,10 @@ def _tokens_at(
         row_tokens = ordered.tokens
     else:
         return None
-    wanted = set(judged.queries)
-    rows = np.array([query in wanted for query in ordered.queries], bool)[ordered.row_queries()]
+    evaluated = set(judged.queries)
+    rows = np.array([query in evaluated for query in ordered.queries], bool)[ordered.row_queries()]
     rank = np.arange(len(row_tokens)) - ordered.offsets[ordered.row_queries()]
-    queries = sum(query in wanted for query in ordered.queries)
+    queries = sum(query in evaluated for query in ordered.queries)
     by_rank = np.bincount(rank[rows], row_tokens[rows], minlength=1)
     result: FloatArray = np.cumsum(by_rank) / max(1, queries)
     return result

@@ -20,7 +20,7 @@ def estimated_relevant(
     ----------
     corpus, pooled, known : int64[queries]
         N, judged passages of the pool, relevant ones among them.
-    size, found : int64[queries]
+    size, sampled_relevant : int64[queries]
         Passages drawn at random from outside the pool, relevant ones among them.
 
     >>> estimated_relevant(np.array([1000]), np.array([100]), np.array([8]), np.array([90]), np.array([2])).tolist()
@@ -47,7 +47,7 @@ def estimated_miss(
 
     Parameters
     ----------
-    corpus, pooled, known, size, found : int64[queries]
+    corpus, pooled, known, size, sampled_relevant : int64[queries]
         As in `estimated_relevant`.
     depths : int64[queries, depths]
 

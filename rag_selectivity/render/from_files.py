@@ -70,18 +70,18 @@ def html_report(
         "grade_map": grade_map,
     }
     if measures is not None:
-        wanted = [parse_measure(measure) for measure in measures]
+        parsed = [parse_measure(measure) for measure in measures]
     else:
-        wanted = _with_parameters(page_measures(scale, sized=sized), rel, m)
+        parsed = _with_parameters(page_measures(scale, sized=sized), rel, m)
     if rel is None and m is None:
-        rel, m = parameters_of(wanted)
+        rel, m = parameters_of(parsed)
     of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, **shared)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
         advised = {advise(run, bootstrap, **of_advice).K for run in joined.judged.values()}
         depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, shown_depth} if k is not None and k <= reach)
-    measured = measure_all(joined.judged, wanted, depths)
+    measured = measure_all(joined.judged, parsed, depths)
     report = report_on(joined.judged, measured, bootstrap, joined.notes)
     comparison = None
     if len(joined.judged) > 1:
@@ -120,12 +120,12 @@ def html_report(
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:
     """The measures with the `rel` and `m` that were asked for, where they have these."""
-    found = []
+    parsed = []
     for measure in map(parse_measure, measures):
         own = {item.name for item in measure.parameters()}
         asked = {name: value for name, value in (("rel", rel), ("m", m)) if value is not None and name in own}
-        found.append(replace(measure, **asked))
-    return found
+        parsed.append(replace(measure, **asked))
+    return parsed
 
 
 def _compared(scale: str | Scale, rel: int | None, m: int | None, *, sized: bool) -> list[Measure] | None:
@@ -138,7 +138,7 @@ def _compared(scale: str | Scale, rel: int | None, m: int | None, *, sized: bool
 
 def _quality(path: str | Path) -> dict[int, list[float]]:
     """{K: [score, …]} of a table with columns K and score."""
-    found: dict[int, list[float]] = {}
+    scores: dict[int, list[float]] = {}
     for line, row in read_records(path):
         try:
             depth, score = int(row["K"]), float(row["score"])
@@ -146,7 +146,7 @@ def _quality(path: str | Path) -> dict[int, list[float]]:
             raise InputError(f"{path}:{line}: a column K with a whole number and a column score are needed") from None
         if depth < 1 or not np.isfinite(score):
             raise InputError(f"{path}:{line}: K = {depth} and score = {score} make no sense")
-        found.setdefault(depth, []).append(score)
-    if not found:
+        scores.setdefault(depth, []).append(score)
+    if not scores:
         raise InputError(f"{path}: there are no scores")
-    return found
+    return scores

@@ -172,14 +172,14 @@ def notebook_html(report: Report) -> str:
     parts = []
     for name, run in report.runs.items():
         header, rows = grid(report, name, run)
-        said = "".join(
+        answers = "".join(
             f"<dt><b>{escape(each.question)}</b></dt><dd>{escape(each.answer)}</dd>" for each in findings(report, name)
         )
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in notes_of(run))
         parts.append(
-            f"<section><h3>{escape(name)}</h3><dl>{said}</dl><table><thead><tr>{head}</tr></thead>"
+            f"<section><h3>{escape(name)}</h3><dl>{answers}</dl><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</section>"
         )
     return "".join(parts)
@@ -249,8 +249,8 @@ def _worst(
     run = report.runs[name]
     rel, m = parameters_of(report.measures)
     success = str(Success(rel=rel, m=1 if m is None else m))
-    wanted = [f"{success if base == 'Success' else base}@{chosen}" for base in _COLUMNS]
-    columns = tuple(column for column in wanted if column in run.per_query)
+    keys = [f"{success if base == 'Success' else base}@{chosen}" for base in _COLUMNS]
+    columns = tuple(column for column in keys if column in run.per_query)
     if not columns:
         columns = tuple(list(run.per_query)[:5])
     values = [run.per_query[column] for column in columns]
@@ -269,12 +269,12 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
 
     run = report.runs[name]
     has = _at_every_depth(report, [name])
-    found = []
+    pictures = []
     first, last = (report.depths[0], report.depths[-1]) if report.depths else (1, 1)
     rel, m = parameters_of(report.measures)
     bor, most, success = (kind(rel=rel, m=1 if m is None else m) for kind in (BoR, BoR_max, Success))
     if {str(bor), str(most), str(success)} <= has:
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: selectivity and success over K",
                 f"BoR goes from {_figure(report, name, f'{bor}@{first}')} bits at K = {first} to "
@@ -286,7 +286,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
         )
     if {str(bor), str(most)} <= has and math.isfinite(report[name, most @ last].value):
         ceiling = report[name, most @ last].value
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: how near the collapse zone is",
                 f"At K = {last} a random draw succeeds in {percent(2**-ceiling)} of the queries, and no retriever can "
@@ -296,7 +296,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
             )
         )
     if f"PROC@{depth}" in run.per_query and run.estimates.get(f"%PROC@{depth}") and run.estimates[f"%PROC@{depth}"].n:
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: who lost the evidence, query by query",
                 f"At K = {depth} the pool holds {_figure(report, name, f'PROC@{depth}')} of the best evidence, and "
@@ -307,7 +307,7 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
             )
         )
     if run.judged is not None:
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: what the prompt is made of",
                 "The share of each grade at every rank, over all queries.",
@@ -315,14 +315,14 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
             )
         )
     if quality and str(bor) in has:
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: answer quality over K",
                 "The mean score of the answers with its interval, beside BoR.",
                 lambda axes: plots.answer_quality(report, quality, name, axes, measure=bor),
             )
         )
-    return found
+    return pictures
 
 
 def _at_every_depth(report: Report, runs: Iterable[str]) -> set[str]:
@@ -338,9 +338,9 @@ def _of_all_runs(report: Report) -> list[Picture]:
     from rag_selectivity.render import plots
 
     has = _at_every_depth(report, report.runs)
-    found = []
+    pictures = []
     if "Harm" in has:
-        found.append(
+        pictures.append(
             _picture(
                 "Junk over K",
                 "Harm: the share of junk in the top K. Dotted: the share if every unjudged passage is junk.",
@@ -348,14 +348,14 @@ def _of_all_runs(report: Report) -> list[Picture]:
             )
         )
     if all(any(plots.is_curve(key) for key in run.estimates) for run in report.runs.values()):
-        found.append(
+        pictures.append(
             _picture(
                 "Precision and recall",
                 "The best precision that is reached at each recall or beyond.",
                 lambda axes: plots.precision_recall(report, axes),
             )
         )
-    return found
+    return pictures
 
 
 def _forest(comparison: Comparison) -> Picture:

@@ -34,7 +34,7 @@ class Reading:
 
 
 def read_passages(
-    wanted: Mapping[str, Iterable[str]],
+    listed: Mapping[str, Iterable[str]],
     qrels: Any,
     runs: Mapping[str, Any],
     *,
@@ -58,20 +58,26 @@ def read_passages(
     reasons : {(query, passage): reason}, optional
     """
     labels = qrels_of(qrels)
-    grades = {query: labels[query] for query in {q for of_run in wanted.values() for q in of_run} if query in labels}
+    grades = {query: labels[query] for query in {q for of_run in listed.values() for q in of_run} if query in labels}
     ranked: dict[str, dict[str, list[str]]] = {}
     for name, run in runs.items():
-        ranked[name] = {query: [] for query in wanted.get(name, ())}
+        ranked[name] = {query: [] for query in listed.get(name, ())}
         for query, passage, _ in ranked_rows(run, depth):
             if query in ranked[name]:
                 ranked[name][query].append(passage)
     needed = {passage for of_run in ranked.values() for ids in of_run.values() for passage in ids}
     texts = _texts(corpus, needed, "corpus")
-    said = reasons or {}
+    given_reasons = reasons or {}
     passages = {
         name: {
             query: [
-                Passage(rank, id_, grades.get(query, {}).get(id_), said.get((query, id_)), _shortened(texts.get(id_)))
+                Passage(
+                    rank,
+                    id_,
+                    grades.get(query, {}).get(id_),
+                    given_reasons.get((query, id_)),
+                    _shortened(texts.get(id_)),
+                )
                 for rank, id_ in enumerate(ids, 1)
             ]
             for query, ids in of_run.items()
@@ -87,12 +93,12 @@ def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[
 
     if not is_store(path):
         return {}
-    found: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
     with Store(path, create=False) as store:
         for row in store.rows():
             if row["reason"] and (judges is None or row["judge"] in judges or row["source"] == "human"):
-                found[row["query_id"], row["passage_id"]] = row["reason"]
-    return found
+                reasons[row["query_id"], row["passage_id"]] = row["reason"]
+    return reasons
 
 
 def _texts(source: Any, needed: set[str], what: str) -> dict[str, str]:

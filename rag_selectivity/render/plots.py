@@ -182,8 +182,8 @@ def answer_quality(
         raise InputError("plots.answer_quality: there are no scores")
     means, low, high = [], [], []
     for depth in depths:
-        found = quality[depth]
-        scores = np.array(list(found.values() if isinstance(found, Mapping) else found), np.float64)[:, None]
+        at_depth = quality[depth]
+        scores = np.array(list(at_depth.values() if isinstance(at_depth, Mapping) else at_depth), np.float64)[:, None]
         outcome = Outcome((scores,), "no scores", MEAN, bounds=None)
         below, above = bootstrap.intervals([outcome])[0]
         means.append(float(outcome.value()[0]))

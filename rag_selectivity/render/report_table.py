@@ -125,13 +125,15 @@ def notes_of(run: RunReport) -> list[str]:
 
 def caveat_lines(of_figures: Iterable[tuple[str, Sequence[Caveat]]]) -> Iterable[str]:
     """Each caveat of a measure at its first depth, and at how many others; measures that say the same share a line."""
-    said: dict[tuple[str, str], dict[str, list[str]]] = {}
+    texts_of_measure: dict[tuple[str, str], dict[str, list[str]]] = {}
     for key, caveats in of_figures:
         for caveat in caveats:
-            said.setdefault((key.partition("@")[0], caveat.code), {}).setdefault(key, []).append(caveat.text)
+            texts_of_measure.setdefault((key.partition("@")[0], caveat.code), {}).setdefault(key, []).append(
+                caveat.text
+            )
     alike: dict[tuple[str, ...], list[str]] = {}
-    for found in said.values():
-        alike.setdefault(tuple(" ".join(texts) for texts in found.values()), []).append(next(iter(found)))
+    for texts_by_key in texts_of_measure.values():
+        alike.setdefault(tuple(" ".join(texts) for texts in texts_by_key.values()), []).append(next(iter(texts_by_key)))
     for (text, *others), keys in alike.items():
         more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
         yield f"{', '.join(keys)}: {text}{more}"

@@ -200,24 +200,24 @@ def _with_ends(value: float, low: float, high: float) -> str:
 
 @blocks_of.register
 def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
-    found = report.agreement
-    data = found.to_dict()
-    drawn = "" if found.clusters is None else f" in {found.clusters} clusters"
-    verdict = found.verdict if found.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {found.verdict}"
-    of_queries = counted(found.queries, "query", "queries")
-    yield Paragraph(f"{found.n} pairs of {of_queries}{drawn}: {verdict}. {found.reason}")
+    agreement = report.agreement
+    data = agreement.to_dict()
+    drawn = "" if agreement.clusters is None else f" in {agreement.clusters} clusters"
+    verdict = agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {agreement.verdict}"
+    of_queries = counted(agreement.queries, "query", "queries")
+    yield Paragraph(f"{agreement.n} pairs of {of_queries}{drawn}: {verdict}. {agreement.reason}")
     names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
     header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]
     rows = []
     for name in names:
-        row = [name.replace("_", " "), _interval(getattr(found, name))]
+        row = [name.replace("_", " "), _interval(getattr(agreement, name))]
         rows.append([*row, number(getattr(report.itself, name).value)] if report.itself is not None else row)
     yield Table(header, rows, breaks=False)
     yield Table(
-        ["human \\ judge", *map(str, found.levels), "bias"],
+        ["human \\ judge", *map(str, agreement.levels), "bias"],
         [
-            [str(level), *map(str, counts), _interval(found.bias_by_grade.get(level))]
-            for level, counts in zip(found.levels, found.confusion.tolist(), strict=True)
+            [str(level), *map(str, counts), _interval(agreement.bias_by_grade.get(level))]
+            for level, counts in zip(agreement.levels, agreement.confusion.tolist(), strict=True)
         ],
         breaks=False,
     )

@@ -56,19 +56,21 @@ def findings(report: Report, run: str, depth: int | None = None, advice: Recomme
     part = report.runs[run]
     advice = advice if advice is not None else advise_on(report, run)
     chosen = depth if depth is not None else headline_depth(report, advice)
-    found = {key.rpartition("@")[0]: Figure(key, key, cell) for key, cell in part.estimates.items() if _at(key, chosen)}
-    found = _of_one_success(report, found)
+    figures = {
+        key.rpartition("@")[0]: Figure(key, key, cell) for key, cell in part.estimates.items() if _at(key, chosen)
+    }
+    figures = _of_one_success(report, figures)
     answers = [
-        _selectivity(report, run, chosen, found),
-        _evidence(report, run, chosen, found),
+        _selectivity(report, run, chosen, figures),
+        _evidence(report, run, chosen, figures),
         _which_k(report, advice),
-        _junk(report, run, chosen, found),
-        _trust(report, run, chosen, found),
+        _junk(report, run, chosen, figures),
+        _trust(report, run, chosen, figures),
     ]
     return [answer for answer in answers if answer is not None]
 
 
-def _of_one_success(report: Report, found: Mapping[str, Figure]) -> dict[str, Figure]:
+def _of_one_success(report: Report, figures: Mapping[str, Figure]) -> dict[str, Figure]:
     """The figures by name, those against chance all with the `rel` and `m` of the first BoR."""
     rel, m = parameters_of(report.measures)
     hits = 1 if m is None else m
@@ -78,58 +80,58 @@ def _of_one_success(report: Report, found: Mapping[str, Figure]) -> dict[str, Fi
         "BoR_max": BoR_max(rel=rel, m=hits),
         "lambda": Lambda(rel=rel),
     }
-    others = {name: figure for name, figure in found.items() if name not in spelled}
-    return others | {name: found[str(measure)] for name, measure in spelled.items() if str(measure) in found}
+    others = {name: figure for name, figure in figures.items() if name not in spelled}
+    return others | {name: figures[str(measure)] for name, measure in spelled.items() if str(measure) in figures}
 
 
 def headline_depth(report: Report, advice: Recommendation | None) -> int:
     """The K of the first screen: the recommended one, or the nearest that was measured."""
-    wanted = advice.K if advice is not None and advice.K is not None else 10
-    return min(report.depths, key=lambda depth: (abs(math.log(depth / wanted)), depth), default=wanted)
+    advised = advice.K if advice is not None and advice.K is not None else 10
+    return min(report.depths, key=lambda depth: (abs(math.log(depth / advised)), depth), default=advised)
 
 
 def _at(key: str, depth: int) -> bool:
     return key.endswith(f"@{depth}")
 
 
-def _pick(found: Mapping[str, Figure], *names: str) -> tuple[Figure, ...]:
-    return tuple(found[name] for name in names if name in found)
+def _pick(figures: Mapping[str, Figure], *names: str) -> tuple[Figure, ...]:
+    return tuple(figures[name] for name in names if name in figures)
 
 
-def _selectivity(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
     question = "What is the selectivity?"
-    if "BoR" not in found:
-        if "Success" not in found:
+    if "BoR" not in figures:
+        if "Success" not in figures:
             return None
-        success = found["Success"].estimate.value
+        success = figures["Success"].estimate.value
         return Finding(
             question,
             f"{run} succeeds in {percent(success)} of the queries at K = {depth}. Give the corpus size "
             f"(--corpus-size) to see how much of this is chance.",
-            _pick(found, "Success"),
+            _pick(figures, "Success"),
         )
-    bits = found["BoR"].estimate
+    bits = figures["BoR"].estimate
     if math.isnan(bits.value):
-        return Finding(question, f"Undefined at K = {depth}: {bits.reason}.", _pick(found, "BoR"))
-    most = found["BoR_max"].estimate.value if "BoR_max" in found else math.nan
+        return Finding(question, f"Undefined at K = {depth}: {bits.reason}.", _pick(figures, "BoR"))
+    most = figures["BoR_max"].estimate.value if "BoR_max" in figures else math.nan
     if bits.value == -math.inf:
-        said, tone = f"{run} succeeds in none of the {bits.n:,} queries at K = {depth}.", "bad"
+        answer, tone = f"{run} succeeds in none of the {bits.n:,} queries at K = {depth}.", "bad"
     else:
-        said = f"At K = {depth} {run} is worth {number(bits.value)} bits over a random draw"
-        said += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
+        answer = f"At K = {depth} {run} is worth {number(bits.value)} bits over a random draw"
+        answer += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
         doubt, tone = _beyond_chance(report, bits)
-        said += doubt
-    if "Success" in found and math.isfinite(most):
-        rate = found["Success"].estimate.value
-        said += f" It succeeds in {percent(rate)} of the queries, a random draw in {percent(2**-most)}."
+        answer += doubt
+    if "Success" in figures and math.isfinite(most):
+        rate = figures["Success"].estimate.value
+        answer += f" It succeeds in {percent(rate)} of the queries, a random draw in {percent(2**-most)}."
     if not math.isnan(most) and regime(2**-most) != "healthy":
-        said += (
+        answer += (
             f" Since a random draw of this size succeeds in {percent(2**-most)} of the queries "
             f"({regime(2**-most)}), no retriever can be more than {number(most)} bits better than it."
         )
         tone = "bad"
-    said += "".join(f" {caveat.text}" for caveat in bits.caveats)
-    return Finding(question, said, _pick(found, "BoR", "BoR_max", "Success", "lambda"), tone)
+    answer += "".join(f" {caveat.text}" for caveat in bits.caveats)
+    return Finding(question, answer, _pick(figures, "BoR", "BoR_max", "Success", "lambda"), tone)
 
 
 def _beyond_chance(report: Report, bits: Estimate) -> tuple[str, str]:
@@ -145,33 +147,33 @@ def _beyond_chance(report: Report, bits: Estimate) -> tuple[str, str]:
     return f" It is not shown that this is more than a random draw gives: the {ends}, {held}, contains 0.", "bad"
 
 
-def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+def _evidence(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
     question = "Who lost the evidence?"
-    if "RA-nWG" not in found:
+    if "RA-nWG" not in figures:
         return None
-    share = found["RA-nWG"].estimate.value
+    share = figures["RA-nWG"].estimate.value
     if math.isnan(share):
-        return Finding(question, f"Undefined: {found['RA-nWG'].estimate.reason}.", _pick(found, "RA-nWG"))
-    said = f"On average over the queries, {percent(share)} of the best evidence that {depth} passages can hold is in "
-    said += f"the top {depth}."
-    figures = _pick(found, "RA-nWG", "PROC", "%PROC")
-    if "PROC" not in found or "%PROC" not in found:
-        return Finding(question, said, figures)
+        return Finding(question, f"Undefined: {figures['RA-nWG'].estimate.reason}.", _pick(figures, "RA-nWG"))
+    answer = f"On average over the queries, {percent(share)} of the best evidence that {depth} passages can hold is in "
+    answer += f"the top {depth}."
+    shown = _pick(figures, "RA-nWG", "PROC", "%PROC")
+    if "PROC" not in figures or "%PROC" not in figures:
+        return Finding(question, answer, shown)
     verdict = report.diagnosis(run, depth)
-    brought, picked = found["PROC"].estimate.value, found["%PROC"].estimate.value
-    said += f" The pool holds {percent(brought)} of it"
-    said += f", and {percent(picked)} of that was selected." if math.isfinite(picked) else "."
+    brought, picked = figures["PROC"].estimate.value, figures["%PROC"].estimate.value
+    answer += f" The pool holds {percent(brought)} of it"
+    answer += f", and {percent(picked)} of that was selected." if math.isfinite(picked) else "."
     if verdict.overall is None:
-        said += " The list is the whole pool, so losses cannot be split between retriever and reranker."
-        return Finding(question, said, figures)
+        answer += " The list is the whole pool, so losses cannot be split between retriever and reranker."
+        return Finding(question, answer, shown)
     if verdict.overall == "healthy":
-        said += " Each step kept at least 80% of what it could."
+        answer += " Each step kept at least 80% of what it could."
     else:
-        said += _who_lost_more(report, run, depth)
+        answer += _who_lost_more(report, run, depth)
     if verdict.counts:
         counted = ", ".join(f"{count} {name}" for name, count in sorted(verdict.counts.items()))
-        said += f" Query by query: {counted}."
-    return Finding(question, said, figures, "good" if verdict.overall == "healthy" else "bad")
+        answer += f" Query by query: {counted}."
+    return Finding(question, answer, shown, "good" if verdict.overall == "healthy" else "bad")
 
 
 def _who_lost_more(report: Report, run: str, depth: int) -> str:
@@ -192,53 +194,55 @@ def _who_lost_more(report: Report, run: str, depth: int) -> str:
 def _which_k(report: Report, advice: Recommendation | None) -> Finding | None:
     if advice is None:
         return None
-    said = advice.reason
+    answer = advice.reason
     if advice.K is not None and advice.K not in report.depths:
-        said += f" (The nearest K that was measured is {headline_depth(report, advice)}.)"
-    said += "".join(f" {warning[0].upper()}{warning[1:]}." for warning in advice.warnings)
-    return Finding("Which K should be taken?", said, (), "bad" if advice.warnings else "plain")
+        answer += f" (The nearest K that was measured is {headline_depth(report, advice)}.)"
+    answer += "".join(f" {warning[0].upper()}{warning[1:]}." for warning in advice.warnings)
+    return Finding("Which K should be taken?", answer, (), "bad" if advice.warnings else "plain")
 
 
-def _junk(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+def _junk(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
     question = "How much junk comes along?"
-    if "Harm" not in found:
+    if "Harm" not in figures:
         return None
-    harm = found["Harm"].estimate
+    harm = figures["Harm"].estimate
     if math.isnan(harm.value):
         return Finding(question, f"{harm.reason}.", ())
     ends = harm.possible or (harm.value, harm.value)
     shares = percent(ends[0]) if harm.possible is None else f"{percent(ends[0])} to {percent(ends[1])}"
-    said = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
+    answer = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
     judged = report.runs[run].judged
     if judged is not None and judged.policy.unjudged == "condense":
-        said = f"{shares} of the K = {depth} slots are junk, on average over the queries; passages without a label are"
-        said += " left out of the lists."
+        answer = (
+            f"{shares} of the K = {depth} slots are junk, on average over the queries; passages without a label are"
+        )
+        answer += " left out of the lists."
     elif judged is not None and judged.policy.depth == "requested":
         listed = judged.returned[judged.returned > 0]
         read = float(np.minimum(listed, depth).mean())
         junk = [f"{depth * end:.1f}" for end in ends]
         counted = junk[0] if harm.possible is None else f"between {junk[0]} and {junk[1]}"
-        said = f"Of {read:.1f} passages that the LLM reads on average at K = {depth}, {counted} are junk."
-        said += f" That is {shares} of the K slots."
+        answer = f"Of {read:.1f} passages that the LLM reads on average at K = {depth}, {counted} are junk."
+        answer += f" That is {shares} of the K slots."
     if harm.possible is not None:
-        said += "".join(f" {caveat.text}" for caveat in harm.caveats)
-    return Finding(question, said, _pick(found, "Harm"), "bad" if ends[0] > 0.5 else "plain")
+        answer += "".join(f" {caveat.text}" for caveat in harm.caveats)
+    return Finding(question, answer, _pick(figures, "Harm"), "bad" if ends[0] > 0.5 else "plain")
 
 
-def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding:
+def _trust(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding:
     part = report.runs[run]
-    said = f"{part.evaluated:,} queries."
-    if "BoR" in found or "Success" in found:
-        cell = (found.get("BoR") or found["Success"]).estimate
+    answer = f"{part.evaluated:,} queries."
+    if "BoR" in figures or "Success" in figures:
+        cell = (figures.get("BoR") or figures["Success"]).estimate
         if cell.n < cell.n_total:
             short = cell.n_total - cell.n
             verb = "has" if short == 1 else "have"
-            said += f" {short:,} of them {verb} too few relevant passages for a success: Success and BoR leave "
-            said += "it out." if short == 1 else "them out."
-    if "Judged" in found and math.isfinite(found["Judged"].estimate.value):
-        judged = found["Judged"].estimate.value
-        said += f" {percent(judged)} of the top {depth} has a label"
+            answer += f" {short:,} of them {verb} too few relevant passages for a success: Success and BoR leave "
+            answer += "it out." if short == 1 else "them out."
+    if "Judged" in figures and math.isfinite(figures["Judged"].estimate.value):
+        judged = figures["Judged"].estimate.value
+        answer += f" {percent(judged)} of the top {depth} has a label"
         worst = part.judged is not None and part.judged.policy.unjudged == "worst"
         rest = "counts as junk" if worst else "counts as neither useful nor harmful"
-        said += f"; the rest {rest}." if judged < 0.95 else "."
-    return Finding("How far can it be trusted?", said, _pick(found, "Judged"))
+        answer += f"; the rest {rest}." if judged < 0.95 else "."
+    return Finding("How far can it be trusted?", answer, _pick(figures, "Judged"))

@@ -96,14 +96,14 @@ class ClaimCheck:
 
         Exact up to 18 supporting passages; beyond, the greedy cover, which is at most a little larger.
         """
-        wanted = self.support.any(axis=1)
+        supported = self.support.any(axis=1)
         useful = [i for i in range(self.support.shape[1]) if self.support[:, i].any()]
         if len(useful) <= _EXACT_COVER:
             for size in range(len(useful) + 1):
                 for chosen in combinations(useful, size):
-                    if (self.support[:, chosen].any(axis=1) >= wanted).all():
+                    if (self.support[:, chosen].any(axis=1) >= supported).all():
                         return tuple(i + 1 for i in chosen)
-        left, greedy = wanted.copy(), []
+        left, greedy = supported.copy(), []
         while left.any():
             best = max(useful, key=lambda i: int((self.support[:, i] & left).sum()))
             greedy.append(best + 1)

@@ -149,12 +149,12 @@ class QueryRecords:
         for key, columns in self.parts.items():
             measures[key] = []
             for number, column in enumerate(columns):
-                told = _plain(column)
+                column_data = _plain(column)
                 name = f"{key}[{number}]"
-                if isinstance(told, list):
+                if isinstance(column_data, list):
                     first = written.setdefault(np.ascontiguousarray(column).tobytes(), name)
-                    told = told if first == name else first
-                measures[key].append(told)
+                    column_data = column_data if first == name else first
+                measures[key].append(column_data)
         return {
             "queries": list(self.queries),
             "labels": None if self.labels is None else _hex(self.labels),
@@ -170,8 +170,10 @@ class QueryRecords:
         known: dict[str, FloatArray] = {}
         parts: dict[str, tuple[FloatArray, ...]] = {}
         for key, columns in data["parts"].items():
-            for number, told in enumerate(columns):
-                known[f"{key}[{number}]"] = known[told] if isinstance(told, str) else _column(told, count)
+            for number, column_data in enumerate(columns):
+                known[f"{key}[{number}]"] = (
+                    known[column_data] if isinstance(column_data, str) else _column(column_data, count)
+                )
             parts[key] = tuple(known[f"{key}[{number}]"] for number in range(len(columns)))
         labels = None if data["labels"] is None else _from_hex(data["labels"], count)
         sizes = None if data["corpus_size"] is None else _column(data["corpus_size"], count).astype(np.int64)
@@ -200,9 +202,9 @@ def _plain(column: FloatArray) -> Any:
     return values.tolist()
 
 
-def _column(told: Any, count: int) -> FloatArray:
+def _column(column_data: Any, count: int) -> FloatArray:
     """What `_plain` told, NaN for null."""
-    column = np.array(told, np.float64)
+    column = np.array(column_data, np.float64)
     if column.ndim == 0:
         return np.full(count, column)
     if column.shape != (count,):
@@ -212,8 +214,8 @@ def _column(told: Any, count: int) -> FloatArray:
 
 def _hex(hashes: HashArray) -> list[str]:
     digits = np.frombuffer(hashes.astype(">u8").tobytes().hex().encode(), "S16")
-    told: list[str] = digits.astype("U16").tolist()
-    return told
+    texts: list[str] = digits.astype("U16").tolist()
+    return texts
 
 
 def _from_hex(digits: Sequence[str], count: int) -> HashArray:

@@ -138,32 +138,32 @@ class Report(Result):
             for i, query in enumerate(part.queries):
                 row: dict[str, Any] = {"run": name, "query": query}
                 row.update((measure, finite(values[i])) for measure, values in columns.items())
-                row.update((f"diagnosis@{depth}", found.queries[query]) for depth, found in verdicts.items())
+                row.update((f"diagnosis@{depth}", diagnosis.queries[query]) for depth, diagnosis in verdicts.items())
                 rows.append(row)
         return rows
 
     def _details(self, part: RunReport) -> dict[str, FloatArray]:
         """What the measures' figures were made of, as `RA-nWG.w4` and `RA-nWG@10.G_oracle`."""
-        found: dict[str, FloatArray] = {}
+        details: dict[str, FloatArray] = {}
         if part.judged is None:
-            return found
+            return details
         for base in dict.fromkeys(replace(measure, at=None) for measure in self.measures):
             depths = np.array([depth for depth in self.depths if f"{base}@{depth}" in part.estimates], np.int64)
             for name, values in base.details(part.judged, depths).items():
                 if values.ndim == 1:
-                    found[f"{base}.{name}"] = values
+                    details[f"{base}.{name}"] = values
                 else:
-                    found.update((f"{base}@{depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
-        return found
+                    details.update((f"{base}@{depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
+        return details
 
     def outcome(self, run: str, measure: str | Measure) -> Outcome | None:
         """The figures of every query under a measure of the report; None where single queries were not kept."""
-        wanted = parse_measure(measure)
+        parsed = parse_measure(measure)
         judged = self._run(run).judged
         if judged is None:
             return None
-        at = wanted.at if wanted.at is not None else wanted.default_depths(np.array([1]))[0]
-        return replace(wanted, at=None).outcome(judged, np.array([at])).settled()
+        at = parsed.at if parsed.at is not None else parsed.default_depths(np.array([1]))[0]
+        return replace(parsed, at=None).outcome(judged, np.array([at])).settled()
 
     def query_records(self, run: str) -> QueryRecords | None:
         """What a stored report tells of each query; None where single queries were not kept."""
@@ -175,9 +175,9 @@ class Report(Result):
             named = [measure.at for measure in self.measures if replace(measure, at=None) == base]
             grid = {*base.default_depths(np.array(self.depths)).tolist(), *(at for at in named if at is not None)}
             depths = sorted(depth for depth in grid if str(base @ depth) in part.estimates)
-            found = base.outcome(part.judged, np.array(depths, dtype=None if depths else np.int64)).settled()
+            outcome = base.outcome(part.judged, np.array(depths, dtype=None if depths else np.int64)).settled()
             for column, depth in enumerate(depths):
-                parts[str(base @ depth)] = tuple(values[:, column] for values in found.parts)
+                parts[str(base @ depth)] = tuple(values[:, column] for values in outcome.parts)
         return QueryRecords.of(part.judged, parts)
 
     def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
@@ -249,11 +249,11 @@ class Report(Result):
         }
 
     def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
-        found = {
+        diagnoses = {
             str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts)}
             for depth, verdict in self._diagnoses(run).items()
         }
-        return {"diagnosis": found} if found else {}
+        return {"diagnosis": diagnoses} if diagnoses else {}
 
     def _stored_as_data(self, run: str) -> dict[str, Any]:
         """What a later report is compared with: the fingerprint, and where there are any the figures of each query."""
