@@ -1,4 +1,4 @@
-"""`sweep`: every K in one pass, and the K to choose with its reason."""
+"""`sweep`: the figures at every K, and the advised K with its reason."""
 
 from __future__ import annotations
 
@@ -54,32 +54,32 @@ def sweep(
     corpus_size, corpus
         As in `evaluate`; one of them is needed.
     max_depth : int, optional
-        The last K of the table; as far as the longest list and the corpus reach if not given. The advice does not
-        depend on it.
+        The last K of the table. Default: the length of the longest list, but at most the corpus size. The advice does
+        not depend on it.
     tokens : {passage: tokens}, DataFrame or path, optional
-        Lengths of the passages. A run whose rows have a `tokens` column brings its own.
+        The lengths of the passages. Not needed for a run whose rows have a `tokens` column.
     max_tokens : float, optional
-        How many tokens the passages of a prompt may have on average.
+        The budget in tokens: how many tokens the top K passages may have together, on average over the queries.
     min_success : float, optional
         The success rate that is needed: the smallest K up to max_k that reaches it is recommended.
     rel, m : int, optional
-        Of success and all that rests on it; 1 hit if not given. Given, they make Success the measure of the advice on
-        the utility scale too, where it is RA-nWG otherwise.
+        The lowest relevant grade, and the hits that make a success (default 1). If one of them is given, the advice
+        uses Success on the utility scale too; otherwise it uses RA-nWG there.
     max_k : int
-        The most passages that are to be shown: the budget that the loss is measured against.
+        The budget: the most passages that the LLM is given. The loss is measured against this K.
     max_loss : float
-        How much less than at max_k may be reached: .02 are two percentage points.
+        The largest loss that is allowed against max_k, as a share: .02 is two percentage points.
 
     Returns
     -------
     Sweep
-        For the advice see `rag_selectivity.advice.advise`, for the next passages
-        `rag_selectivity.statistics.next_passages.next_passages`.
+        `rag_selectivity.advice.advise` documents the advice,
+        `rag_selectivity.statistics.next_passages.next_passages` the next passages.
 
     Raises
     ------
     InputError
-        If the corpus size is not given, an option makes no sense, or a passage has no length.
+        If the corpus size is not given, an option is out of range, or a passage has no length.
     """
     if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):
         raise InputError(f"max_depth must be a whole number ≥ 1, got {max_depth!r}")
@@ -106,8 +106,8 @@ def sweep(
         )
         if max_tokens is not None and cost is None:
             raise InputError(
-                "max_tokens needs the lengths of the passages: tokens={passage: tokens} (--tokens FILE), "
-                "or a tokens column in the run"
+                "max_tokens needs the lengths of the passages: give tokens={passage: tokens} (--tokens FILE), "
+                "or a run with a tokens column"
             )
         hits = 1 if m is None else m
         rows = _Swept(run, rel, hits, max_depth, cost).rows()
@@ -195,7 +195,7 @@ def _lengths(tokens: Any) -> dict[str, float] | None:
 def _tokens_at(
     run: Run, judged: JudgedRun, lengths: Mapping[str, float] | None, policy: Policy, name: str
 ) -> FloatArray | None:
-    """Mean tokens of the top K over the queries of the qrels that the run has, for K = 1, 2, …"""
+    """Mean tokens of the top K for K = 1, 2, …, over the queries that both the qrels and the run have."""
     ordered = run.ordered(policy)
     if lengths is not None:
         absent = [passage for passage in ordered.passages if passage not in lengths]
