@@ -1,4 +1,4 @@
-"""The table of an evaluation: a row a depth, a column a measure, and the notes below it."""
+"""The table of a report: one row for each depth, one column for each measure, and the notes below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_selectivity.wording import counted, level_text, number
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
-    """For each run its table, the measures of whole lists, and the notes."""
+    """The blocks of each run: its table, the measures of whole lists, and the notes."""
     for name, run in report.runs.items():
         yield Heading(_headline(report, name, run))
         header, rows = grid(report, name, run)
@@ -27,11 +27,11 @@ def report_blocks(report: Report) -> Iterable[Block]:
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
-    """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
+    """The header and the rows: one row for each depth, one column for each measure, and ΔBoR between depths."""
     bases = [
         base
         for base in _bases(report)
-        # IPrec@1 is of recall 1, not of K = 1.
+        # IPrec@1 is at recall 1, not at K = 1.
         if not isinstance(base.cutoff, Real) and any(f"{base}@{depth}" in run.estimates for depth in report.depths)
     ]
     header = ["K"]
@@ -55,7 +55,7 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
 
 
 def _bases(report: Report) -> list[Measure]:
-    """The measures without their depths, each once."""
+    """The measures without their depths, each of them once."""
     return list(dict.fromkeys(replace(measure, at=None) for measure in report.measures))
 
 
@@ -84,7 +84,7 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
     if cell is None:
         return BLANK
     text = number(cell.value)
-    # The ceiling is −log2 of the mean RandomSuccess, by which a K is judged.
+    # The ceiling is −log2 of the mean RandomSuccess, which gives the regime of a K.
     if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
         text = f"{regime(2**-cell.value)} {text}"
     if interval and not math.isnan(cell.low):
@@ -95,7 +95,7 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
 
 
 def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | None]) -> list[list[str]]:
-    """ΔBoR from the depth before, observed and predicted; nothing where Success was not measured."""
+    """ΔBoR from the depth before, observed and predicted; empty if Success was not measured."""
     observed, predicted = [], []
     before: int | None = None
     for depth, cell in zip(report.depths, cells, strict=True):
@@ -114,7 +114,7 @@ def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | No
 
 
 def notes_of(run: RunReport) -> list[str]:
-    """What was left out, and what else is worth knowing beside the figures."""
+    """The notes of a run: what was left out, the notes of the join, and the caveats."""
     counted = (
         (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
         (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
@@ -124,7 +124,7 @@ def notes_of(run: RunReport) -> list[str]:
 
 
 def caveat_lines(of_figures: Iterable[tuple[str, Sequence[Caveat]]]) -> Iterable[str]:
-    """Each caveat of a measure at its first depth, and at how many others; measures that say the same share a line."""
+    """Each caveat of a measure at its first depth, with the number of other depths; equal caveats share a line."""
     texts_of_measure: dict[tuple[str, str], dict[str, list[str]]] = {}
     for key, caveats in of_figures:
         for caveat in caveats:

@@ -1,4 +1,4 @@
-"""The answer in words: what the selectivity is, who lost the evidence, which K to take, and how far to trust it."""
+"""Findings in words: the selectivity, which step lost evidence, which K to use, and how far to trust the figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_selectivity.wording import level_text, number, percent
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure that an answer rests on: what it is, under which key the report has it, and how it is written."""
+    """A figure behind an answer: its label, its key in the report, and its estimate."""
 
     label: str
     key: str
@@ -26,15 +26,15 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The value as a reader sees it."""
+        """The value as text."""
         return number(self.estimate.value)
 
     @property
     def interval(self) -> str:
-        """Its interval, or nothing."""
+        """The interval and the upper end of the possible range as text; empty without either."""
         ends = [] if math.isnan(self.estimate.low) else [f"{number(self.estimate.low)} to {number(self.estimate.high)}"]
         if self.estimate.possible is not None:
-            ends.append(f"up to {number(self.estimate.possible[1])} if all unjudged are junk")
+            ends.append(f"up to {number(self.estimate.possible[1])} if all unjudged passages are junk")
         return "; ".join(ends)
 
 
@@ -49,9 +49,9 @@ class Finding:
 
 
 def findings(report: Report, run: str, depth: int | None = None, advice: Recommendation | None = None) -> list[Finding]:
-    """What the report says of a run, first things first, at the recommended K or the one given.
+    """What the report says about a run, the most important first, at the given K or by default the advised K.
 
-    `advice` is that of `rag_selectivity.advice.advise_on`; made with its defaults if not given.
+    `advice` comes from `rag_selectivity.advice.advise_on`; by default it is computed with its defaults.
     """
     part = report.runs[run]
     advice = advice if advice is not None else advise_on(report, run)
@@ -71,7 +71,7 @@ def findings(report: Report, run: str, depth: int | None = None, advice: Recomme
 
 
 def _of_one_success(report: Report, figures: Mapping[str, Figure]) -> dict[str, Figure]:
-    """The figures by name, those against chance all with the `rel` and `m` of the first BoR."""
+    """The figures by name; chance-corrected figures are those with the `rel` and `m` of the first BoR."""
     rel, m = parameters_of(report.measures)
     hits = 1 if m is None else m
     spelled = {
@@ -85,7 +85,7 @@ def _of_one_success(report: Report, figures: Mapping[str, Figure]) -> dict[str, 
 
 
 def headline_depth(report: Report, advice: Recommendation | None) -> int:
-    """The K of the first screen: the recommended one, or the nearest that was measured."""
+    """The K of the findings: the advised K (10 without advice), or the nearest K that was measured."""
     advised = advice.K if advice is not None and advice.K is not None else 10
     return min(report.depths, key=lambda depth: (abs(math.log(depth / advised)), depth), default=advised)
 
@@ -117,13 +117,13 @@ def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Fig
     if bits.value == -math.inf:
         answer, tone = f"{run} succeeds in none of the {bits.n:,} queries at K = {depth}.", "bad"
     else:
-        answer = f"At K = {depth} {run} is worth {number(bits.value)} bits over a random draw"
+        answer = f"At K = {depth}, {run} has {number(bits.value)} bits over a random draw"
         answer += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
         doubt, tone = _beyond_chance(report, bits)
         answer += doubt
     if "Success" in figures and math.isfinite(most):
         rate = figures["Success"].estimate.value
-        answer += f" It succeeds in {percent(rate)} of the queries, a random draw in {percent(2**-most)}."
+        answer += f" It succeeds in {percent(rate)} of the queries; a random draw succeeds in {percent(2**-most)}."
     if not math.isnan(most) and regime(2**-most) != "healthy":
         answer += (
             f" Since a random draw of this size succeeds in {percent(2**-most)} of the queries "
@@ -135,16 +135,16 @@ def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Fig
 
 
 def _beyond_chance(report: Report, bits: Estimate) -> tuple[str, str]:
-    """What the interval of BoR says of chance, and in which tone."""
+    """A sentence on BoR and chance from the interval of BoR, and its tone."""
     if math.isnan(bits.low):
-        return " Without an interval it is not known how far this holds for other queries.", "plain"
+        return " There is no interval, so it is unknown how far this holds for other queries.", "plain"
     ends = f"{level_text(report.settings['level'])} interval" if "level" in report.settings else "interval"
     if bits.low > 0:
         return "", "good"
     if bits.high < 0:
-        return f" That is less than a random draw gives: the {ends} ends at {number(bits.high)}.", "bad"
+        return f" This is less than a random draw reaches: the {ends} ends at {number(bits.high)}.", "bad"
     held = f"{number(bits.low)} to {number(bits.high)}"
-    return f" It is not shown that this is more than a random draw gives: the {ends}, {held}, contains 0.", "bad"
+    return f" It is not shown that this is more than a random draw reaches: the {ends}, {held}, contains 0.", "bad"
 
 
 def _evidence(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
@@ -161,18 +161,18 @@ def _evidence(report: Report, run: str, depth: int, figures: Mapping[str, Figure
         return Finding(question, answer, shown)
     verdict = report.diagnosis(run, depth)
     brought, picked = figures["PROC"].estimate.value, figures["%PROC"].estimate.value
-    answer += f" The pool holds {percent(brought)} of it"
+    answer += f" The pool holds {percent(brought)} of the best evidence"
     answer += f", and {percent(picked)} of that was selected." if math.isfinite(picked) else "."
     if verdict.overall is None:
         answer += " The list is the whole pool, so losses cannot be split between retriever and reranker."
         return Finding(question, answer, shown)
     if verdict.overall == "healthy":
-        answer += " Each step kept at least 80% of what it could."
+        answer += " Each step kept at least 80% of the evidence that it could keep."
     else:
         answer += _who_lost_more(report, run, depth)
     if verdict.counts:
         counted = ", ".join(f"{count} {name}" for name, count in sorted(verdict.counts.items()))
-        answer += f" Query by query: {counted}."
+        answer += f" Number of queries: {counted}."
     return Finding(question, answer, shown, "good" if verdict.overall == "healthy" else "bad")
 
 
@@ -180,13 +180,13 @@ def _who_lost_more(report: Report, run: str, depth: int) -> str:
     """Which step lost more, if the queries show it."""
     gap = who_lost_more(report, run, depth)
     if gap is None or math.isnan(gap.low):
-        return " There are too few queries to tell which of the two lost more."
+        return " There are too few queries to tell whether the retriever or the selection lost more."
     if gap.high < 0:
         return " The retriever lost more of it than the selection."
     if gap.low > 0:
         return " The selection lost more of it than the retriever."
     return (
-        f" Which of the two lost more is not shown: the paired interval of PROC − %PROC, {number(gap.low)} to "
+        f" It is not shown which of the two lost more: the paired interval of PROC − %PROC, {number(gap.low)} to "
         f"{number(gap.high)}, contains 0."
     )
 
@@ -198,11 +198,11 @@ def _which_k(report: Report, advice: Recommendation | None) -> Finding | None:
     if advice.K is not None and advice.K not in report.depths:
         answer += f" (The nearest K that was measured is {headline_depth(report, advice)}.)"
     answer += "".join(f" {warning[0].upper()}{warning[1:]}." for warning in advice.warnings)
-    return Finding("Which K should be taken?", answer, (), "bad" if advice.warnings else "plain")
+    return Finding("Which K should be used?", answer, (), "bad" if advice.warnings else "plain")
 
 
 def _junk(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
-    question = "How much junk comes along?"
+    question = "How much junk does the LLM read?"
     if "Harm" not in figures:
         return None
     harm = figures["Harm"].estimate
@@ -213,9 +213,7 @@ def _junk(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -
     answer = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
     judged = report.runs[run].judged
     if judged is not None and judged.policy.unjudged == "condense":
-        answer = (
-            f"{shares} of the K = {depth} slots are junk, on average over the queries; passages without a label are"
-        )
+        answer = f"{shares} of the K = {depth} slots are junk, on average over the queries; unjudged passages are"
         answer += " left out of the lists."
     elif judged is not None and judged.policy.depth == "requested":
         listed = judged.returned[judged.returned > 0]
@@ -241,8 +239,8 @@ def _trust(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) 
             answer += "it out." if short == 1 else "them out."
     if "Judged" in figures and math.isfinite(figures["Judged"].estimate.value):
         judged = figures["Judged"].estimate.value
-        answer += f" {percent(judged)} of the top {depth} has a label"
+        answer += f" {percent(judged)} of the top {depth} is judged"
         worst = part.judged is not None and part.judged.policy.unjudged == "worst"
         rest = "counts as junk" if worst else "counts as neither useful nor harmful"
         answer += f"; the rest {rest}." if judged < 0.95 else "."
-    return Finding("How far can it be trusted?", answer, _pick(figures, "Judged"))
+    return Finding("How far can the figures be trusted?", answer, _pick(figures, "Judged"))
