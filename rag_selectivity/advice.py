@@ -1,4 +1,4 @@
-"""Which K to take: the smallest that loses little against the budget, and how much of that is shown."""
+"""Which K to use: the smallest K that loses little against the budget, and whether that is shown."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.wording import level_text, number, percent
 
 BoolArray = NDArray[np.bool_]
-#: With fewer queries (or clusters of them) there is no advice: a single query would be 10 percentage points and more.
+#: With fewer queries (or clusters) there is no advice: one query would weigh more than 10 percentage points.
 FEWEST_QUERIES = 10
-#: The budget where none is given, and the loss that it may cost to stay below it.
+#: The default budget, and the default of the largest loss that a smaller K may have against it.
 DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02
-#: Means differ in the last digits.
+#: Two means that differ by less are equal but for rounding.
 _SAME = 1e-12
 
 
@@ -43,29 +43,30 @@ def advise(
     min_success: float | None = None,
     tokens: FloatArray | None = None,
 ) -> Recommendation:
-    """The smallest K whose loss against `max_k` is at most `max_loss`, at it and at every K from there to `max_k`.
+    """The smallest K such that this K, and every K from there to `max_k`, loses at most `max_loss` against `max_k`.
 
-    The loss is Success at max_k less Success at K, over the queries where it is defined. On the utility scale it is
-    RA-nWG, unless `rel` or `m` is given. Passages beyond max_k play no part, so that longer lists give the same advice.
+    The loss is Success at max_k minus Success at K, over the queries where it is defined. On the utility scale RA-nWG
+    takes the place of Success, unless `rel` or `m` is given. Passages below rank max_k are not used: longer lists give
+    the same advice.
 
     Parameters
     ----------
     judged : JudgedRun
     bootstrap : Bootstrap or None
-        Its level is that of the interval of the loss, its clusters are queries that belong together. None leaves the
-        interval out.
+        Gives the level of the interval of the loss, and the clusters. None leaves the interval out.
     rel, m : int, optional
-        Of Success. Given, they make Success the measure on every scale.
+        The parameters of Success. If one of them is given, the measure is Success on every scale.
     max_k : int
-        The most passages that are to be shown. Where no list is so long the longest takes its place.
+        The budget: the most passages that the LLM is given. If no list is that long, the length of the longest list
+        takes its place.
     max_loss : float
-        From 0 to less than 1; .02 are two percentage points.
+        From 0 to less than 1; .02 is two percentage points.
     max_tokens : float, optional
-        A budget for the passages of a prompt, on average; needs `tokens`.
+        The budget in tokens for the top K passages, on average over the queries; needs `tokens`.
     min_success : float, optional
-        The smallest K with such a success rate is advised in place of the rule above.
+        If given, the smallest K with at least this success rate is advised, in place of the rule above.
     tokens : float64[depths], optional
-        Mean tokens of the top 1, 2, 3, …
+        The mean tokens of the top 1, 2, 3, … passages.
 
     Returns
     -------
@@ -73,16 +74,16 @@ def advise(
 
     Notes
     -----
-    The interval is paired, and its upper end holds at any number of queries: for Success, where a success at K is one
-    at max_k too, it is Clopper and Pearson's for the share of queries that lose; for RA-nWG, a bound by betting for
-    means of any distribution. Where queries are clustered the bets are on clusters, for either. Depths are looked at
-    from max_k downwards, and "shown" ends at the first whose bound is above max_loss: a fixed sequence of tests, which
-    holds its level although K is chosen after the data was seen.
+    The interval is paired, and its upper end is valid at any number of queries. For Success it is Clopper and Pearson's
+    bound for the share of queries that lose: a success at K is also a success at max_k. For RA-nWG it is a bound by
+    betting, which is valid for means of any distribution. With clusters, both measures use the bound by betting on
+    whole clusters. The depths are tested in a fixed sequence from max_k downwards, up to the first whose bound is above
+    max_loss; the depths before it are shown. Such a sequence keeps its level although K is chosen from the data.
 
     Raises
     ------
     InputError
-        For options out of range.
+        If an option is out of range.
 
     References
     ----------
@@ -92,8 +93,8 @@ def advise(
     >>> from rag_selectivity.evaluate import join_runs
     >>> qrels = {f"q{i}": ["d"] for i in range(200)}
     >>> run = {f"q{i}": [*["x"] * (i % 3), "d", *["x"] * 20] for i in range(200)}
-    >>> found = advise(join_runs(qrels, {"r": run}).judged["r"])
-    >>> found.K, found.loss, round(found.loss_high, 4), found.shown
+    >>> advice = advise(join_runs(qrels, {"r": run}).judged["r"])
+    >>> advice.K, advice.loss, round(advice.loss_high, 4), advice.shown
     (3, 0.0, 0.0183, True)
     """
     _check_options(max_k, max_loss, max_tokens, min_success)
@@ -109,9 +110,9 @@ def advise_on(
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
 ) -> Recommendation | None:
-    """`advise` for a run of a report, with the report's `rel`, `m` and level where they are not given.
+    """`advise` for a run of a report, with the report's level, and its `rel` and `m` if neither is given.
 
-    None where the report keeps no lists: those of a monitor, of sums, of what was read from a file.
+    None if the report does not hold the lists: reports of a monitor, of tallies, or read from a file.
     """
     judged = report.runs[run].judged
     if judged is None:
@@ -122,13 +123,13 @@ def advise_on(
 
 
 def resampling_of(report: Report) -> Bootstrap | None:
-    """The report's bootstrap, for what is computed from its lists; hash by hash it cannot be done for these."""
+    """The report's bootstrap for figures computed from its lists, where bca takes the place of poisson."""
     bootstrap = report.bootstrap
     return replace(bootstrap, method="bca") if bootstrap is not None and bootstrap.drawn_by_id else bootstrap
 
 
 def parameters_of(measures: Iterable[Measure]) -> tuple[int | None, int | None]:
-    """`rel` and `m` of the first BoR, else of the first Success; what is not given explicitly is None."""
+    """`rel` and `m` of the first BoR, or of the first Success if there is no BoR; None for a default value."""
     of_chance = [measure for measure in measures if isinstance(measure, (EF, Success))]
     of_chance.sort(key=lambda measure: measure.name != "BoR")
     if not of_chance:
@@ -141,7 +142,9 @@ def _check_options(max_k: int, max_loss: float, max_tokens: float | None, min_su
     if isinstance(max_k, bool) or not isinstance(max_k, (int, np.integer)) or max_k < 1:
         raise InputError(f"max_k must be a whole number ≥ 1, got {max_k!r}")
     if not 0 <= max_loss < 1:
-        raise InputError(f"max_loss must be at least 0 and less than 1 (.02 are two points), got {max_loss!r}")
+        raise InputError(
+            f"max_loss must be at least 0 and less than 1 (.02 is two percentage points), got {max_loss!r}"
+        )
     if max_tokens is not None and not max_tokens > 0:
         raise InputError(f"max_tokens must be more than 0, got {max_tokens!r}")
     if min_success is not None and not 0 < min_success <= 1:
@@ -149,7 +152,7 @@ def _check_options(max_k: int, max_loss: float, max_tokens: float | None, min_su
 
 
 class _Advice:
-    """A run's figures from K = 1 to the budget, and what they advise."""
+    """A run's figures from K = 1 to the budget, and the advice that follows from them."""
 
     def __init__(
         self,
@@ -194,7 +197,7 @@ class _Advice:
         if not chosen:
             return Recommendation(
                 None,
-                "No K meets the requirements.",
+                "No advice on K: no K meets the requirements.",
                 str(measure),
                 self.reference,
                 within_tokens=affordable,
@@ -213,7 +216,7 @@ class _Advice:
             tuple(warnings),
         )
 
-    # -- why there is none -------------------------------------------------------------------------
+    # -- reasons for no advice ---------------------------------------------------------------------
 
     def _no_advice(self, measure: Measure, known: BoolArray, figures: FloatArray) -> str | None:
         if not known.any():
@@ -223,13 +226,13 @@ class _Advice:
             what = "clusters of queries" if self.bootstrap is not None and self.bootstrap.clusters else "queries"
             return (
                 f"No advice on K: {units} {what if units != 1 else what.replace('queries', 'query', 1)} with a "
-                f"defined {measure} are too few to choose a K by; {FEWEST_QUERIES} are needed."
+                f"defined {measure} are too few; at least {FEWEST_QUERIES} are needed."
             )
         if not figures.max() > 0:
             return f"No advice on K: {measure} is 0 in all {int(known.sum())} queries up to K = {self.reference}."
         return None
 
-    # -- why this one ------------------------------------------------------------------------------
+    # -- reasons for the advised K -----------------------------------------------------------------
 
     def _why_by_loss(self, measure: Measure, figures: FloatArray, losses: _Losses, chosen: int, queries: int) -> str:
         last, allowed = self.reference, f"{100 * self.max_loss:.4g}"
@@ -241,37 +244,37 @@ class _Advice:
                 f"K = {last}, a loss of {self._points(losses.value[-2])} percentage points in these {queries} queries, "
                 f"more than the {allowed} allowed."
             )
-        said = (
+        sentence = (
             f", the smallest that loses no more than {allowed} percentage points of {measure} against K = "
             f"{last}: {measure} is {percent(figures[chosen - 1])} at K = {chosen} and {percent(figures[-1])} at "
             f"K = {last}, a loss of {self._points(losses.value[chosen - 1])} points in these {queries} queries"
         )
         high = losses.high_at(chosen)
         if high is None or self.bootstrap is None:
-            return f"{said}."
-        said += f". Its paired {level_text(self.bootstrap.level)} interval ends at {_points_up(high)} points"
+            return f"{sentence}."
+        sentence += f". Its paired {level_text(self.bootstrap.level)} interval ends at {_points_up(high)} points"
         if losses.shown(chosen, self.max_loss):
-            return f"{said}, so it is shown that no more than {allowed} are lost."
+            return f"{sentence}, so it is shown that no more than {allowed} are lost."
         if high > self.max_loss:
-            return f"{said}, so a loss of more than {allowed} is not ruled out."
+            return f"{sentence}, so a loss of more than {allowed} is not ruled out."
         doubtful = losses.first_doubtful(chosen, self.max_loss)
-        return f"{said}, but at K = {doubtful} a loss of more than {allowed} is not ruled out."
+        return f"{sentence}, but at K = {doubtful} a loss of more than {allowed} is not ruled out."
 
     def _points(self, loss: float) -> str:
-        """A loss in percentage points, with a second digit where one would hide on which side of the allowed it is."""
+        """A loss in percentage points, with a second decimal if one would hide whether it is above the allowed loss."""
         return f"{100 * loss:.{2 if 0 < abs(loss - self.max_loss) < 0.0005 or 0 < abs(loss) < 0.001 else 1}f}"
 
-    def _by_success(self, figures: FloatArray, wanted: float, warnings: list[str]) -> tuple[int | None, str]:
-        enough = np.flatnonzero(figures >= wanted - _SAME)
+    def _by_success(self, figures: FloatArray, min_success: float, warnings: list[str]) -> tuple[int | None, str]:
+        enough = np.flatnonzero(figures >= min_success - _SAME)
         if len(enough):
             chosen = int(self.depths[enough[0]])
             reached = percent(figures[enough[0]])
             return (
                 chosen,
-                f", the smallest with a success rate of {percent(wanted)} or more in these queries ({reached}).",
+                f", the smallest with a success rate of {percent(min_success)} or more in these queries ({reached}).",
             )
         warnings.append(
-            f"no K up to {self.reference} has a success rate of {percent(wanted)} or more; "
+            f"no K up to {self.reference} has a success rate of {percent(min_success)} or more; "
             f"the best is {percent(figures.max())}"
         )
         return None, ""
@@ -280,39 +283,39 @@ class _Advice:
         self,
         measure: Measure,
         figures: FloatArray,
-        wanted: int,
+        chosen: int,
         affordable: int,
         max_tokens: float,
         needed: bool,
         warnings: list[str],
     ) -> tuple[int | None, str]:
         if affordable == 0:
-            warnings.append(f"a single passage already has more than {max_tokens:g} tokens on average")
+            warnings.append(f"the first passage alone has more than {max_tokens:g} tokens on average")
             return None, ""
         if needed:
             warnings.append(
-                f"K = {wanted} is needed for that success, and {max_tokens:g} tokens pay for K = {affordable}"
+                f"that success rate needs K = {chosen}, but {max_tokens:g} tokens are enough only for K = {affordable}"
             )
             return None, ""
         return affordable, (
-            f", the largest that {max_tokens:g} tokens pay for; at K = {wanted} {measure} is "
-            f"{percent(figures[wanted - 1])} in place of {percent(figures[affordable - 1])}."
+            f", the largest within {max_tokens:g} tokens on average: {measure} is {percent(figures[affordable - 1])} "
+            f"there and {percent(figures[chosen - 1])} at K = {chosen}."
         )
 
     def _short_lists(self, known: BoolArray) -> str:
-        said = ""
+        remarks = ""
         if self.reference < self.max_k:
             longest = int(self.judged.returned.max(initial=1)) <= self.reference
             what = "the longest list" if longest else "the whole corpus"
-            said += f" {'No list reaches' if longest else 'The corpus ends before'} K = {self.max_k}: K = "
-            said += f"{self.reference}, {what}, takes its place."
+            remarks += f" {'No list reaches' if longest else 'The corpus ends before'} K = {self.max_k}: K = "
+            remarks += f"{self.reference}, {what}, takes its place."
         short = int((self.judged.returned[known] < self.reference).sum())
         if short:
             verb = "list is" if short == 1 else "lists are"
-            said += f" {short} of the {int(known.sum())} {verb} shorter than K = {self.reference}."
-        return said
+            remarks += f" {short} of the {int(known.sum())} {verb} shorter than K = {self.reference}."
+        return remarks
 
-    # -- what speaks against it --------------------------------------------------------------------
+    # -- warnings ----------------------------------------------------------------------------------
 
     def _of_chance(self, chosen: int) -> list[str]:
         if self.judged.corpus_size is None:
@@ -324,16 +327,17 @@ class _Advice:
             return []
         ceiling = float(BoR_max(rel=rel, m=m).outcome(self.judged, np.array([chosen])).value()[0])
         healthy = np.flatnonzero(chance < DEGRADED_FROM)
-        up_to = f"; up to K = {self.depths[healthy[-1]]} it succeeds in less than {percent(DEGRADED_FROM)}"
+        up_to = f"; up to K = {self.depths[healthy[-1]]} a random draw succeeds in less than {percent(DEGRADED_FROM)}"
         return [
-            f"{regime(drawn)} at K = {chosen}: a random draw of that size succeeds in {percent(drawn)} of the queries, "
-            f"so that no retriever can be more than {number(ceiling)} bits better{up_to if len(healthy) else ''}"
+            f"the regime at K = {chosen} is {regime(drawn)}: a random draw of {chosen} passages succeeds in "
+            f"{percent(drawn)} of the queries, so no retriever can be more than {number(ceiling)} bits better"
+            f"{up_to if len(healthy) else ''}"
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Losses:
-    """The measure at the last depth less that at each: the mean, and the upper end of its interval."""
+    """The measure at the last depth minus the measure at each depth: mean, and upper end of its interval."""
 
     value: FloatArray
     high: FloatArray
@@ -349,12 +353,12 @@ class _Losses:
         return cls(value, high)
 
     def smallest_up_to(self, most: float) -> int:
-        """The smallest K that loses no more, and from which on none does."""
+        """The smallest K such that neither it nor any larger K loses more."""
         dear = np.flatnonzero(self.value > most + _SAME)
         return int(dear[-1]) + 2 if len(dear) else 1
 
     def first_doubtful(self, chosen: int, most: float) -> int | None:
-        """From the last depth downwards to K, the first whose upper end is above the allowed loss."""
+        """The largest depth from K upwards whose upper end is above the allowed loss; None if there is none."""
         doubtful = np.flatnonzero(~(self.high[chosen - 1 : -1] <= most))
         return chosen + int(doubtful[-1]) if len(doubtful) else None
 
@@ -382,7 +386,7 @@ def _upper_ends(
 
 
 def reach_of(judged: JudgedRun) -> int:
-    """The deepest K that a list and the corpus have."""
+    """The largest K: the length of the longest list, but at most the largest corpus size."""
     longest = max(1, int(judged.returned.max(initial=1)))
     if judged.corpus_size is None or not len(judged.corpus_size):
         return longest
@@ -390,7 +394,7 @@ def reach_of(judged: JudgedRun) -> int:
 
 
 def _units(judged: JudgedRun, known: BoolArray, bootstrap: Bootstrap | None) -> int:
-    """Defined queries, or the clusters that they belong to."""
+    """The number of defined queries, or of the clusters that they belong to."""
     units = None if bootstrap is None else bootstrap.units(judged.queries)
     return int(known.sum()) if units is None else len(np.unique(units[known]))
 
@@ -415,10 +419,10 @@ class RangeOfGap:
 
 
 def who_lost_more(report: Report, run: str, depth: int | None) -> RangeOfGap | None:
-    """PROC − %PROC query by query, with the paired interval of its mean: who lost more, if that is shown.
+    """The mean of PROC − %PROC over queries with its paired interval: whether retriever or selection lost more.
 
-    Below 0 the retriever lost more, above 0 the selection. None where both are defined for no query. A depth of None
-    stands for all that was shown, where a monitor measured that.
+    Below 0 the retriever lost more, above 0 the selection. None if no query has both figures. A depth of None stands
+    for everything that was shown, as a monitor measures it.
     """
     pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
     columns = [report.runs[run].per_query.get(str(measure), np.empty(0)) for measure in pair]

@@ -1,4 +1,4 @@
-"""A report beside a stored one: whether the two can be compared, over which queries, and how each figure changed."""
+"""A report compared with a stored report: whether that is possible, over which queries, and how each figure changed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.wording import counted
 
-#: Which queries a stored report is compared over.
+#: The queries that a comparison with a stored report uses.
 ON = ("all", "shared")
 _FEWEST_SHARED = 2
-#: Figures that differ by less than this share of themselves differ in their last digits alone.
+#: Two figures with a smaller relative difference are equal but for rounding.
 SAME = 1e-11
 _SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
 
@@ -41,11 +41,11 @@ class Change:
     ----------
     before, now : Estimate
     low, high : float
-        The paired interval of now − before; NaN where there is none.
+        The paired interval of now − before; NaN if there is none.
     n : int
-        Queries that the comparison rests on.
+        The number of queries that are compared.
     reason : str or None
-        Why the two cannot be compared.
+        Why the two figures cannot be compared; None if they can.
     """
 
     before: Estimate
@@ -58,7 +58,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """One run of a stored report; `records` is None where figures of single queries were not kept."""
+    """One run of a stored report; `records` is None if the report does not hold the figures of each query."""
 
     estimates: Mapping[str, Estimate]
     fingerprint: Fingerprint | None
@@ -67,14 +67,14 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """A report that was saved as JSON: its figures, what they rest on, and the figures of each query."""
+    """A report that was saved as JSON: its figures, its fingerprints, and the figures of each query."""
 
     path: Path
     runs: Mapping[str, StoredRun]
 
     @classmethod
     def read(cls, path: str | Path) -> StoredReport:
-        """From `Report.save`, `evaluate -o report.json` or the report beside a comparison."""
+        """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison."""
         file = Path(path)
         with opened(file) as stream:
             content = stream.read()
@@ -85,8 +85,8 @@ class StoredReport:
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA and str(schema).startswith(_SCHEMAS):
             raise InputError(
-                f"{file}: the report has schema {schema}, and this version reads {SCHEMA}, which also identifies "
-                f"queries and labels: write it again with -o report.json"
+                f"{file}: the report has schema {schema}, but this version reads only {SCHEMA}: "
+                f"write it again with -o report.json"
             )
         if schema != SCHEMA:
             raise InputError(
@@ -95,10 +95,10 @@ class StoredReport:
         try:
             return cls(file, {run: _stored_run(part) for run, part in data["runs"].items()})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{file}: damaged ({error!r}); write it again with -o report.json") from None
+            raise InputError(f"{file}: the report is damaged ({error!r}); write it again with -o report.json") from None
 
     def run(self, name: str, runs: int) -> StoredRun:
-        """A run by name; with one run on either side, its name does not matter."""
+        """A run by name. If both reports have only one run, its name does not matter."""
         if name not in self.runs and len(self.runs) == 1 and runs == 1:
             name = next(iter(self.runs))
         if name not in self.runs:
@@ -116,7 +116,7 @@ def _stored_run(part: Mapping[str, Any]) -> StoredRun:
 
 
 def _estimate(cell: Mapping[str, Any]) -> Estimate:
-    """A stored estimate; a null value is −inf where the reason says so, else not a number."""
+    """A stored estimate; a null value is −inf if the reason says so, otherwise NaN."""
     value, low, high = (math.nan if cell[name] is None else float(cell[name]) for name in ("value", "low", "high"))
     reason = cell.get("reason")
     if cell["value"] is None and "log2 of 0" in (reason or ""):
@@ -127,12 +127,12 @@ def _estimate(cell: Mapping[str, Any]) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A report beside a stored one, after a check that both are over the same queries, labels, N, scale and policy.
+    """A report with its stored report, after a check of queries, judgments, N, scale and policy.
 
     Attributes
     ----------
     notes : list of str
-        With `on="shared"`, for each run: how many queries are compared and how many are left out.
+        With `on="shared"`, for each run: how many queries are compared, and how many are left out.
     """
 
     report: Report
@@ -144,22 +144,23 @@ class Against:
     def of(
         cls, report: Report, stored: StoredReport, *, on: str = "all", bootstrap: Bootstrap | None = Bootstrap()
     ) -> Against:
-        """Pair every run with its stored one.
+        """Pair every run with its stored run.
 
         Parameters
         ----------
         report : Report
         stored : StoredReport
         on : {"all", "shared"}
-            `all` refuses a report over other queries or labels; `shared` compares over the queries that both have with
-            the same labels, and recomputes the figures of both sides over these.
+            `all` refuses a stored report with other queries or judgments. `shared` compares over the queries that
+            both reports have with the same judgments, and recomputes both sides over these.
         bootstrap : Bootstrap or None
-            Of the paired intervals; None leaves them out, and refuses `low(…)`.
+            For the paired intervals; None leaves them out, so that `low(…)` is refused.
 
         Raises
         ------
         InputError
-            Naming what differs: queries, labels, corpus size, scale or policy; or if fewer than two queries are shared.
+            If queries, judgments, corpus size, scale or policy differ (the message names what differs), or if fewer
+            than two queries are shared.
         """
         if on not in ON:
             raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
@@ -171,13 +172,13 @@ class Against:
         return [pair.note for pair in self.pairs.values() if pair.note is not None]
 
     def change(self, run: str, measure: Measure) -> Change:
-        """A figure then and now, over the paired queries, with the paired interval of the difference."""
+        """A stored figure and the same figure now, over the paired queries, with the interval of the difference."""
         pair, now = self.pairs[run], self.report[run, measure]
         before = pair.estimate(measure)
         pair.check_pool(measure)
         if pair.rows is None:
             if before.n != now.n:
-                reason = f"it rests on {counted(now.n, 'query', 'queries')} now and on {before.n:,} in {pair.path}"
+                reason = f"it is over {counted(now.n, 'query', 'queries')} now and over {before.n:,} in {pair.path}"
                 return Change(before, now, now.n, reason=reason)
             return Change(before, now, now.n)
         outcomes = self.outcomes(run, measure, pair.rows)
@@ -188,7 +189,7 @@ class Against:
                 before,
                 now,
                 n,
-                reason="lists are judged in part, so that it is a range, and --on shared compares no ranges",
+                reason="lists are judged in part, so it is a range, and --on shared cannot compare ranges",
             )
         if pair.shared:
             now, before = (_over(outcome, defined_now & defined_then) for outcome in outcomes)
@@ -197,11 +198,13 @@ class Against:
         return Change(before, now, n, *self._interval(outcomes, pair.rows.queries))
 
     def outcomes(self, run: str, measure: Measure, rows: Rows) -> tuple[Outcome, Outcome]:
-        """The outcomes now and then of the paired queries; what differs in the last digits alone is equal."""
+        """The outcomes of the paired queries, now and stored; figures that differ only by rounding are made equal."""
         outcome = self.report.outcome(run, measure)
         stored = rows.records.parts.get(str(measure), ())
         if outcome is None or len(stored) != len(outcome.parts):
-            raise InputError(f"{self.stored.path}: its figures of single queries do not fit {measure}; write it again")
+            raise InputError(
+                f"{self.stored.path}: the figures of each query do not fit {measure}; write the file again"
+            )
         now = tuple(part[rows.now] for part in outcome.parts)
         then = (part[rows.then, None] for part in stored)
         return (
@@ -227,7 +230,7 @@ class Rows:
     ----------
     queries : tuple of str
     now, then : int64[queries]
-        Their rows in the report and in the stored one.
+        Their rows in the report and in the stored report.
     records : QueryRecords
         The stored figures of each query.
     """
@@ -244,7 +247,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A run and its stored one; `rows` is None where either side was made of sums."""
+    """A run and its stored run; `rows` is None if one of the reports was made from sums over queries."""
 
     path: Path
     run: str
@@ -255,7 +258,7 @@ class Pair:
     note: str | None = None
 
     def estimate(self, measure: Measure) -> Estimate:
-        """The stored figure."""
+        """The stored estimate of a measure."""
         try:
             return self.stored.estimates[str(measure)]
         except KeyError:
@@ -264,32 +267,32 @@ class Pair:
             ) from None
 
     def check_pool(self, measure: Measure) -> None:
-        """Refuse what rests on candidates where only one side was given some."""
+        """Refuse a measure that uses the pool if only one of the reports was given a pool."""
         if measure.uses_pool and not self.same_pool:
             raise InputError(
-                f"{self.path} cannot be compared with run {self.run!r}: {measure} rests on the candidates before "
-                f"selection (--pool), which were given for only one of the two; give the same kind to both"
+                f"{self.path} cannot be compared with run {self.run!r}: {measure} uses the pool (--pool), and only one "
+                f"of the two was given one; give both a pool, or neither"
             )
 
 
 def _without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
-    """The part, with the other's figure where the two differ by no more than rounding."""
+    """The part, with the figures of the other where the two differ only by rounding."""
     same = np.abs(part - other) <= SAME * np.maximum(np.abs(part), np.abs(other))
     return np.where(same, other, part)
 
 
 def _undefined_in_one(rows: Rows, defined_now: NDArray[np.bool_], defined_then: NDArray[np.bool_], path: Path) -> str:
-    """Which queries have a figure on one side only."""
-    told = [
+    """A text that names the queries that have a figure in only one of the reports."""
+    counts = [
         f"{counted(int(only.sum()), 'query', 'queries')} with a figure only {where} ({examples(rows.named(only))})"
         for only, where in ((defined_now & ~defined_then, "now"), (defined_then & ~defined_now, f"in {path}"))
         if only.any()
     ]
-    return f"{' and '.join(told)}; --on shared compares the queries with a figure in both"
+    return f"{' and '.join(counts)}; --on shared compares the queries with a figure in both"
 
 
 def _over(outcome: Outcome, chosen: Any) -> Estimate:
-    """A measure's figure over some of the queries."""
+    """A measure's estimate over some of the queries."""
     some = replace(outcome, parts=tuple(np.where(chosen[:, None], part, np.nan) for part in outcome.parts))
     none = np.full(1, np.nan)
     return estimates_of(some.value(), none, none, some.defined.sum(axis=0), int(chosen.sum()), outcome.undefined)[0]
@@ -299,7 +302,7 @@ def _over(outcome: Outcome, chosen: Any) -> Estimate:
 
 
 def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
-    """The run and its stored one; an InputError that names every difference between what they rest on."""
+    """The run and its stored run; if they cannot be compared, an InputError that names every difference."""
     then = stored.run(run, len(report.runs))
     now, judged = report.runs[run].fingerprint, report.runs[run].judged
     records = None if judged is None else QueryRecords.of(judged, {})
@@ -307,16 +310,16 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
         known = now is not None and now.labels is not None
         raise InputError(
             f"{stored.path} cannot be compared with run {run!r}: {stored.path if known else 'the report'} does not "
-            f"identify its queries and labels (reports of live retrievals and of counts never do); evaluate runs "
-            f"against judgments on both sides"
+            f"identify its queries and judgments (reports of live retrievals and of counts never do); evaluate both "
+            f"with judgments"
         )
     pair = Pair(stored.path, run, then, now.pool == then.fingerprint.pool, on == "shared")
     settings = _settings_that_differ(now, then.fingerprint, stored.path)
     if records is None or then.records is None:
         if on == "shared":
             raise InputError(
-                f"--on shared needs the figures of each query, and {stored.path if records else 'the report'} was "
-                f"made of sums, which keep none; compare the same queries and labels with --on all"
+                f"--on shared needs the figures of each query, but {stored.path if records else 'the report'} holds "
+                f"only sums over queries; compare the same queries and judgments with --on all"
             )
         _refuse(
             pair,
@@ -328,7 +331,7 @@ def _pair(report: Report, run: str, stored: StoredReport, on: str) -> Pair:
 
 
 def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: list[str]) -> Pair:
-    """The rows of both sides that belong together, after the checks."""
+    """The pair with the rows of the queries that both reports have, after the checks."""
     place = {query: row for row, query in enumerate(stored.queries)}
     rows_then = np.array([place.get(query, -1) for query in records.queries], np.int64)
     rows_now = np.flatnonzero(rows_then >= 0)
@@ -354,31 +357,31 @@ def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: l
     if len(rows.queries) < _FEWEST_SHARED:
         shared = counted(len(rows.queries), "query", "queries")
         raise InputError(
-            f"{pair.path} cannot be compared with run {pair.run!r}: {shared} in both with the same labels, at least "
-            f"{_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
+            f"{pair.path} cannot be compared with run {pair.run!r}: both have only {shared} with the same judgments, "
+            f"and at least {_FEWEST_SHARED} are needed ({'; '.join(left_out)})"
         )
     note = (
-        f"{pair.run} and {pair.path} are compared over {len(rows.queries):,} queries with the same labels; left out: "
-        f"{'; '.join(left_out) or 'none'}"
+        f"{pair.run} and {pair.path} are compared over {len(rows.queries):,} queries with the same judgments; "
+        f"left out: {'; '.join(left_out) or 'none'}"
     )
     return replace(pair, rows=rows, note=note)
 
 
 def _refuse(pair: Pair, settings: list[str], queries: list[str]) -> None:
-    """An error that names the differences, where there are any, and the mend."""
+    """Raise an error that names the differences and what to do, if there are any."""
     if not settings and not queries:
         return
-    mend = f"evaluate as {pair.path} was evaluated, or write that report again"
+    what_to_do = f"evaluate with the settings of {pair.path}, or write that report again"
     if not settings:
-        mend = f"take the queries that both have with the same labels (--on shared), or write {pair.path} again"
+        what_to_do = f"use the queries that both have with the same judgments (--on shared), or write {pair.path} again"
     raise InputError(
         f"{pair.path} cannot be compared with run {pair.run!r}: {'; '.join([*settings, *queries])}. "
-        f"To compare them, {mend}"
+        f"To compare them, {what_to_do}"
     )
 
 
 def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
-    """Scale and policies."""
+    """The differences in scale and policy."""
     differences = []
     if now.scale != then.scale:
         differences.append(f"the scale is {now.scale} here and {then.scale} in {path}")
@@ -390,17 +393,17 @@ def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> li
 
 
 def _size_that_differs(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
-    """N of reports made of sums."""
+    """The difference in N between reports made from sums over queries."""
     if now.size_text != then.size_text:
         return [f"the corpus size N is {now.size_text} here and {then.size_text} in {path}"]
     same_queries = now.queries == then.queries
     if same_queries and now.lowest_size != now.highest_size and now.sizes != then.sizes:
-        return [f"the corpus sizes N of single queries are not those of {path}"]
+        return [f"the corpus sizes N of the queries are not those in {path}"]
     return []
 
 
 def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[str]:
-    """N of the paired queries."""
+    """The difference in N between the paired queries."""
     stored = rows.records
     if records.sizes is None and stored.sizes is None:
         return []
@@ -413,23 +416,29 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
         return []
     if (mine == mine[0]).all() and (theirs == theirs[0]).all():
         return [f"the corpus size N is {mine[0]:,} here and {theirs[0]:,} in {path}"]
-    told = ", ".join(f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} there" for i in differing[:3].tolist())
-    return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({told})"]
+    shown = ", ".join(
+        f"{rows.queries[i]!r}: {mine[i]:,} here, {theirs[i]:,} in the file" for i in differing[:3].tolist()
+    )
+    return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({shown})"]
 
 
 def _queries_that_differ(
     path: Path, only_here: Sequence[str], only_there: Sequence[str], relabelled: Sequence[str]
 ) -> list[str]:
-    told = ((only_here, "only here"), (only_there, f"only in {path}"), (relabelled, f"with other labels in {path}"))
-    return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in told if names]
+    groups = (
+        (only_here, "only here"),
+        (only_there, f"only in {path}"),
+        (relabelled, f"with other judgments in {path}"),
+    )
+    return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in groups if names]
 
 
 def _totals_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
-    """Queries and labels of reports made of sums, which can be told apart but not one by one."""
+    """The differences in queries and judgments between reports made from sums, which do not show single queries."""
     if now.count != then.count:
         return [f"{counted(now.count, 'query', 'queries')} here and {then.count:,} in {path}"]
     if now.queries != then.queries:
-        return [f"the {counted(now.count, 'query', 'queries')} are not those of {path}"]
+        return [f"the {counted(now.count, 'query', 'queries')} are not those in {path}"]
     if now.labels != then.labels:
-        return [f"the labels are not those of {path}"]
+        return [f"the judgments are not those in {path}"]
     return []

@@ -1,4 +1,4 @@
-"""`agree`: how far to trust a judge, and the mean of its labels corrected by human ones."""
+"""`agree`: how far a judge agrees with human labels, and the means of its grades corrected by them."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ def agree(
     scale: str | Scale = "utility",
     bootstrap: Bootstrap = Bootstrap(),
 ) -> JudgeReport:
-    """Compare a judge's labels with human ones.
+    """Compare a judge's labels with human labels of the same pairs.
 
     Parameters
     ----------
     human, labels : qrels, or the path of a label store
-        Of a store, its human labels are the one side and its judges' the other.
+        From a label store, `human` takes the labels of people, `labels` those of judges.
     judges, judge_rule
-        Whose labels of a store count, as in `Qrels.read`.
+        The judges of a label store whose labels count, as in `read_qrels`.
     grade_map, labels_grade_map : {old: new} or str, optional
-        Carry the human's, or the judge's, grades over.
+        Map the grades of `human`, and of `labels`, to the scale.
     drawn : {"random", "by query"}, optional
-        How the pairs that humans labelled were drawn from those that the judge graded: each by itself, or whole
-        queries. Without it (and without `weights`) there are no corrected means.
+        How the pairs that people labelled were drawn from the pairs that the judge graded: single pairs, or whole
+        queries. Without `drawn` and `weights` there are no corrected means.
     weights : {(query, passage): probability}, optional
-        In place of `drawn`: with which probability, in (0, 1], each labelled pair was drawn.
+        In place of `drawn`: the probability, in (0, 1], with which each labelled pair was drawn.
     runs, corpus_size, measures, depths
-        Refused: a run cannot be measured under the labels of a part; see Raises.
+        Refused, since labels of a part of the passages cannot measure a run; see Raises.
     scale : {"utility", "trec"} or Scale
-        Of the grades of both sides, after the maps.
+        The scale of both sides' grades, after the grade maps.
     bootstrap : Bootstrap
-        Its resamples, seed, level and clusters; queries (or their clusters) are drawn whole.
+        Gives resamples, seed, level and clusters; queries (or their clusters) are drawn whole.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def agree(
     ------
     InputError
         If no pair was graded by both; if a grade is off the scale; if a query has no cluster; if the labelled
-        pairs cannot have been drawn as `drawn` or `weights` say; if there are runs: people's labels of a part hold
-        too few relevant passages, so that every oracle and random baseline would be that of the part.
+        pairs cannot have been drawn as `drawn` or `weights` say; or if runs are given: people labelled only a part
+        of the passages, so the number of relevant passages, and with it every random baseline, would be wrong.
 
     >>> people = {f"q{i}": {"d1": 5, "d2": 1, "d3": 1 + i % 5} for i in range(12)}
     >>> judged = {query: {**row, "d4": 2} for query, row in people.items()}
@@ -115,25 +115,24 @@ def agree(
 def _refuse_runs(*given: Any) -> None:
     if any(value is not None for value in given):
         raise InputError(
-            "agree does not measure runs: people labelled only a part of the passages and know only a part of the "
-            "relevant ones, so that oracles, random baselines and Harm would be wrong. Measure the runs under the "
-            "judge's labels (evaluate), or have people label every pair of some queries that the judge graded, and "
-            "evaluate on those queries"
+            "agree does not measure runs: people labelled only a part of the passages, so best sets, random baselines "
+            "and Harm would be wrong. Measure the runs with the judge's labels (evaluate); or have people label, for "
+            "some queries, every pair that the judge graded, and evaluate on those queries"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """All pairs that the judge graded, with the human's grade where there is one.
+    """All pairs that the judge graded, with the human's grade if there is one.
 
     Attributes
     ----------
     queries : list of str
     query : int64[pairs]
-        Place in `queries`.
+        Position in `queries`.
     passages : list of str
     human : float64[pairs]
-        NaN where no human graded.
+        NaN if no human graded the pair.
     judge : int64[pairs]
     """
 
@@ -177,12 +176,15 @@ def _side(source: Any, judges: Sequence[str] | None, rule: str | None, *, humans
             raise InputError(f"{source}: the label store has no {'human' if humans else 'judge'} labels")
         return qrels
     if judges or rule:
-        raise InputError("--judge and --judge-rule choose among the judges of a label store, and the labels are none")
+        raise InputError(
+            "--judge and --judge-rule choose among the judges of a label store, but --labels is not a label store: "
+            "leave them out"
+        )
     return qrels_of(source)
 
 
 def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:
-    """Each judge's first sample beside its second."""
+    """The agreement of each judge's first grade of a pair with its second."""
     if not (is_path(labels) and is_store(labels)):
         return None
     with Store(labels, create=False) as store:
@@ -200,10 +202,10 @@ def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
 def _corrected(
     pairs: _Pairs, scale: Scale, drawn: str | None, weights: Weights | None, bootstrap: Bootstrap
 ) -> tuple[dict[str, PredictionPowered], str]:
-    """Means over all pairs that the judge graded, or why there are none."""
+    """Corrected means over all pairs that the judge graded, or the reason why there are none."""
     labelled = ~np.isnan(pairs.human)
     if drawn is not None and weights is not None:
-        raise InputError("give `drawn` or `weights`: weights say how the pairs were drawn")
+        raise InputError("`drawn` and `weights` cannot be combined, since both say how the pairs were drawn: give one")
     if drawn is not None and drawn not in DRAWN:
         raise InputError(
             f"`drawn` must be {' or '.join(map(repr, DRAWN))} (--drawn random or by-query), got {drawn!r}"
@@ -213,14 +215,14 @@ def _corrected(
         return {}, "people labelled every pair that the judge graded"
     if drawn is None and weights is None:
         return {}, (
-            "say how people's pairs were drawn from those that the judge graded "
-            '(drawn="random", drawn="by query", or weights; --drawn random, --drawn by-query, or --weights)'
+            "they need to know how the pairs that people labelled were drawn: "
+            'give drawn="random", drawn="by query" or weights (--drawn random, --drawn by-query or --weights)'
         )
     whole_queries = drawn != "random"
     units = len(np.unique(pairs.query[labelled])) if whole_queries else int(labelled.sum())
     if units < MIN_UNITS:
         labelled_units = counted(units, "query", "queries") if whole_queries else counted(units, "pair")
-        return {}, f"people labelled {labelled_units}, and {MIN_UNITS} are needed"
+        return {}, f"people labelled {labelled_units}, but at least {MIN_UNITS} are needed"
     inclusion = None
     if drawn == "random":
         check_random(pairs.query, pairs.judge, labelled, seed=bootstrap.seed)
@@ -257,7 +259,7 @@ def _probabilities(pairs: _Pairs, labelled: Any, weights: Weights) -> FloatArray
     for row in np.flatnonzero(labelled).tolist():
         query, passage = pairs.key(row)
         if (query, passage) not in by_text:
-            raise InputError(f"weights: the labelled pair of query {query!r} and passage {passage!r} has none")
+            raise InputError(f"weights: query {query!r}, passage {passage!r}: the pair has a label but no probability")
         value = by_text[query, passage]
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= 1:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Choosing α for the recall-free measures by how well they follow the quality of the answers."""
+"""Choose α for the recall-free measures by their rank correlation with answer quality."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _GRID = tuple(round(0.01 * i, 2) for i in range(101))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The α that follows answer quality best, and how well it really does.
+    """The α with the highest rank correlation with answer quality, and that correlation.
 
     Attributes
     ----------
     alpha : float or None
-        None when α cannot matter, or the scores are constant.
+        None if α cannot change the order of queries, or if the scores are constant.
     correlation, low, high : float
-        Spearman's rho at `alpha` on all queries, and its bootstrap interval, in which α is chosen anew
-        in every resample.
+        Spearman's rho at `alpha` on all queries, with its bootstrap interval. α is chosen again in every resample.
     out_of_fold : float
-        Spearman's rho of values whose α was chosen on the other queries: the honest figure.
+        Spearman's rho of values whose α was chosen on the other queries. Unlike `correlation` it is not raised by the
+        choice of α on the same queries.
     n : int
         Queries with a value and a quality score.
     regime : float
-        K / mean number of relevant passages. Below 1 speaks for T, above 1 for nDCG.
+        K / mean number of relevant passages. A value below 1 favours T, a value from 1 on favours nDCG.
     advice : str
-        What to do, in a sentence.
+        One or two sentences.
     """
 
     alpha: float | None
@@ -62,21 +62,21 @@ def calibrate_alpha(
     folds: int = 5,
     bootstrap: Bootstrap = Bootstrap(resamples=1000),
 ) -> Calibration:
-    """Choose α of F, Fe or T(form=code) so that the measure ranks queries as the answers' quality does.
+    """Choose the α of F, Fe or T(form=code) at which the measure ranks queries most like their answer quality.
 
     Parameters
     ----------
     source : Report, JudgedRun, or {"n_p", "n_n", "K", "R": one number a query}
-        A report of one run, or of several with `run` named. As arrays, R is what the measure divides
-        by: the relevant passages (F), or their estimate (Fe); T needs no R.
+        A report of one run, or of several runs with `run` given; or a join; or counts. In counts, R is the number of
+        relevant passages (F) or its estimate (Fe); T needs no R.
     quality : {query: score}, or scores in the order of the queries
-        Of the answers: human, exact match, a judge's.
+        Scores of the answers: from people, from exact match, or from a judge.
     measure : str or Measure
-        `F@K`, `Fe@K` or `T(form=code)@K`. For T as printed α cannot matter.
+        `F@K`, `Fe@K` or `T(form=code)@K`. In T as printed in the paper, α cannot change the order of queries.
     grid : sequence of float
-        The α's to try. The middle one of the best is taken when several tie.
+        The α values to try. If several are best, the middle one of them is chosen.
     folds : int
-        For the out-of-fold figure; queries are dealt with the bootstrap's seed.
+        The number of folds for `out_of_fold`; the bootstrap's seed decides which query is in which fold.
 
     Returns
     -------
@@ -105,12 +105,19 @@ def calibrate_alpha(
     if chosen.name == "T" and getattr(chosen, "form", "") == "paper":
         rho = float(_best(values, scores)[1])
         return Calibration(
-            None, rho, nan, nan, rho, n, regime, f"T as printed is P@K − α: alpha cannot reorder queries. {advice}"
+            None,
+            rho,
+            nan,
+            nan,
+            rho,
+            n,
+            regime,
+            f"T as printed is P@K − α, so alpha cannot change the order of queries. {advice}",
         )
     best, correlation = _best(values, scores)
     if best is None:
         return Calibration(
-            None, nan, nan, nan, nan, n, regime, f"the measure or the quality is the same for all queries. {advice}"
+            None, nan, nan, nan, nan, n, regime, f"The measure or the quality is the same for all queries. {advice}"
         )
     low, high = _interval(values, scores, bootstrap)
     outside = _out_of_fold(values, scores, folds, bootstrap.seed)
@@ -131,7 +138,7 @@ def _judged(source: Any, run: str | None) -> JudgedRun | None:
         return source
     if isinstance(source, Report):
         if run is None and len(source.runs) != 1:
-            raise InputError(f"say which run: {', '.join(source.runs)}")
+            raise InputError(f"the report has several runs: give run=…, one of {', '.join(source.runs)}")
         return source.runs[run if run is not None else next(iter(source.runs))].judged
     return None
 
@@ -142,7 +149,7 @@ def _values_of_run(
     if measure.at is None:
         raise InputError(f"{measure}: name the depth, as in {measure.name}@10")
     depths = np.array([measure.at], np.int64)
-    # F has its weight by two names: alpha takes the place of a beta that was given.
+    # F takes either alpha or beta: alpha replaces a beta that was given.
     changed: dict[str, Any] = {"at": None, **({"beta": 1.0} if measure.name == "F" else {})}
     columns = []
     for alpha in alphas.tolist():
@@ -171,7 +178,7 @@ def _values_of_counts(
         for key, values in counts.items()
     }
     if len({len(column) for column in columns.values()}) > 1:
-        raise InputError("the counts differ in length")
+        raise InputError("the counts differ in length: give one number for each query in all of them")
     if measure.name == "T":
         form = getattr(measure, "form", "paper")
         values = t_score(columns["n_p"], columns["n_n"], columns["K"], alphas, form)
@@ -188,7 +195,7 @@ def _aligned(quality: Mapping[str, float] | Sequence[float], queries: tuple[str,
         return np.array([by_text.get(query, np.nan) for query in queries], np.float64)
     scores = np.asarray(quality, np.float64)
     if scores.shape != (len(queries),):
-        raise InputError(f"there are {len(queries)} queries and {scores.size} quality scores")
+        raise InputError(f"quality has {scores.size} scores for {len(queries)} queries: give one for each query")
     return scores
 
 
@@ -206,12 +213,12 @@ def _regime_advice(regime: float) -> str:
     if np.isnan(regime):
         return "No query has a relevant passage, so K/N_p is undefined."
     if regime < 1:
-        return f"K/N_p = {regime:.2f} < 1: fewer slots than relevant passages, which speaks for T."
-    return f"K/N_p = {regime:.2f} ≥ 1: more slots than relevant passages, which speaks for nDCG."
+        return f"K/N_p = {regime:.2f} < 1: there are fewer slots than relevant passages, which favours T."
+    return f"K/N_p = {regime:.2f} ≥ 1: there are at least as many slots as relevant passages, which favours nDCG."
 
 
 def _best(values: FloatArray, scores: FloatArray) -> tuple[int | None, float]:
-    """The column that follows the scores best, the middle one of a tie, and its Spearman correlation."""
+    """The column with the highest Spearman correlation (the middle one of a tie), and that correlation."""
     correlations = _spearman(values, scores)
     if np.isnan(correlations).all():
         return None, float("nan")
@@ -221,7 +228,7 @@ def _best(values: FloatArray, scores: FloatArray) -> tuple[int | None, float]:
 
 
 def _spearman(values: FloatArray, scores: FloatArray) -> FloatArray:
-    """Spearman's rho of each column with the scores; NaN where either is constant."""
+    """Spearman's rho of each column with the scores; NaN if either is constant."""
     from scipy.stats import rankdata
 
     left = rankdata(values, axis=0)
@@ -246,7 +253,10 @@ def _interval(values: FloatArray, scores: FloatArray, bootstrap: Bootstrap) -> t
 
 
 def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) -> float:
-    """Spearman's rho of values whose alpha was chosen on the other folds; NaN with fewer than two a fold."""
+    """Spearman's rho of values whose alpha was chosen on the other folds.
+
+    NaN with fewer than four queries or fewer than two folds.
+    """
     count = min(folds, len(scores) // 2)
     if count < 2:
         return float("nan")
@@ -257,7 +267,7 @@ def _out_of_fold(values: FloatArray, scores: FloatArray, folds: int, seed: int) 
         best, _ = _best(values[rest], scores[rest])
         if best is None:
             return float("nan")
-        # As ranks within the fold's alpha, since values of different alphas are not on one scale.
+        # Ranks, not values: values of different alphas are not on the same scale.
         predicted[part] = _mid_ranks(values[:, best])[part]
     return float(_spearman(predicted[:, None], scores)[0])
 

@@ -1,4 +1,4 @@
-"""`compare`: runs beside a baseline: differences, intervals, tests, and the difference that would likely be shown."""
+"""`compare`: the differences between runs and a baseline run, with intervals, tests and the detectable difference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import Difference, holm, paired_difference
 from rag_selectivity.statistics.unpaired import unpaired_difference
 
-#: Runs that share less than this of their queries are not compared query by query unless that is asked for.
+#: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
 LEAST_SHARED = 0.5
 _SHOWN_QUERIES = 5
 
@@ -49,26 +49,26 @@ def compare(
     power: float = 0.8,
     **choices: Any,
 ) -> Comparison:
-    """Compare runs with a baseline: query by query, or as samples of different queries.
+    """Compare runs with a baseline run: query by query, or as samples of different queries.
 
     Parameters
     ----------
     qrels, corpus_size, corpus, scale, grade_map, policy, bootstrap, pool, choices
-        As in `evaluate`. The bootstrap's level, seed and clusters hold for the differences too.
+        As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too.
     runs : {name: run}
         Two or more.
     baseline : str, optional
-        The run that the others are compared with; the first one if not given.
+        The run that the others are compared with. Default: the first one.
     measures : sequence of str or Measure, optional
-        Default: Success, with a corpus size BoR, on the utility scale RA-nWG and Harm.
+        Default: Success; with a corpus size also BoR; on the utility scale also RA-nWG and Harm.
     depths : sequence of int, optional
-        Default: 5, 10, 20, as far as the longest list and the corpus reach.
+        Default: 5, 10, 20, up to the length of the longest list.
     paired : bool
         False for runs over different queries, such as the arms of an A/B test: each is measured over its own.
     draws : int
-        Random swaps (or permutations), where they cannot all be counted.
+        The number of random swaps (unpaired: permutations), used when there are too many to count all of them.
     power : float
-        With which a difference of at least `detectable` would have been shown.
+        The power for `detectable`: the probability that a true difference of that size would have been shown.
 
     Returns
     -------
@@ -77,14 +77,14 @@ def compare(
     Raises
     ------
     InputError
-        If there is nothing to compare, a measure is a property of the corpus alone, or the runs share less than half of
-        their queries and neither `paired=False` nor `missing_query` says what to make of that.
+        If there are fewer than two runs; if a measure does not depend on the run; if two runs share less than half of
+        their queries and neither `paired=False` nor `missing_query` is given.
 
     Examples
     --------
     >>> qrels = {f"q{i}": {"d": 1} for i in range(8)}
-    >>> found, lost = ["d", "x"], ["x", "d"]
-    >>> runs = {"old": {q: lost for q in qrels}, "new": {q: found for q in qrels}}
+    >>> hit_first, hit_second = ["d", "x"], ["x", "d"]
+    >>> runs = {"old": {q: hit_second for q in qrels}, "new": {q: hit_first for q in qrels}}
     >>> row = compare(qrels, runs, corpus_size=100, depths=[1], measures=["Success"])["new", "Success@1"]
     >>> row.difference, row.p, row.test, row.wins
     (1.0, 0.0078125, 'exact', 8)
@@ -97,7 +97,7 @@ def compare(
         corpus=corpus,
         scale=scale,
         grade_map=grade_map,
-        # Which queries a run lacks must be known here, to tell a run with gaps from one over other queries.
+        # The queries that a run lacks must be known here: a run over other queries is refused below.
         policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
         pool=pool,
     )
@@ -128,10 +128,10 @@ def comparison_of(
     power: float = 0.8,
     notes: Mapping[str, list[str]] | None = None,
 ) -> Comparison:
-    """Compare joins that have been made already; `compare` is this after the join.
+    """Compare joins; `compare` joins first and then calls this.
 
-    `missing_query` is what was asked for: "fail" counts what a run lacks as its failures, "skip" compares over the
-    queries that all runs have, None refuses where a run lacks most of what another has.
+    `missing_query` is the user's choice: "fail" counts a query that a run lacks as its failure, "skip" compares over
+    the queries that all runs have, None refuses two runs that share less than half of their queries.
     """
     if len(judged) < 2:
         raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
@@ -142,7 +142,8 @@ def comparison_of(
         raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
     if not paired and bootstrap.clusters is not None:
         raise InputError(
-            "an unpaired comparison draws single queries: leave out the clusters, or compare in pairs (paired=True)"
+            "an unpaired comparison cannot use clusters, since it draws single queries: leave out the clusters, "
+            "or compare in pairs (paired=True)"
         )
     judged, query_notes = _over_shared_queries(judged, base, paired, missing_query)
     if measures is None:
@@ -153,7 +154,8 @@ def comparison_of(
     for measure in measured.measures:
         if measure.higher_is_better is None:
             raise InputError(
-                f"{measure} is a property of corpus, labels and K, the same for all runs: there is nothing to compare"
+                f"{measure} cannot be compared: it depends on corpus, judgments and K only and is the same for all "
+                f"runs; leave it out"
             )
     report = report_on(judged, measured, bootstrap, notes)
     rows = _Differences(measured, judged, report, base, bootstrap, paired, draws, power).rows()
@@ -172,7 +174,7 @@ def comparison_of(
 def _over_shared_queries(
     judged: Mapping[str, JudgedRun], base: str, paired: bool, missing_query: str | None
 ) -> tuple[Mapping[str, JudgedRun], list[str]]:
-    """The joins over the queries that count for each run, and what there is to say of queries that one lacks."""
+    """The joins over the queries that count for each run, and notes on queries that a run lacks."""
     has = {name: run.in_run for name, run in judged.items()}
     if not paired:
         arms = {name: run.over(has[name]) for name, run in judged.items()}
@@ -184,7 +186,7 @@ def _over_shared_queries(
                 f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False (--unpaired)"
             )
         left_out = int((~shared).sum())
-        notes = [f"{left_out} queries that a run lacks are left out of all runs"] if left_out else []
+        notes = [f"{left_out} queries are left out, since not every run has them"] if left_out else []
         return {name: run.over(shared) for name, run in judged.items()}, notes
     notes = []
     for name, mask in has.items():
@@ -194,29 +196,29 @@ def _over_shared_queries(
         if missing_query is None and shared < LEAST_SHARED * either:
             queries = np.array(judged[name].queries, object)
             skip = (
-                'missing_query="skip" (--missing-query skip) to compare over those that all runs have, or '
+                'missing_query="skip" (--missing-query skip) to compare over the shared queries, or '
                 if shared
                 else "or "
             )
             raise InputError(
                 f"{name} and {base} share {shared} of {either} queries (only {name} has "
                 f"{examples(queries[mask & ~has[base]].tolist()) or 'none'}, only {base} has "
-                f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): what a run never saw would count as its "
-                f'failure. Say paired=False (--unpaired) for samples of different queries, {skip}missing_query="fail" '
-                f"(--missing-query fail) if a missing query is a failure"
+                f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): a query that a run lacks would count as "
+                f"its failure. Use paired=False (--unpaired) for samples of different queries, {skip}"
+                f'missing_query="fail" (--missing-query fail) if a missing query is a failure'
             )
     for name, mask in has.items():
         if lacking := int((~mask).sum()):
             notes.append(
-                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures; "
-                f"Harm and Judged leave them out"
+                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures, "
+                f"but Harm and Judged leave them out"
             )
     return judged, notes
 
 
 def _shared_by_arms(has: Mapping[str, NDArray[np.bool_]], base: str) -> list[str]:
     return [
-        f"{name} and {base} have {shared} queries in common; they are compared as if they had none"
+        f"{name} and {base} share {shared} queries; the comparison treats these as different queries"
         for name, mask in has.items()
         if name != base and (shared := int((mask & has[base]).sum()))
     ]
@@ -224,7 +226,7 @@ def _shared_by_arms(has: Mapping[str, NDArray[np.bool_]], base: str) -> list[str
 
 @dataclass(frozen=True, slots=True)
 class _Differences:
-    """All differences of a comparison, each row from one pair of outcomes at one depth."""
+    """All differences of a comparison; each row comes from one pair of outcomes at one depth."""
 
     measured: Measured
     judged: Mapping[str, JudgedRun]
@@ -244,7 +246,7 @@ class _Differences:
                 for column, row in enumerate(self._rows_of(name, i)):
                     rows.append(row)
                     shows.append(self._sensitivity(row, i, column))
-        # One test counts once, however many rows rest on it.
+        # A test that several rows share counts once in Holm's correction.
         tests = {(row.run, row.tested_as): row.p for row in rows if row.test}
         adjusted = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
         level = (1 - self.bootstrap.level) / max(1, len(tests))
@@ -263,7 +265,7 @@ class _Differences:
     def _rows_of(self, name: str, i: int) -> list[RunDifference]:
         measure, depths = self.measured.plan[i]
         pair = self.measured.outcomes[name][i], self.measured.outcomes[self.baseline][i]
-        # Judged comes along for the reader; it is nobody's hypothesis.
+        # Judged is shown for information; its difference is not tested.
         tested = measure.name != "Judged"
         difference = self._difference(*pair)
         rows = []
@@ -292,7 +294,7 @@ class _Differences:
         if not all(some.any() for some in known):
             reason = pair[0].undefined
         elif not all(map(math.isfinite, values)):
-            reason = "no success at all: log2 of 0" if -math.inf in values else "undefined for one of the runs"
+            reason = "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
         gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if self.paired else np.full(0, np.nan)
         better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
         estimates = [self.report.runs[run].estimates.get(str(measure)) for run in (name, self.baseline)]
@@ -330,7 +332,7 @@ class _Differences:
         )
 
     def _test_of(self, measure: Measure, pair: tuple[Outcome, Outcome], column: int) -> Measure:
-        """The measure whose test this is: that of Success for BoR and EF, where both runs have the same baseline."""
+        """The measure that is tested: Success in place of BoR and EF, if both runs have the same random baseline."""
         alike = self.paired and all(
             np.array_equal(one[:, column], other[:, column], equal_nan=True)
             for one, other in zip(pair[0].parts[1:], pair[1].parts[1:], strict=True)
@@ -338,7 +340,7 @@ class _Differences:
         return measure.differs_with if alike else measure
 
     def _sensitivity(self, row: RunDifference, i: int, column: int) -> Callable[[float, float], float] | None:
-        """What the row would have shown at a level with a power; None where nothing was tested query by query."""
+        """(level, power) → the detectable difference of the row; None if it was not tested query by query."""
         if not self.paired or not row.test:
             return None
         pair = self.measured.outcomes[row.run][i], self.measured.outcomes[self.baseline][i]
@@ -363,7 +365,7 @@ def _value(outcome: Outcome, some: NDArray[np.bool_], column: int) -> float:
 
 
 def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
-    """Query by query differences; what differs in the last digits alone is a tie."""
+    """The differences query by query; a difference that is only rounding is a tie."""
     gaps = values - others
     same = np.abs(gaps) <= 1e-11 * np.maximum(np.abs(values), np.abs(others))
     return np.where(same, 0.0, gaps)
@@ -380,7 +382,7 @@ def _effect(gaps: FloatArray) -> float:
 
 
 def _possible(one: Any, other: Any) -> tuple[float, float] | None:
-    """Between which the difference lies, whatever unjudged passages are."""
+    """The possible range of the difference, whatever the grades of the unjudged passages are."""
     if one is None or other is None or (one.possible is None and other.possible is None):
         return None
     ends = [each.possible or (each.value, each.value) for each in (one, other)]

@@ -1,4 +1,4 @@
-"""The 99 % success paradox on the reader's own machine: BM25 over Python's own docstrings, in two regimes."""
+"""A demonstration of the 99 % success paradox: BM25 over the docstrings of Python's standard library."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "li
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A docstring: where it stands, its summary line, and the rest of it."""
+    """A docstring: its id and module, its summary line, and the rest of its text."""
 
     id: str
     module: str
@@ -39,7 +39,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The two reports over one corpus and one set of queries."""
+    """Two reports of the same run over the same corpus: with one relevant passage a query, and with many."""
 
     sparse: Report
     dense: Report
@@ -51,7 +51,7 @@ class Demo:
         return json_text({"schema": SCHEMA, **data})
 
     def meaning(self) -> str:
-        """What the tables say: that luck would do as well is said only where BoR's interval contains 0."""
+        """What the tables show, in words. A comparison with chance is made only if BoR's interval contains 0."""
         first, last = 10, self.dense.depths[-1]
         success, bor, most = Success(), BoR(), BoR_max()
         bits = self.dense[bor @ last]
@@ -63,21 +63,21 @@ class Demo:
             return self.dense[measure].value
 
         lucky = 2 ** -dense(most @ last)
-        no_better = ", and the interval of BoR contains 0: success does not tell this retriever from a random draw"
+        no_better = ", and the interval of BoR contains 0: it is not shown that the retriever beats a random draw"
         return (
             f"Dense relevance: from K = {first} to {last}, success climbs from {percent(dense(success @ first))} to "
             f"{percent(dense(success @ last))} while BoR falls from {dense(bor @ first):.2f} to "
             f"{dense(bor @ last):.2f} bits. A random draw of {last} succeeds in {percent(lucky)} of the queries "
             f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}.\n"
-            f"Sparse relevance: the same retriever on the same corpus is worth {sparse(bor @ first):.2f} bits at "
+            f"Sparse relevance: the same retriever on the same corpus has {sparse(bor @ first):.2f} bits at "
             f"K = {first} (ceiling {sparse(most @ first):.2f}) with a success rate of only "
-            f"{percent(sparse(success @ first))}, since blind luck would find that one passage in one draw of "
-            f"{2 ** sparse(most @ first):,.0f}."
+            f"{percent(sparse(success @ first))}, since only one random draw in "
+            f"{2 ** sparse(most @ first):,.0f} holds the one relevant passage."
         )
 
 
 def run_demo(*, progress: bool = True) -> Demo:
-    """Build the corpus, retrieve with BM25, and measure both regimes. Deterministic for one Python version."""
+    """Build the corpus, retrieve with BM25, and measure both reports. Deterministic for a given Python version."""
     try:
         import bm25s
         from tqdm import tqdm
@@ -88,8 +88,10 @@ def run_demo(*, progress: bool = True) -> Demo:
     once = Counter(passage.summary for passage in passages)
     askable = [passage for passage in passages if sizes[passage.module] >= _DENSE_MODULE and once[passage.summary] == 1]
     if len(askable) < 2:
-        raise InputError("this Python has no standard library sources with docstrings to retrieve from")
-    # Evenly spread over the corpus, so that no module and no part of the alphabet is favoured.
+        raise InputError(
+            "the demo needs the source files of Python's standard library, and this Python has none: use another Python"
+        )
+    # Queries at even steps through the corpus, so that every part of the library is included.
     step = max(1, len(askable) // _QUERIES)
     asked = askable[::step][:_QUERIES]
 
@@ -102,8 +104,8 @@ def run_demo(*, progress: bool = True) -> Demo:
     for passage, words in zip(
         tqdm(asked, desc="retrieving", unit=" queries", disable=not progress), tokens, strict=True
     ):
-        found, _ = retriever.retrieve([words], k=depth, show_progress=False, sorted=True)
-        run[passage.id] = [passages[int(i)].id for i in found[0]]
+        retrieved, _ = retriever.retrieve([words], k=depth, show_progress=False, sorted=True)
+        run[passage.id] = [passages[int(i)].id for i in retrieved[0]]
 
     of_module: dict[str, list[str]] = {}
     for passage in passages:
@@ -119,7 +121,7 @@ def run_demo(*, progress: bool = True) -> Demo:
 
 
 def save_demo(demo: Demo, folder: Path) -> list[Path]:
-    """Write `selectivity-demo.json` and `selectivity-demo.png`; gives their paths."""
+    """Write `selectivity-demo.json` and `selectivity-demo.png`, and return their paths."""
     data, picture = folder / "selectivity-demo.json", folder / "selectivity-demo.png"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +146,7 @@ def _draw(demo: Demo, path: Path) -> None:
 
 
 def docstrings() -> Iterator[Passage]:
-    """The standard library's docstrings that have a summary line and a text after it, in a fixed order."""
+    """The docstrings of the standard library that have a summary line and more text, in a fixed order."""
     root = Path(sysconfig.get_paths()["stdlib"])
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).parts
@@ -158,7 +160,7 @@ def _docstrings(path: Path, parts: tuple[str, ...]) -> Iterator[Passage]:
             warnings.simplefilter("ignore")
             tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError):
-        # A template that is no Python, or a file without read permission: not a docstring.
+        # A file that is not valid Python, or that may not be read, has no docstrings.
         return
     for node, name in _named(tree, "/".join(parts)):
         doc = ast.get_docstring(node)

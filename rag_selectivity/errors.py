@@ -1,4 +1,4 @@
-"""The one family of exceptions and warnings that a user's mistake can raise."""
+"""The exceptions and the warning of this package."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class SelectivityError(Exception):
 
 
 class InputError(SelectivityError, ValueError):
-    """Something given is wrong; the message says what, where, and how to mend it."""
+    """An argument or a file is wrong; the message says what is wrong, where, and what to do."""
 
 
 class MissingExtraError(SelectivityError, ImportError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency is not installed; the message names the extra that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'rag-selectivity[{extra}]'")
 
 
 class SelectivityWarning(UserWarning):
-    """The figures stand, but something in the input is probably not what was meant."""
+    """The figures are computed, but the input is probably not what the user meant."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`'; did you mean "BoR"?'` when a known word is close, else an empty string.
+    """`'; did you mean "BoR"?'` if a known word is similar, otherwise an empty string.
 
     >>> did_you_mean("bro", ["BoR", "EF"])
     '; did you mean "BoR"?'

@@ -1,4 +1,4 @@
-"""From outcomes to estimates: figures with their intervals, reasons and caveats, the same on every path to a report."""
+"""Make estimates from outcomes: figures with intervals, reasons and caveats. Every kind of report uses these."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.wording import percent
 
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
-#: Below these, an interval that rests on a mean of chances holds the truth too rarely (docs/numbers.md).
+#: Below these, an interval that divides by a random baseline covers the true value too rarely (docs/numbers.md).
 LEAST_QUERIES, LEAST_SHARE, LEAST_EFFECTIVE = 30, 2 / 3, 100.0
 
 
 def concentration(effective: float, n: int) -> tuple[Caveat, ...]:
-    """Whether few queries carry the random baseline, so that its interval is rough; `effective` of `n` queries.
+    """A caveat if the random baseline depends mostly on few queries; empty otherwise.
+
+    The interval is then too narrow. `effective` is the effective number of the `n` queries.
 
     >>> [caveat.code for caveat in concentration(3.2, 200)], concentration(150.0, 200), concentration(math.inf, 10)
     (['concentrated-chance'], (), ())
@@ -35,8 +37,8 @@ def concentration(effective: float, n: int) -> tuple[Caveat, ...]:
     return (
         Caveat(
             CONCENTRATED,
-            f"Rough: few queries carry the random baseline (their effective number is {effective:.1f} of {n}), so that "
-            f"the interval is likely too narrow.",
+            f"The random baseline depends mostly on few queries (effectively {effective:.1f} of {n}). "
+            f"The interval is probably too narrow.",
         ),
     )
 
@@ -44,10 +46,11 @@ def concentration(effective: float, n: int) -> tuple[Caveat, ...]:
 def with_caveats(
     estimates: Mapping[str, Estimate], measures: Iterable[Measure], *, exhaustive: bool = False
 ) -> dict[str, Estimate]:
-    """The estimates of one run, with what unjudged passages could change about them.
+    """The estimates of one run, with their possible ranges and with caveats about unjudged passages.
 
-    `measures` are those that the report shows. Other estimates only say how far those could rise; they go into
-    `Estimate.possible`. `exhaustive` says that whatever has no label was declared to be of the lowest grade.
+    `measures` are the measures that the report shows. Estimates of other measures only give the upper ends of possible
+    ranges (`Estimate.possible`). `exhaustive` is True if the user declared that every unjudged passage has the lowest
+    grade.
     """
     shown = {replace(measure, at=None) for measure in measures}
     qualified = {}
@@ -62,7 +65,7 @@ def with_caveats(
 
 
 def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str, Estimate]) -> Estimate:
-    """The estimate with what its unjudged passages leave open, if there are any."""
+    """The estimate with a caveat and its possible range, if some of its passages are unjudged."""
     judged = estimates.get(str(Judged(at=measure.at)))
     most = estimates.get(str(measure.upper_end)) if measure.upper_end is not None else None
     if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
@@ -70,20 +73,23 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
     rest = (
         "The figure counts the rest as not relevant."
         if most is None
-        else "The figure counts the rest as harmless; the upper end of its range counts them as harmful."
+        else "The figure counts the rest as harmless; the upper end of its possible range counts them as harmful."
     )
     listed = "retrieved passages" if measure.at is None else f"top {measure.at}"
-    caveat = Caveat(PARTLY_JUDGED, f"Only {percent(judged.value)} of the {listed} have a label. {rest}")
+    caveat = Caveat(PARTLY_JUDGED, f"Only {percent(judged.value)} of the {listed} are judged. {rest}")
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
 
 
 def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: int | None = None) -> list[Estimate]:
-    """The measure's figure at each depth with its interval; `total` is how many queries there are, if not the rows."""
+    """The measure's estimate at each depth.
+
+    `total` is the number of queries; by default it is the number of rows of the outcome.
+    """
     defined = outcome.defined
     counts = defined.sum(axis=0)
     with np.errstate(invalid="ignore"):
-        # Queries along the last axis, where sums are pairwise and so exact to the last digits.
+        # NumPy sums pairwise along the last axis only, and pairwise sums have the smaller rounding error.
         means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
         values = outcome.aggregate.value(*means)
     return estimates_of(
@@ -99,7 +105,7 @@ def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: i
 
 
 def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) -> list[Estimate]:
-    """As `estimates_with`, of queries that were summed."""
+    """As `estimates_with`, from sums over queries."""
     return estimates_of(
         moments.value,
         low,
@@ -122,10 +128,11 @@ def estimates_of(
     effective: FloatArray | None = None,
     constant: NDArray[np.bool_] | None = None,
 ) -> list[Estimate]:
-    """Figures with their intervals and counts; a figure or an interval that does not exist has its reason.
+    """Figures with their intervals and counts; if a figure or an interval does not exist, the reason says why.
 
-    `effective` is the number of queries that the random baseline is spread over, where there is one; `constant` says
-    where a property of corpus and labels is the same for all queries, so that its spread is not known.
+    `effective` is the effective number of queries of the random baseline, None for measures without one. `constant`
+    marks the depths at which a property of corpus and judgments is the same for all queries, so that its spread is
+    unknown.
     """
     estimates = []
     spread = np.full(len(values), np.inf) if effective is None else effective
@@ -137,7 +144,7 @@ def estimates_of(
         elif value == -math.inf:
             reason = "no query succeeded: log2 of 0"
         elif not math.isfinite(value):
-            reason = "a random draw of this depth can never succeed"
+            reason = "a random draw of this size can never succeed"
         elif n == 1:
             reason = "one query has no interval"
         elif same[i]:

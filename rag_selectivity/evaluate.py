@@ -1,4 +1,4 @@
-"""`evaluate`: labels and runs in, a Report out."""
+"""`evaluate`: measure runs against judgments and return a Report."""
 
 from __future__ import annotations
 
@@ -52,34 +52,35 @@ def evaluate(
     qrels : Qrels, {query: {passage: grade}}, DataFrame, rows or path
     runs : {name: run}, or one run
         A run is a Run, {query: [passage, …]}, {query: {passage: score}}, a DataFrame, rows or a
-        path. Files stream: memory holds their judged hits only.
+        path. Files are streamed: only their judged hits are held in memory.
     corpus_size : int, {query: int} or DataFrame with a query and a corpus_size column, optional
-        N, how many passages could have been retrieved. Chance-corrected measures need it.
+        N, the number of passages that could have been retrieved. Chance-corrected measures need it.
     corpus : iterable of passage ids, optional
-        Gives N, and finds judgments that belong to another corpus.
+        Gives N, and shows which judgments belong to another corpus.
     measures : sequence of str or Measure, optional
-        `"BoR"` is taken at every depth, `"BoR@10"` at 10 alone. Default: Success and, with a
-        corpus size, BoR, BoR_max and lambda; on the utility scale RA-nWG and Harm too. Beside the
-        utility measures Judged is always shown.
+        `"BoR"` is measured at every depth, `"BoR@10"` at 10 only. Default: Success; with a corpus size
+        also BoR, BoR_max and lambda; on the utility scale also RA-nWG and Harm. Judged is always shown
+        with the utility measures.
     depths : sequence of int, optional
-        Default: 1, 2, 5, 10, … 1000, as far as the longest list and the corpus reach.
+        Default: 1, 2, 5, 10, … 1000, up to the length of the longest list and the corpus size.
     scale : {"trec", "utility"}
         `trec`: 0 is not relevant, 1 and up are. `utility`: grades 1–5, relevant from 4.
     grade_map : {old: new} or str, optional
-        Carries other grades over to the scale, `"0:1,1:3,2:4,3:5"`.
+        Maps other grades to the scale, as in `"0:1,1:3,2:4,3:5"`.
     policy : {"default", "trec_eval"} or Policy
-        What happens at the edges; single choices as keywords, `short_lists="returned"`.
+        How edge cases are treated; single choices can be given as keywords, as in `short_lists="returned"`.
     pool : run or {name: run}, optional
-        The candidates before reranking or selection, for all runs or for each: PROC and %PROC then tell
-        the retriever's losses from the reranker's. Without it a run's own full list is its pool.
+        The candidates before reranking or selection, for all runs or for each run. With it, PROC and %PROC
+        separate the retriever's losses from the reranker's. Without it a run's own full list is its pool.
     sample : qrels, optional
-        Judgments of passages drawn at random from those that the qrels lack, for the measures with
-        `R=sampled`: `BoR(R=sampled)@10` is what BoR is when unjudged passages may be relevant too.
+        Judgments of passages drawn at random from those that are not in the qrels, for the measures with
+        `R=sampled`: `BoR(R=sampled)@10` allows for relevant passages that are unjudged.
     sample_size : int, optional
-        How many were drawn for each query, where `sample` lists only the relevant ones.
+        How many passages were drawn for each query, if `sample` lists only the relevant ones.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
-        Intervals over queries: 5,000 resamples, seed 7, 95 %, bca. None leaves them out. `"poisson"` gives the
-        digits that the same queries give in parts, out of core or on many machines (`rag_selectivity.Tally`).
+        The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
+        `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
+        machines (`rag_selectivity.Tally`).
 
     Returns
     -------
@@ -88,7 +89,7 @@ def evaluate(
     Raises
     ------
     InputError
-        With what is wrong, where, and the mend.
+        If an argument or a file is wrong. The message says what is wrong, where, and what to do.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Runs joined with their labels by name, and what there was to say about each join."""
+    """Runs joined with their judgments, by name, and the notes on each join."""
 
     judged: dict[str, JudgedRun]
     notes: dict[str, list[str]]
@@ -136,7 +137,7 @@ def join_runs(
     sample: Any = None,
     sample_size: int | None = None,
 ) -> Joined:
-    """Join every run with the labels: the first half of `evaluate`, with the same arguments."""
+    """Join every run with the judgments: the first half of `evaluate`, with the same arguments."""
     labels = qrels_of(qrels).regraded(grade_map)
     outside = qrels_of(sample).regraded(grade_map) if sample is not None else None
     chosen_scale = scale_named(scale)
@@ -168,9 +169,9 @@ def join_runs(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The outcomes of every run: `outcomes[run][i]` is that of the measure and depths in `plan[i]`.
+    """The outcomes of every run: `outcomes[run][i]` belongs to the measure and the depths in `plan[i]`.
 
-    `grid` holds the depths of measures that name none, `depths` every K that was measured.
+    `grid` holds the depths for measures that name none; `depths` holds every K that was measured.
     """
 
     measures: list[Measure]
@@ -183,7 +184,7 @@ class Measured:
 def measure_all(
     judged: Mapping[str, JudgedRun], measures: Sequence[str | Measure] | str | None, depths: Sequence[int] | None
 ) -> Measured:
-    """Every wanted measure of every run at all its depths."""
+    """Measure every run with every measure at all its depths."""
     if not judged:
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
@@ -206,7 +207,7 @@ def evaluate_joined(
     bootstrap: Bootstrap | str | None = Bootstrap(),
     notes: Mapping[str, list[str]] | None = None,
 ) -> Report:
-    """Measure joins that have been made already; `evaluate` is this after the join."""
+    """Measure joins; `evaluate` joins first and then calls this."""
     measured = measure_all(judged, measures, depths)
     return report_on(judged, measured, bootstrap, notes)
 
@@ -217,7 +218,7 @@ def report_on(
     bootstrap: Bootstrap | str | None,
     notes: Mapping[str, list[str]] | None = None,
 ) -> Report:
-    """The report of figures that have been taken already."""
+    """The report of outcomes that were measured before."""
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
     if bootstrap is not None and bootstrap.drawn_by_id:
@@ -262,9 +263,11 @@ def report_on(
 def _summed(
     run: JudgedRun, measured: Measured, outcomes: Sequence[Outcome], bootstrap: Bootstrap
 ) -> Mapping[str, Estimate]:
-    """Figures as sums have them, digit by digit what the same queries give in parts."""
+    """Estimates from sums, with the same digits as the same queries measured in parts."""
     if bootstrap.clusters is not None:
-        raise InputError("the Poisson bootstrap draws queries one by one; clusters need bca or percentile")
+        raise InputError(
+            "the Poisson bootstrap cannot use clusters, since it draws single queries: use bca or percentile"
+        )
     sums = moments_of(outcomes, run.queries, bootstrap.resamples, bootstrap.seed)
     return {
         str(measure @ depth): estimate
@@ -276,7 +279,7 @@ def _summed(
 
 
 def named_runs(runs: Any) -> dict[str, Any]:
-    """{name: run}; a single run is called `run`, or after its file."""
+    """{name: run}; a single run is named `run`, or like its file."""
     if isinstance(runs, Mapping):
         if not runs:
             raise InputError("there are no runs to evaluate")
@@ -295,7 +298,7 @@ def named_runs(runs: Any) -> dict[str, Any]:
 
 
 def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
-    """{run: its pool}: a mapping whose keys are names of runs, or one pool for them all."""
+    """{run: its pool}, from a mapping with the names of runs as keys, or from one pool for all runs."""
     if pool is None:
         return {}
     if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
@@ -312,7 +315,7 @@ def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
 def _intervals(
     judged: Mapping[str, JudgedRun], outcomes: Mapping[str, list[Outcome]], bootstrap: Bootstrap | None
 ) -> dict[str, list[tuple[Any, Any]]]:
-    """Intervals of every run; runs over the same queries share their resamples in one pass."""
+    """The intervals of every run; runs over the same queries use the same resamples, in one pass."""
     if bootstrap is None:
         return {
             name: [(np.full(o.parts[0].shape[1], np.nan),) * 2 for o in of_run] for name, of_run in outcomes.items()

@@ -37,14 +37,14 @@ _DROP = re.compile(r"\s*(?:(?P<bound>low|high|value)\((?P<inner>.+)\)|(?P<plain>
 
 
 def figure(estimate: Estimate, bound: str = "value") -> float:
-    """The figure of an estimate that gates look at: its `value`, or the `low` or `high` end of its interval."""
+    """The figure of an estimate that a gate tests: its `value`, or the `low` or `high` end of its interval."""
     chosen: float = getattr(estimate, bound)
     return chosen
 
 
 @dataclass(frozen=True, slots=True)
 class FailIf:
-    """`BoR@10 < 4.5` of the value, `low(BoR@10) < 4.5` or `high(…)` of the interval's bound."""
+    """The gate `BoR@10 < 4.5` on a figure; `low(BoR@10) < 4.5` or `high(…)` is on an end of its interval."""
 
     measure: Measure
     bound: str
@@ -52,7 +52,7 @@ class FailIf:
     limit: float
 
     def failures(self, report: Report) -> list[str]:
-        """A line for each run whose figure meets the condition, or does not exist."""
+        """A line for each run whose figure meets the condition or is undefined."""
         lines = []
         for run in report:
             estimate = report[run, self.measure]
@@ -67,10 +67,10 @@ class FailIf:
         return lines
 
     def _of_range(self, what: str, possible: tuple[float, float]) -> list[str]:
-        """Of a figure that is a range: a gate holds only if it holds for all of it."""
-        between = f"lies between {possible[0]:.4g} and {possible[1]:.4g}, since lists are judged in part"
+        """The lines for a figure with a possible range: a gate passes only if the whole range passes."""
+        between = f"is between {possible[0]:.4g} and {possible[1]:.4g}, since lists are judged in part"
         if self.bound == "high":
-            return [f"{what} is not known: {self.measure} {between}"]
+            return [f"{what} is unknown: {self.measure} {between}"]
         if any(_COMPARED[self.comparison](end, self.limit) for end in possible):
             return [f"{what} {between}, and {self.comparison} {self.limit:g} is not ruled out"]
         return []
@@ -78,10 +78,10 @@ class FailIf:
 
 @dataclass(frozen=True, slots=True)
 class MaxDrop:
-    """`RA-nWG@10:0.02`: no more than so much worse than in a stored report; for Harm, no more than so much higher.
+    """The gate `RA-nWG@10:0.02`: the figure is at most 0.02 worse than in a stored report (for Harm: higher).
 
-    `low(RA-nWG@10):0.02` takes the worst end of the paired interval of the difference: it fails unless the queries
-    show that the figure is worse by at most so much.
+    `low(RA-nWG@10):0.02` uses the worst end of the paired interval of the difference: it fails unless the queries show
+    that the figure is at most 0.02 worse.
     """
 
     measure: Measure
@@ -89,7 +89,7 @@ class MaxDrop:
     bound: str = "value"
 
     def failures(self, report: Report, against: Against) -> list[str]:
-        """A line for each run that is worse by more than the amount, or has no figure to compare."""
+        """A line for each run that is worse by more than the amount, or whose figures cannot be compared."""
         lines = [self._failure(run, against.change(run, self.measure)) for run in report]
         return [line for line in lines if line is not None]
 
@@ -106,10 +106,9 @@ class MaxDrop:
         if self.bound == "low" and math.isnan(bounds[1]):
             compared = counted(change.n, "query", "queries")
             return (
-                f"{run}: low({self.measure}) is not known: {compared} give no paired interval "
-                f"({before:.4g} → {now:.4g})"
+                f"{run}: low({self.measure}) is unknown: {compared} give no paired interval ({before:.4g} → {now:.4g})"
             )
-        drop = 0.0 if math.isnan(drop) else drop  # no success then, and none now
+        drop = 0.0 if math.isnan(drop) else drop  # no success in either report
         worst = max(drop, bounds[1]) if self.bound == "low" else drop
         room = SAME * max((abs(value) for value in (before, now) if math.isfinite(value)), default=0.0)
         if worst <= self.amount + room:
@@ -122,13 +121,13 @@ class MaxDrop:
         )
 
     def _of_ranges(self, run: str, change: Change) -> str | None:
-        """Of figures that are ranges: how much worse it could have become, whatever the unjudged passages are."""
+        """The line for figures with possible ranges: the largest drop that unjudged passages allow."""
         before, now = (each.possible or (each.value, each.value) for each in (change.before, change.now))
         worst = before[1] - now[0] if self.measure.higher_is_better else now[1] - before[0]
         if worst <= self.amount:
             return None
         return (
-            f"{run}: {self.measure} lay between {before[0]:.4g} and {before[1]:.4g} and lies between {now[0]:.4g} and "
+            f"{run}: {self.measure} was between {before[0]:.4g} and {before[1]:.4g} and is between {now[0]:.4g} and "
             f"{now[1]:.4g}, since lists are judged in part: it may be worse by up to {worst:.4g}; "
             f"at most {self.amount:g} is allowed"
         )
@@ -138,7 +137,7 @@ class MaxDrop:
 
 
 def _for_the_worse(change: Change, measure: Measure) -> tuple[float, float, float]:
-    """By how much the figure got worse, and the ends of the interval of that, the worst one last."""
+    """How much worse the figure is now, and the ends of the interval of that, the worse end last."""
     gain = figure(change.now) - figure(change.before)
     if measure.higher_is_better:
         return -gain, -change.high, -change.low
@@ -146,7 +145,7 @@ def _for_the_worse(change: Change, measure: Measure) -> tuple[float, float, floa
 
 
 def _decimals(drop: float, amount: float) -> int:
-    """Decimals, at least three, with which the drop still reads as more than the amount."""
+    """The fewest decimals, at least three, with which the printed drop is still more than the amount."""
     return next((places for places in range(3, 15) if float(f"{drop:.{places}f}") > amount), 15)
 
 
@@ -187,27 +186,28 @@ def parse_max_drop(text: str) -> MaxDrop:
     measure = _with_depth(match["inner"] or match["plain"], f"--max-drop {text!r}")
     if match["bound"] == "high":
         raise InputError(
-            f"--max-drop {text!r}: there is no high(…) of a drop; {measure}:{match['amount']} takes the figures as "
-            f"they are, low({measure}):{match['amount']} the worst that the queries do not rule out"
+            f"--max-drop {text!r}: high(…) cannot be used here; use {measure}:{match['amount']} for the figures "
+            f"themselves, or low({measure}):{match['amount']} for the worst end of the interval"
         )
     if measure.higher_is_better is None:
         raise InputError(
-            f"--max-drop {text!r}: {measure.name} is a property of corpus, labels and K, and cannot get worse"
+            f"--max-drop {text!r}: {measure.name} cannot get worse, since it depends on corpus, judgments and K only; "
+            f"name another measure"
         )
     return MaxDrop(measure, _limit(match["amount"], f"--max-drop {text!r}"), match["bound"] or "value")
 
 
 def check_options(drops: Sequence[MaxDrop], *, stored: bool, on: str | None = None) -> None:
-    """Refuse --max-drop, --against and --on where one of them is missing that another needs."""
+    """Refuse --max-drop, --against and --on if one is given without another that it needs."""
     if drops and not stored:
-        raise InputError("--max-drop needs --against FILE, a report saved as JSON")
+        raise InputError("--max-drop needs a stored report: add --against FILE, a report saved as JSON")
     if stored and not drops:
         raise InputError(
-            "--against compares nothing without --max-drop: name the figures that must not get worse and by how much, "
+            "--against needs --max-drop: name each figure that must not get worse, and by how much it may, "
             "as in --max-drop 'RA-nWG@10:0.02'"
         )
     if on is not None and not stored:
-        raise InputError("--on needs --against FILE, a report saved as JSON")
+        raise InputError("--on needs a stored report: add --against FILE, a report saved as JSON")
     if on is not None and on not in ON:
         raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
 
@@ -215,12 +215,12 @@ def check_options(drops: Sequence[MaxDrop], *, stored: bool, on: str | None = No
 def failures(
     report: Report, conditions: Sequence[FailIf], drops: Sequence[MaxDrop] = (), against: Against | None = None
 ) -> list[str]:
-    """What the gates find wrong with a report, a line each.
+    """The gates that a report fails, one line each.
 
     Raises
     ------
     InputError
-        If there are drops and nothing to compare with, or the other way round, or `low(…)` has no interval.
+        If `drops` or `against` is given without the other, or if `low(…)` has no interval.
     """
     check_options(drops, stored=against is not None)
     lines = [line for condition in conditions for line in condition.failures(report)]
@@ -234,13 +234,13 @@ def failures(
 
 
 def _check_paired(drop: MaxDrop, against: Against) -> None:
-    """Refuse `low(…)` where no interval can be made."""
+    """Refuse `low(…)` if no interval can be computed."""
     what = f"--max-drop 'low({drop.measure}):{drop.amount:g}'"
     if against.bootstrap is None:
-        raise InputError(f"{what} needs intervals: leave --resamples 0 out")
+        raise InputError(f"{what} needs intervals: leave out --resamples 0")
     if any(pair.rows is None for pair in against.pairs.values()):
         raise InputError(
-            f"{what} needs the figures of each query on both sides, and a report made of sums keeps none: "
+            f"{what} needs the figures of each query in both reports, but one of them holds only sums over queries: "
             f"use --max-drop '{drop.measure}:{drop.amount:g}', or evaluate in memory"
         )
 

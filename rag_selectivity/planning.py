@@ -1,4 +1,4 @@
-"""`plan` and `audit`: what chance alone would do, before there is a run, and from a log without ids."""
+"""`plan` and `audit`: the random baseline before there is a run, and from a log that holds no ids."""
 
 from __future__ import annotations
 
@@ -48,45 +48,46 @@ def plan(
     min_ceiling: float | None = None,
     tokens_per_item: float | None = None,
 ) -> dict[str, Any]:
-    """What a random draw would achieve at each depth, and so the most that a retriever can show.
+    """The success of a random draw at each depth, and the ceiling that it leaves for a retriever.
 
     Parameters
     ----------
     corpus_size : int
-        N: passages, or tools in a catalogue.
+        N, the number of passages in the corpus, or of tools in a catalogue.
     relevant : int or sequence of int
-        R, for a typical query or for each one.
+        R, the number of relevant passages of a typical query, or of each query.
     depths : sequence of int, optional
-        Default: 1, 2, 5, 10, … as far as the corpus reaches.
+        Default: 1, 2, 5, 10, … up to the corpus size.
     m : int
-        Relevant ones that make a success.
+        Hits that make a success.
     max_random_success : float
-        The largest K at which a random draw succeeds in less than this share of the queries is found. Default: 1 − 1/e,
-        up to which a K is healthy.
+        Finds the largest K at which a random draw succeeds in less than this share of the queries. Default: 1 − 1/e,
+        where the healthy regime ends.
     min_ceiling : float, optional
-        The largest K whose ceiling is above so many bits is found.
+        Finds the largest K whose ceiling is above this many bits.
     tokens_per_item : float, optional
-        Tokens of a passage, or of a tool's definition: what K of them cost.
+        Tokens of a passage, or of a tool's definition. Adds the tokens of K passages to each row.
 
     Returns
     -------
     dict
         {"schema", "rows": [{"K", "lambda", "random_success", "BoR_max", "BoR_opt", "regime"[, "tokens"]}, …],
-        "max_K_for_random_success", "max_K_for_ceiling"}: K is 0 where even one is too many, None where not asked for.
+        "max_K_for_random_success", "max_K_for_ceiling"}: such a K is 0 if even K = 1 is too large, and None if the
+        option was not given.
 
     Examples
     --------
-    >>> found = plan(58, 4, [5, 20, 58], min_ceiling=1)
-    >>> [round(row["BoR_max"], 3) for row in found["rows"]], [row["regime"] for row in found["rows"]]
+    >>> planned = plan(58, 4, [5, 20, 58], min_ceiling=1)
+    >>> [round(row["BoR_max"], 3) for row in planned["rows"]], [row["regime"] for row in planned["rows"]]
     ([1.691, 0.276, 0.0], ['healthy', 'degraded', 'collapse'])
-    >>> found["max_K_for_random_success"], found["max_K_for_ceiling"]
+    >>> planned["max_K_for_random_success"], planned["max_K_for_ceiling"]
     (12, 8)
     """
     values = [relevant] if isinstance(relevant, (int, np.integer)) else list(relevant)
     counts = [whole_count(value, "the number of relevant passages") for value in values]
     size = whole_count(corpus_size, "corpus_size")
     if not counts or max(counts) < m:
-        raise InputError(f"a success needs {m} relevant passages, and no query has that many")
+        raise InputError(f"no query has enough relevant passages for a success, which needs {m}: lower m, or correct R")
     if tokens_per_item is not None and not 0 < tokens_per_item < math.inf:
         raise InputError(f"tokens_per_item must be more than 0, got {tokens_per_item!r}")
     if not 0 < max_random_success <= 1:
@@ -101,7 +102,7 @@ def plan(
         row["tokens"] = row["K"] * tokens_per_item
 
     def deepest(allowed: Callable[[dict[str, Any]], bool]) -> int:
-        # Both grow or fall with K alone: the last allowed K by halving.
+        # Both figures are monotone in K, so bisection finds the last allowed K.
         low, high = 0, size
         while low < high:
             middle = (low + high + 1) // 2
@@ -148,39 +149,40 @@ def queries_needed(
     level: float = 0.95,
     rows: int | None = None,
 ) -> int:
-    """How many queries tell two systems apart whose BoR differs by so many bits at the same K.
+    """The number of queries needed to show a difference in BoR between two systems at the same K.
 
-    On the same queries the random baseline is the same, so that bits are log2 of the ratio of success rates: the
-    other system succeeds in p' = p · 2^−bits of the queries. Found means that McNemar's exact test rejects at the level
-    (1 − level)/rows: what Holm's correction leaves to the smallest p-value of a comparison with so many rows. The power
-    is summed exactly over the number of queries in which the systems differ.
+    On the same queries the random baseline is the same, so a difference in bits is log2 of the ratio of the success
+    rates: the other system succeeds in p' = p · 2^−bits of the queries. The difference counts as shown if McNemar's
+    exact test rejects at the level (1 − level)/rows, which is the level of Holm's correction for the smallest p-value
+    of that many tests. The power is an exact sum over the number of queries in which the systems differ.
 
     Parameters
     ----------
     bits : float
-        The difference that matters, as .2.
+        The smallest difference that matters, such as .2.
     success : float
         Success rate p of the better system.
     correlation : float
-        Of the two systems' successes over queries; 0 assumes independent ones and is on the safe side,
-        real systems on the same queries often reach .5 and more.
+        The correlation of the two systems' successes over queries. 0 (independent successes) needs more queries than
+        any positive correlation.
     power : float
-        How often the difference is to be found, as .8.
+        The probability that the difference is shown, such as .8.
     level : float
-        Confidence of the whole comparison, as .95.
+        The level of the whole comparison, such as .95.
     rows : int, optional
-        Tests in the comparison's family. Default: those of `compare` with binary labels, 3, since success and BoR at a
+        Tests in the comparison's family. Default: 3, as in `compare` on the trec scale, where Success and BoR at a
         depth share one test.
 
     Returns
     -------
     int
-        The smallest number from which on the power is never lower than asked for (it moves in a saw-tooth).
+        The smallest number of queries such that the power is reached there and at every larger number. (The power of
+        an exact test does not rise with every query.)
 
     Raises
     ------
     InputError
-        For values out of range, and a correlation that two such success rates cannot have.
+        If a value is out of range, or two such success rates cannot have this correlation.
 
     References
     ----------
@@ -205,13 +207,13 @@ def queries_needed(
 
 
 def rows_of_comparison(scale: str = "trec") -> int:
-    """Tests in the family of `compare` with its default measures and depths; Success and BoR at a depth are one."""
+    """Tests in the family of `compare` with its default measures and depths; Success and BoR at a depth share one."""
     measures = 3 if scale == "utility" else 1
     return measures * len(COMPARED_DEPTHS)
 
 
 def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
-    """Of all queries, those in which only the first system succeeds, and only the other."""
+    """The shares of queries in which only the first system succeeds, and in which only the other does."""
     spread = math.sqrt(success * (1 - success) * other * (1 - other))
     lowest, highest = (
         (joint - success * other) / spread for joint in (max(0.0, success + other - 1), min(success, other))
@@ -219,24 +221,27 @@ def _discordant_shares(success: float, other: float, correlation: float) -> tupl
     if not lowest - 1e-12 <= correlation <= highest + 1e-12:
         raise InputError(
             f"correlation {correlation!r} is impossible for success rates of {success:.3g} and {other:.3g}: "
-            f"it is from {lowest:.3f} to {highest:.3f}"
+            f"give one from {lowest:.3f} to {highest:.3f}"
         )
     both = success * other + correlation * spread
     return max(0.0, success - both), max(0.0, other - both)
 
 
 def _smallest_lasting(enough: Callable[[int], bool], differing: float) -> int:
-    """The smallest number of queries from which on there are enough, whatever the saw-tooth of an exact test."""
+    """The smallest number of queries such that it and every larger number are enough.
+
+    The power of an exact test does not rise with every query: it rises in teeth, like a saw.
+    """
     high = 1
     while not enough(high):
         if high >= _MOST_QUERIES:
-            raise InputError(f"more than {_MOST_QUERIES:,} queries are needed: the difference is too small to plan for")
+            raise InputError(f"more than {_MOST_QUERIES:,} queries are needed: plan for a larger difference")
         high *= 2
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    # A tooth is two or three differing queries wide. Where their number varies by many more it is smoothed away.
+    # A tooth is two or three differing queries wide. If their number varies by many more, the teeth average out.
     smooth = high * differing * (1 - differing) > 100
     teeth = 4 if smooth else math.ceil(3 * high / math.sqrt(high * differing)) + 20
     return next((n + 1 for n in range(high + teeth, high, -1) if not enough(n)), high)
@@ -245,21 +250,23 @@ def _smallest_lasting(enough: Callable[[int], bool], differing: float) -> int:
 def audit(
     path: str | Path, *, fields: Mapping[str, str] | None = None, bootstrap: Bootstrap | None = None
 ) -> dict[str, Any]:
-    """Bits over Random of a retrieval log that has only counts: N, K, R and whether there was a hit.
+    """Bits over Random of a retrieval log that holds only counts: N, K, R and whether there was a hit.
 
     Parameters
     ----------
     path : str or Path
-        JSONL, CSV or Parquet, a row a query. The usual names are known: `pool_size`, `top_k`,
-        `num_relevant`, `found`, …
+        JSONL, CSV or Parquet with one row for each query. Common column names are recognised: `pool_size`,
+        `top_k`, `num_relevant`, `found`, …
     fields : {"N" | "K" | "R" | "hit": column}, optional
-        Where the log's names are others.
+        The names of the columns, if they are not recognised.
+    bootstrap : Bootstrap, optional
+        For the interval of BoR. Default: as in `evaluate`.
 
     Returns
     -------
     dict
-        {"schema", "P_obs", "P_rand", "BoR", "low", "high", "BoR_max", "lambda", "n", "n_total"}; what
-        is undefined is None, with a "reason".
+        {"schema", "P_obs", "P_rand", "BoR", "low", "high", "BoR_max", "lambda", "n", "n_total"}; an
+        undefined figure is None, and "reason" says why.
     """
     judged = _read_log(Path(path), dict(fields or {}))
     depth = int(max(1, judged.returned.max(initial=1)))

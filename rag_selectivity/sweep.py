@@ -1,4 +1,4 @@
-"""`sweep`: every K in one pass, and the K to choose with its reason."""
+"""`sweep`: the figures at every K, and the advised K with its reason."""
 
 from __future__ import annotations
 
@@ -54,32 +54,32 @@ def sweep(
     corpus_size, corpus
         As in `evaluate`; one of them is needed.
     max_depth : int, optional
-        The last K of the table; as far as the longest list and the corpus reach if not given. The advice does not
-        depend on it.
+        The last K of the table. Default: the length of the longest list, but at most the corpus size. The advice does
+        not depend on it.
     tokens : {passage: tokens}, DataFrame or path, optional
-        Lengths of the passages. A run whose rows have a `tokens` column brings its own.
+        The lengths of the passages. Not needed for a run whose rows have a `tokens` column.
     max_tokens : float, optional
-        How many tokens the passages of a prompt may have on average.
+        The budget in tokens: how many tokens the top K passages may have together, on average over the queries.
     min_success : float, optional
         The success rate that is needed: the smallest K up to max_k that reaches it is recommended.
     rel, m : int, optional
-        Of success and all that rests on it; 1 hit if not given. Given, they make Success the measure of the advice on
-        the utility scale too, where it is RA-nWG otherwise.
+        The lowest relevant grade, and the hits that make a success (default 1). If one of them is given, the advice
+        uses Success on the utility scale too; otherwise it uses RA-nWG there.
     max_k : int
-        The most passages that are to be shown: the budget that the loss is measured against.
+        The budget: the most passages that the LLM is given. The loss is measured against this K.
     max_loss : float
-        How much less than at max_k may be reached: .02 are two percentage points.
+        The largest loss that is allowed against max_k, as a share: .02 is two percentage points.
 
     Returns
     -------
     Sweep
-        For the advice see `rag_selectivity.advice.advise`, for the next passages
-        `rag_selectivity.statistics.next_passages.next_passages`.
+        `rag_selectivity.advice.advise` documents the advice,
+        `rag_selectivity.statistics.next_passages.next_passages` the next passages.
 
     Raises
     ------
     InputError
-        If the corpus size is not given, an option makes no sense, or a passage has no length.
+        If the corpus size is not given, an option is out of range, or a passage has no length.
     """
     if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):
         raise InputError(f"max_depth must be a whole number ≥ 1, got {max_depth!r}")
@@ -89,7 +89,7 @@ def sweep(
     joined = join_runs(
         qrels, opened, corpus_size=corpus_size, corpus=corpus, scale=scale, grade_map=grade_map, policy=chosen_policy
     )
-    found = {}
+    sweeps = {}
     for name, run in joined.judged.items():
         run.require_corpus_size("a sweep")
         cost = _tokens_at(opened[name], run, lengths, chosen_policy, name)
@@ -106,14 +106,14 @@ def sweep(
         )
         if max_tokens is not None and cost is None:
             raise InputError(
-                "max_tokens needs the lengths of the passages: tokens={passage: tokens} (--tokens FILE), "
-                "or a tokens column in the run"
+                "max_tokens needs the lengths of the passages: give tokens={passage: tokens} (--tokens FILE), "
+                "or a run with a tokens column"
             )
         hits = 1 if m is None else m
         rows = _Swept(run, rel, hits, max_depth, cost).rows()
-        found[name] = RunSweep(tuple(rows), advice, next_passages(run, rel=rel, m=hits, bootstrap=bootstrap))
+        sweeps[name] = RunSweep(tuple(rows), advice, next_passages(run, rel=rel, m=hits, bootstrap=bootstrap))
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
-    return Sweep(found, settings | {"max_tokens": max_tokens, "min_success": min_success})
+    return Sweep(sweeps, settings | {"max_tokens": max_tokens, "min_success": min_success})
 
 
 class _Swept:
@@ -195,7 +195,7 @@ def _lengths(tokens: Any) -> dict[str, float] | None:
 def _tokens_at(
     run: Run, judged: JudgedRun, lengths: Mapping[str, float] | None, policy: Policy, name: str
 ) -> FloatArray | None:
-    """Mean tokens of the top K over the queries of the qrels that the run has, for K = 1, 2, …"""
+    """Mean tokens of the top K for K = 1, 2, …, over the queries that both the qrels and the run have."""
     ordered = run.ordered(policy)
     if lengths is not None:
         absent = [passage for passage in ordered.passages if passage not in lengths]
@@ -206,10 +206,10 @@ def _tokens_at(
         row_tokens = ordered.tokens
     else:
         return None
-    wanted = set(judged.queries)
-    rows = np.array([query in wanted for query in ordered.queries], bool)[ordered.row_queries()]
+    evaluated = set(judged.queries)
+    rows = np.array([query in evaluated for query in ordered.queries], bool)[ordered.row_queries()]
     rank = np.arange(len(row_tokens)) - ordered.offsets[ordered.row_queries()]
-    queries = sum(query in wanted for query in ordered.queries)
+    queries = sum(query in evaluated for query in ordered.queries)
     by_rank = np.bincount(rank[rows], row_tokens[rows], minlength=1)
     result: FloatArray = np.cumsum(by_rank) / max(1, queries)
     return result

@@ -1,4 +1,4 @@
-"""How numbers are written, wherever a person reads them."""
+"""How numbers are written in all output for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import math
 
 
 def number(value: float) -> str:
-    """Four significant digits at least, the sign of infinity in words of the field."""
+    """A number with three decimals, without decimals from 1000, as a power of ten below 0.001; NaN is "–".
+
+    >>> number(0.5), number(1234.5), number(0.00012), number(float("nan")), number(float("-inf"))
+    ('0.500', '1234', '1.2e-04', '–', '−∞')
+    """
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -17,7 +21,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, with one digit, or two next to 0 % and 100 %; what is not all is never "100.0%".
+    """A share as a percentage with one decimal, or with two near 0 % and 100 %; a share below 1 is never "100.0%".
 
     >>> percent(0.5), percent(1.0), percent(0.9996), percent(0.99999)
     ('50.0%', '100.0%', '99.96%', 'more than 99.99%')
@@ -34,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference, with its sign."""
+    """A difference with its sign."""
     return number(value) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
 
 

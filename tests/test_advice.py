@@ -109,7 +109,9 @@ def test_with_too_few_queries_there_is_no_advice() -> None:
         assert found.K is None
         assert (found.loss, found.loss_high, found.shown) == (None, None, False)
         noun = "query" if few == 1 else "queries"
-        assert f"No advice on K: {few} {noun} with a defined Success are too few to choose a K by" in found.reason
+        assert (
+            f"No advice on K: {few} {noun} with a defined Success are too few; at least 10 are needed" in found.reason
+        )
     # Queries without a relevant passage do not count, and a cluster counts once.
     qrels, run = world([1] * 12)
     qrels["q0"] = qrels["q1"] = qrels["q2"] = {"other": 0}
@@ -273,8 +275,8 @@ def test_the_collapse_is_judged_by_a_random_draw_and_claims_no_more() -> None:
     advice = rs.sweep(qrels, {"r": run}, corpus_size=100, max_k=40)["r"].recommendation
     assert advice.K == 30
     (warning,) = advice.warnings
-    assert warning.startswith("collapse at K = 30: a random draw of that size succeeds in 99.9")
-    assert "; up to K = 4 it succeeds in less than 63.2%" in warning
+    assert warning.startswith("the regime at K = 30 is collapse: a random draw of 30 passages succeeds in 99.9")
+    assert "; up to K = 4 a random draw succeeds in less than 63.2%" in warning
     assert "nothing" not in warning
     # Four queries of a hundred with R = 1,000: mean R is 41, and nobody else is near a collapse.
     qrels = {f"q{i}": {f"q{i}g{j}": 1 for j in range(1000 if i < 4 else 1)} for i in range(100)}

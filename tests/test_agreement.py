@@ -346,9 +346,9 @@ def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:
     assert report.itself.n == 30
     assert report.itself.exact.value == pytest.approx(1 / 5)
     assert report.corrected == {}
-    assert "how people's pairs were drawn" in report.uncorrected
+    assert "how the pairs that people labelled were drawn" in report.uncorrected
     # The judge graded three more queries, and people all pairs of three.
-    assert "people labelled 3 queries, and 10 are needed" in rs.agree(path, path, drawn="by query").uncorrected
+    assert "people labelled 3 queries, but at least 10 are needed" in rs.agree(path, path, drawn="by query").uncorrected
     with pytest.raises(rs.InputError, match="no pair was graded by both"):
         rs.agree({"x": {"d": 1}}, path)
     with pytest.raises(rs.InputError, match="choose among the judges of a label store"):
@@ -461,9 +461,9 @@ def test_a_corrected_share_stays_a_share() -> None:
     [
         (([1.0] * 9 + [np.nan], [1.0] * 10), "at least 10 drawn units with human labels, got 9"),
         (([1.0], [1.0, 2.0]), "one human and one judge value"),
-        (([1.0, 2.0], [1.0, 2.0], ["q"]), "2 values and 1 units"),
+        (([1.0, 2.0], [1.0, 2.0], ["q"]), "1 units for 2 values"),
         (([1.0, 2.0], [1.0, np.nan]), "the judge's value is missing in row 1"),
-        (([1.0, 7.0], [1.0, 2.0]), "row 1: 7.0 is not within 0 and 5"),
+        (([1.0, 7.0], [1.0, 2.0]), "row 1: 7.0 is not between 0 and 5"),
     ],
 )
 def test_mistakes_are_named(arguments, message) -> None:
@@ -505,7 +505,9 @@ def test_corrected_means_need_to_know_the_draw() -> None:
     told = rs.agree(at_random, judged)
     assert told.corrected == {}
     assert told.to_dict()["uncorrected"] == told.uncorrected
-    assert "No corrected means: say how people's pairs were drawn" in " ".join(told.to_text().split())
+    assert "No corrected means: they need to know how the pairs that people labelled were drawn" in " ".join(
+        told.to_text().split()
+    )
     for human, how in (
         (at_random, {"drawn": "random"}),
         (whole, {"drawn": "by query"}),
@@ -531,13 +533,17 @@ def test_what_cannot_be_such_a_draw_is_refused() -> None:
     certain = {(q, p): 1.0 for q, row in judged.items() for p in row}
     for human, how, message in (
         (first, {"drawn": "random"}, r"mean grade is 3.\d\d on them and 2.\d\d on the others"),
-        (spread, {"drawn": "random"}, "spread over the queries more evenly than such a draw is, 3 to 3 a query"),
-        (whole, {"drawn": "random"}, 'spread over the queries less evenly .* whole queries are drawn="by query"'),
+        (spread, {"drawn": "random"}, "spread over the queries more evenly than a random draw, 3 to 3 for each query"),
+        (
+            whole,
+            {"drawn": "random"},
+            'spread over the queries less evenly .* if whole queries were drawn, give drawn="by query"',
+        ),
         (first, {"drawn": "by query"}, "60 queries are labelled in part .*; of 'q0' 5 of 12 pairs"),
-        (best, {"drawn": "by query"}, "the labelled queries are no random draw: the judge's mean grade is"),
-        (first, {"weights": certain}, "1/probability adds up to 300 over the labelled pairs, and the judge graded 720"),
+        (best, {"drawn": "by query"}, "the labelled queries are not a random draw: the judge's mean grade is"),
+        (first, {"weights": certain}, "1/probability adds up to 300 over the labelled pairs, but the judge graded 720"),
         (first, {"weights": dict.fromkeys(certain, 5 / 12)}, "weighted by 1/probability, the judge's mean grade"),
-        (first, {"weights": {}}, "the labelled pair of query 'q0' and passage 'd0' has none"),
+        (first, {"weights": {}}, "query 'q0', passage 'd0': the pair has a label but no probability"),
         (
             first,
             {"weights": {**certain, ("q3", "d1"): 1.5}},
@@ -545,7 +551,7 @@ def test_what_cannot_be_such_a_draw_is_refused() -> None:
         ),
         (first, {"weights": {**certain, ("q3", "d1"): 0}}, r"must be in \(0, 1\], got 0"),
         (first, {"drawn": "by rank"}, "`drawn` must be 'random' or 'by query' .*got 'by rank'"),
-        (first, {"drawn": "random", "weights": certain}, "give `drawn` or `weights`"),
+        (first, {"drawn": "random", "weights": certain}, "`drawn` and `weights` cannot be combined"),
     ):
         with pytest.raises(rs.InputError, match=message):
             rs.agree(human, judged, bootstrap=FEW, **how)

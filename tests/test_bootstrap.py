@@ -84,7 +84,7 @@ def test_resamples_without_a_success_leave_a_bound_of_minus_infinity_and_no_nan(
     cell = report["r", "BoR@1"]
     assert cell.low == -inf
     assert cell.high == pytest.approx(log2(3 / 5 / 0.01))
-    assert report.to_dict()["runs"]["r"]["measures"]["BoR@1"]["reason"].startswith("some resamples hold no success")
+    assert report.to_dict()["runs"]["r"]["measures"]["BoR@1"]["reason"].startswith("some resamples have no success")
 
 
 def test_one_query_has_no_interval_rather_than_one_of_width_zero() -> None:
@@ -145,7 +145,7 @@ def test_few_queries_that_carry_the_baseline_are_a_caveat_on_every_path() -> Non
         assert [caveat.code for caveat in report["BoR@10"].caveats] == ["concentrated-chance"]
         assert report["Success@10"].caveats == ()
     assert report.to_dict()["runs"]["r"]["measures"]["BoR@10"]["caveats"][0]["code"] == "concentrated-chance"
-    assert "note: BoR@10: Rough: few queries carry the random baseline" in report.to_text().replace("\n", " ")
+    assert "note: BoR@10: The random baseline depends mostly on few queries" in report.to_text().replace("\n", " ")
 
 
 @pytest.mark.parametrize(("low", "high", "rough"), [(30, 33, False), (30, 60, True), (29, 30, True)])

@@ -211,7 +211,7 @@ def test_figures_of_seed_7_do_not_move() -> None:
     ("options", "message"),
     [
         ({"baseline": "newer"}, "'newer' is none of the runs old, new, same; did you mean \"new\""),
-        ({"measures": ["lambda"]}, "lambda is a property of corpus, labels and K"),
+        ({"measures": ["lambda"]}, "lambda cannot be compared: it depends on corpus, judgments and K only"),
         ({"power": 1}, r"`power` must be in the open interval \(0, 1\), got 1"),
     ],
 )
@@ -246,7 +246,7 @@ def test_views_say_the_same(tmp_path) -> None:
     assert [row["measure"] for row in rows] == [str(row.measure) for row in found.rows]
     assert found.to_dataframe()["difference"].tolist() == pytest.approx([row.difference for row in found.rows])
     text = found.to_text()
-    assert "new beside old: 60 queries" in text
+    assert "new compared with old: 60 queries" in text
     assert max(map(len, text.splitlines())) <= 80
     assert "| RA-nWG@3 |" in found.to_markdown()
     found.save(tmp_path / "c.json")
@@ -350,8 +350,8 @@ def test_arms_of_different_queries_are_refused_by_name() -> None:
     asked = rs.compare(qrels, runs, measures=["Success"], depths=[1], missing_query="fail")
     assert asked["new", "Success@1"].n == 60
     assert asked.notes == (
-        "old lacks 30 of the 60 queries; they count as its failures; Harm and Judged leave them out",
-        "new lacks 30 of the 60 queries; they count as its failures; Harm and Judged leave them out",
+        "old lacks 30 of the 60 queries; they count as its failures, but Harm and Judged leave them out",
+        "new lacks 30 of the 60 queries; they count as its failures, but Harm and Judged leave them out",
     )
 
 
@@ -373,9 +373,9 @@ def test_queries_in_common_are_compared_where_that_is_asked_for() -> None:
         rs.compare(qrels, runs, measures=["Success"], depths=[1])
     found = rs.compare(qrels, runs, measures=["Success"], depths=[1], missing_query="skip")
     assert found["new", "Success@1"].n == found["new", "Success@1"].n_total == 20
-    assert found.notes == ("40 queries that a run lacks are left out of all runs",)
+    assert found.notes == ("40 queries are left out, since not every run has them",)
     apart = rs.compare(qrels, runs, measures=["Success"], depths=[1], paired=False)
-    assert apart.notes == ("new and old have 20 queries in common; they are compared as if they had none",)
+    assert apart.notes == ("new and old share 20 queries; the comparison treats these as different queries",)
 
 
 def test_a_run_with_a_few_gaps_is_compared_and_the_gaps_are_named() -> None:

@@ -77,7 +77,7 @@ def test_queries_with_too_few_relevant_passages_leave_both_sides_of_the_ratio() 
     assert (report["r", "BoR@2"].n, report["r", "BoR@2"].n_total) == (2, 3)
     assert report["r", "BoR(m=2)@2"].n == 1
     assert report["r", "BoR(m=2)@2"].value == pytest.approx(math.log2(45))
-    with pytest.raises(InputError, match=r"'q3' has 0 relevant passages, a success needs 1"):
+    with pytest.raises(InputError, match=r"'q3' has 0 relevant passages, but a success needs 1"):
         success({"q1": ["a"]}, no_relevant="error")
 
 
@@ -234,7 +234,7 @@ def test_a_grade_off_the_scale_names_query_passage_and_mend() -> None:
         ({"scale": "utilty"}, "unknown scale 'utilty'; did you mean \"utility\""),
         ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),
         ({"depths": []}, "the list of depths is empty"),
-        ({"grade_map": "0-1"}, "grade map '0-1': '0-1' is not OLD:NEW"),
+        ({"grade_map": "0-1"}, "grade map '0-1': '0-1' is not of the form OLD:NEW"),
     ],
 )
 def test_mistaken_options_are_named(options, message) -> None:
@@ -250,7 +250,7 @@ def test_mistaken_options_are_named(options, message) -> None:
         (([10, 10], [5, 5], [1, 1], [1, 2]), r"query '2': hit = 2 is more than min\(K, R\) = 1"),
         (([10], [5], [-1], [0]), "R of query number 1 is -1"),
         (([10], [5], [1.5], [0]), "R of query number 1 is 1.5"),
-        (([10], [5], ["x"], [0]), "R holds something that is not a number"),
+        (([10], [5], ["x"], [0]), "R contains a value that is not a number"),
         (([10], [5, 5], [1], [0]), "differ in length"),
     ],
 )

@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(rs.InputError, match="no column for the grade"):
         tally_rows(run)
     bad = pyarrow.table({"query_id": ["q"], "passage_id": ["d"], "score": [float("nan")], "grade": [1]})
-    with pytest.raises(rs.InputError, match="where there is none it must be null"):
+    with pytest.raises(rs.InputError, match="use null for rows without a value"):
         tally_rows(bad)
     with pytest.raises(rs.InputError, match="no states"):
         report_of_states([])

@@ -115,9 +115,9 @@ def test_a_drop_is_a_change_for_the_worse(dropped) -> None:
         (lambda: parse_fail_if("Bro@10 < 4"), "did you mean"),
         (lambda: parse_max_drop("RA-nWG@10"), "is not MEASURE@K:AMOUNT"),
         (lambda: parse_max_drop("RA-nWG@10:little"), "'little' is not a number"),
-        (lambda: parse_max_drop("high(RA-nWG@10):0.02"), r"no high\(…\) of a drop; RA-nWG@10:0.02 takes .* low\("),
+        (lambda: parse_max_drop("high(RA-nWG@10):0.02"), r"high\(…\) cannot be used here; use RA-nWG@10:0.02 .* low\("),
         (lambda: parse_max_drop("lambda@10:1"), "cannot get worse"),
-        (lambda: failures(report(), [], [parse_max_drop("BoR@1:0")]), "needs --against FILE"),
+        (lambda: failures(report(), [], [parse_max_drop("BoR@1:0")]), "needs a stored report: add --against FILE"),
     ],
 )
 def test_mistakes_are_named(make, message) -> None:
@@ -134,7 +134,7 @@ def test_stored_reports_that_do_not_fit_are_named(tmp_path) -> None:
         "other": "not a report",
         "broken": "not JSON",
         "absent": "there is no such file",
-        "older": r"schema rag-selectivity/report/1, and this version reads .*: write it again with -o report.json",
+        "older": r"schema rag-selectivity/report/1, but this version reads only .*: write it again with -o report.json",
         "cut": "damaged",
     }
     for name, message in mistakes.items():
@@ -167,7 +167,7 @@ def test_another_corpus_size_does_not_hide_a_lost_fifth(dropped, refusal) -> Non
     told = refusal(before, now, "BoR@1:0.1", "RA-nWG@1:0.02")
     assert told == (
         "FILE cannot be compared with run 'run': the corpus size N is 10,000 here and 100 in FILE. "
-        "To compare them, evaluate as FILE was evaluated, or write that report again"
+        "To compare them, evaluate with the settings of FILE, or write that report again"
     )
     assert told == refusal(before, now, "BoR@1:0.1", on="shared")
     (line,) = dropped(before, report(found(60), qrels=HUNDRED), "BoR@1:0.1")
@@ -190,7 +190,8 @@ def test_another_corpus_size_does_not_hide_a_lost_fifth(dropped, refusal) -> Non
         (
             {"corpus_size": {q: 100 + (q in ("q3", "q7")) for q in HUNDRED}},
             {},
-            "the corpus size N of 2 queries is not that in FILE ('q3': 100 here, 101 there, 'q7': 100 here, 101 there)",
+            "the corpus size N of 2 queries is not that in FILE ('q3': 100 here, 101 in the file, "
+            "'q7': 100 here, 101 in the file)",
         ),
     ],
 )
@@ -205,7 +206,7 @@ def test_the_easy_queries_alone_are_refused_by_name(refusal) -> None:
     told = refusal(report(found(60), qrels=HUNDRED), report(found(60), qrels=easy), "RA-nWG@1:0.02")
     assert told == (
         "FILE cannot be compared with run 'run': 40 queries only in FILE ('q60', 'q61', 'q62'). "
-        "To compare them, take the queries that both have with the same labels (--on shared), or write FILE again"
+        "To compare them, use the queries that both have with the same judgments (--on shared), or write FILE again"
     )
     more = refusal(report(found(60), qrels=easy), report(found(60), qrels=HUNDRED), "RA-nWG@1:0.02")
     assert "40 queries only here ('q60', 'q61', 'q62')" in more
@@ -217,15 +218,15 @@ def test_the_easy_queries_alone_are_refused_by_name(refusal) -> None:
 def test_other_labels_of_one_query_are_refused_by_name(refusal, labels) -> None:
     changed = HUNDRED | {"q17": labels}
     told = refusal(report(found(80), qrels=HUNDRED), report(found(80), qrels=changed), "Success@1:0")
-    assert "1 query with other labels in FILE ('q17')" in told
+    assert "1 query with other judgments in FILE ('q17')" in told
 
 
 def test_the_sample_from_outside_the_pool_is_among_the_labels(refusal) -> None:
     samples = [{q: {f"s{i}": 1 for i in range(3)} for q in QRELS} for _ in range(2)]
     samples[1]["q4"] = {"s0": 5, "s1": 1, "s2": 1}
     before, now = (report(measures=["BoR(R=sampled)"], sample=sample) for sample in samples)
-    assert "1 query with other labels in FILE ('q4')" in refusal(before, now, "BoR(R=sampled)@1:0")
-    assert "40 queries with other labels" in refusal(report(), report(sample=samples[0]), "BoR@1:0")
+    assert "1 query with other judgments in FILE ('q4')" in refusal(before, now, "BoR(R=sampled)@1:0")
+    assert "40 queries with other judgments" in refusal(report(), report(sample=samples[0]), "BoR@1:0")
 
 
 def test_the_order_of_queries_labels_and_rows_does_not_matter(dropped) -> None:
@@ -293,17 +294,20 @@ def test_how_many_are_shared_and_left_out_is_told(tmp_path, refusal) -> None:
     stored = StoredReport.read(tmp_path / "b.json")
     now = report(found(80), qrels=other)
     assert Against.of(now, stored, on="shared").notes == [
-        f"run and {tmp_path}/b.json are compared over 96 queries with the same labels; left out: 2 queries only here "
-        f"('q98', 'q99'); 1 query only in {tmp_path}/b.json ('q0'); 1 query with other labels in {tmp_path}/b.json "
-        f"('q5')"
+        f"run and {tmp_path}/b.json are compared over 96 queries with the same judgments; left out: 2 queries only "
+        f"here ('q98', 'q99'); 1 query only in {tmp_path}/b.json ('q0'); 1 query with other judgments in "
+        f"{tmp_path}/b.json ('q5')"
     ]
     same = report(found(80), qrels=few)
     assert Against.of(same, stored, on="shared").notes == [
-        f"run and {tmp_path}/b.json are compared over 98 queries with the same labels; left out: none"
+        f"run and {tmp_path}/b.json are compared over 98 queries with the same judgments; left out: none"
     ]
     one = {q: HUNDRED[q] if q == "q3" else {"d": 5} for q in few}
     told = refusal(report(found(80), qrels=few), report(found(80), qrels=one), "Success@1:0", on="shared")
-    assert "1 query in both with the same labels, at least 2 are needed (97 queries with other labels" in told
+    assert (
+        "both have only 1 query with the same judgments, and at least 2 are needed (97 queries with other judgments"
+        in told
+    )
 
 
 def test_what_is_defined_for_other_queries_is_not_compared_unless_asked(dropped) -> None:
@@ -343,7 +347,7 @@ def test_low_asks_what_so_many_queries_rule_out(dropped) -> None:
 
 
 def test_low_without_pairs_is_refused(dropped) -> None:
-    with pytest.raises(rs.InputError, match=r"'low\(BoR@1\):0.1' needs intervals: leave --resamples 0 out"):
+    with pytest.raises(rs.InputError, match=r"'low\(BoR@1\):0.1' needs intervals: leave out --resamples 0"):
         dropped(report(), report(), "low(BoR@1):0.1", bootstrap=None)
     (line,) = dropped(report(), report(WORSE), "BoR@1:0.1", bootstrap=None)
     assert "worse by 0.585, without an interval, over 40 queries" in line
@@ -401,7 +405,7 @@ def test_the_last_digits_of_other_depths_are_no_difference(data, dropped) -> Non
 def test_figures_of_candidates_need_candidates_on_both_sides(refusal, dropped) -> None:
     pooled = {"measures": ["PROC", "RA-nWG"], "pool": {q: ["d", "j", "x"] for q in QRELS}}
     bare, given = report(measures=["PROC", "RA-nWG"]), report(**pooled)
-    assert "PROC@1 rests on the candidates before selection (--pool)" in refusal(bare, given, "PROC@1:0.1")
+    assert "PROC@1 uses the pool (--pool), and only one of the two was given one" in refusal(bare, given, "PROC@1:0.1")
     assert dropped(bare, given, "RA-nWG@1:0") == []
     assert dropped(given, given, "PROC@1:0") == []
 
@@ -411,8 +415,8 @@ def test_live_reports_and_counts_do_not_tell_their_labels(refusal) -> None:
     for query, ids in GOOD.items():
         monitor.record(rs.Retrieval(query, ids, query_id=query))
     live = monitor.report()
-    assert "FILE does not identify its queries and labels" in refusal(live, report(), "BoR@1:0")
-    assert "the report does not identify its queries and labels" in refusal(report(), live, "BoR@1:0")
+    assert "FILE does not identify its queries and judgments" in refusal(live, report(), "BoR@1:0")
+    assert "the report does not identify its queries and judgments" in refusal(report(), live, "BoR@1:0")
 
 
 # -- reports made of sums ----------------------------------------------------------------------------------
@@ -445,7 +449,7 @@ def test_sums_are_told_apart_by_their_fingerprints(dropped, refusal) -> None:
     assert "N is 100 here and 200 in FILE" in refusal(summed(corpus_size=200), summed(), "BoR@1:0")
     sizes = {q: 100 + i for i, q in enumerate(QRELS)}
     swapped = sizes | {"q0": 101, "q1": 100}
-    assert "the corpus sizes N of single queries are not those of" in refusal(
+    assert "the corpus sizes N of the queries are not those in" in refusal(
         summed(corpus_size=sizes), summed(corpus_size=swapped), "BoR@1:0"
     )
     assert dropped(summed(corpus_size=sizes), report(corpus_size=sizes), "BoR@1:0") == []
@@ -453,19 +457,19 @@ def test_sums_are_told_apart_by_their_fingerprints(dropped, refusal) -> None:
     assert "30 queries here and 40 in FILE" in refusal(summed(), summed(qrels=fewer), "BoR@1:0")
     renamed = {f"p{q}": labels for q, labels in QRELS.items()}
     lists = {f"p{q}": ids for q, ids in GOOD.items()}
-    assert "the 40 queries are not those of FILE" in refusal(summed(), summed(lists, renamed), "BoR@1:0")
-    assert "the labels are not those of FILE" in refusal(summed(), summed(qrels=QRELS | {"q1": {"d": 4}}), "BoR@1:0")
+    assert "the 40 queries are not those in FILE" in refusal(summed(), summed(lists, renamed), "BoR@1:0")
+    assert "the judgments are not those in FILE" in refusal(summed(), summed(qrels=QRELS | {"q1": {"d": 4}}), "BoR@1:0")
     assert "the scale is" not in refusal(summed(policy="trec_eval"), summed(), "BoR@1:0")
 
 
 def test_sums_have_no_pairs(refusal, dropped) -> None:
     for before, now in ((summed(), report()), (report(), summed())):
-        assert "was made of sums, which keep none" in refusal(before, now, "BoR@1:0", on="shared")
-        with pytest.raises(rs.InputError, match="needs the figures of each query on both sides"):
+        assert "holds only sums over queries" in refusal(before, now, "BoR@1:0", on="shared")
+        with pytest.raises(rs.InputError, match="needs the figures of each query in both reports"):
             dropped(before, now, "low(BoR@1):0.1")
     empty = GOOD | {"q39": []}
     (line,) = dropped(summed(), summed(empty), "Harm@1:0.01")
-    assert "it rests on 39 queries now and on 40 in " in line
+    assert "it is over 39 queries now and over 40 in " in line
 
 
 def test_tallies_under_different_policies_are_not_merged() -> None:
@@ -573,7 +577,7 @@ def test_exit_status_of_the_commands(tmp_path) -> None:
     assert gated.returncode == 1
     notes = [line for line in gated.stderr.splitlines() if line.startswith("note: ")]
     assert notes == [
-        f"note: {run} and both.json are compared over 40 queries with the same labels; left out: none"
+        f"note: {run} and both.json are compared over 40 queries with the same judgments; left out: none"
         for run in ("good", "worse")
     ]
     assert "gate failed: worse: BoR@1 went from 6.229 to 5.644, worse by 0.585 [" in gated.stderr
@@ -584,9 +588,9 @@ def test_exit_status_of_the_commands(tmp_path) -> None:
 def test_options_that_need_one_another(tmp_path) -> None:
     base = ["evaluate", "--qrels", "none.trec", "--run", "none.trec"]
     for options, message in (
-        (["--max-drop", "BoR@1:0"], "--max-drop needs --against FILE"),
-        (["--against", "none.json"], "--against compares nothing without --max-drop"),
-        (["--on", "shared"], "--on needs --against FILE"),
+        (["--max-drop", "BoR@1:0"], "--max-drop needs a stored report: add --against FILE"),
+        (["--against", "none.json"], "--against needs --max-drop"),
+        (["--on", "shared"], "--on needs a stored report: add --against FILE"),
         (["--against", "none.json", "--max-drop", "BoR@1:0", "--on", "some"], "--on must be one of all, shared"),
     ):
         done = command(tmp_path, *base, *options)
@@ -612,7 +616,7 @@ def test_shared_queries_and_sums_on_the_command_line(tmp_path) -> None:
     shared = command(tmp_path, *now, "--qrels", "few.trec", "--on", "shared")
     assert shared.returncode == 1
     assert (
-        "note: now and before.json are compared over 60 queries with the same labels; left out: 40 queries only in "
+        "note: now and before.json are compared over 60 queries with the same judgments; left out: 40 queries only in "
         "before.json ('q60', 'q61', 'q62')\ngate failed: now: Success@1 went from 1.000 to 0.833, worse by 0.167 ["
     ) in shared.stderr
     sums = [*now, "--qrels", "qrels.trec", "--out-of-core"]

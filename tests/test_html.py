@@ -123,19 +123,23 @@ def test_the_words_have_the_reports_numbers(report) -> None:
     said = {finding.question: finding.answer for finding in findings(report, "mine", 2)}
     bor, most, success = (report["mine", key].value for key in ("BoR@2", "BoR_max@2", "Success@2"))
     assert (
-        f"worth {number(bor)} bits over a random draw. The most that is possible at this K is {number(most)} bits."
+        f"has {number(bor)} bits over a random draw. The most that is possible at this K is {number(most)} bits."
         in (said["What is the selectivity?"])
     )
-    assert f"in {success:.1%} of the queries, a random draw in {2**-most:.1%}" in said["What is the selectivity?"]
+    assert (
+        f"in {success:.1%} of the queries; a random draw succeeds in {2**-most:.1%}" in said["What is the selectivity?"]
+    )
     proc, share = report["mine", "PROC@2"].value, report["mine", "%PROC@2"].value
     assert f"The pool holds {proc:.1%} of it, and {share:.1%} of that was selected" in said["Who lost the evidence?"]
     verdict = report.diagnosis("mine", 2)
     for name, count in verdict.counts.items():
         assert f"{count} {name}" in said["Who lost the evidence?"]
     low, high = report["mine", "Harm@2"].possible
-    assert f"between {2 * low:.1f} and {2 * high:.1f} are junk" in said["How much junk comes along?"]
-    assert said["Which K should be taken?"].startswith("No advice on K: 4 queries with a defined RA-nWG are too few")
-    assert f"{report['mine', 'Judged@2'].value:.1%} of the top 2 has a label" in said["How far can it be trusted?"]
+    assert f"between {2 * low:.1f} and {2 * high:.1f} are junk" in said["How much junk does the LLM read?"]
+    assert said["Which K should be used?"].startswith("No advice on K: 4 queries with a defined RA-nWG are too few")
+    assert (
+        f"{report['mine', 'Judged@2'].value:.1%} of the top 2 is judged" in said["How far can the figures be trusted?"]
+    )
 
 
 def test_the_tables_have_the_reports_numbers(report, page) -> None:
@@ -207,9 +211,9 @@ def test_pictures_are_named_and_follow_the_page_s_colours(page, text) -> None:
             for name in ("mine", "other")
             for what in (
                 "selectivity and success over K",
-                "how near the collapse zone is",
+                "BoR and the regimes of K",
                 "who lost the evidence, query by query",
-                "what the prompt is made of",
+                "grades in the prompt",
                 "answer quality over K",
             )
             if (name, what) != ("other", "who lost the evidence, query by query") or report_selects(page)

@@ -130,7 +130,7 @@ def test_a_mistake_is_answered_with_what_where_and_the_mend(folder, mistake) -> 
     ("words", "expected"),
     [
         (["evaluate", "--qrels", "qrels.trec", "--run", "other_passages.trec"], "ids come from the same corpus?"),
-        ([*EVALUATE, "--corpus-size", "1"], "more than its corpus, N = 1; is N right?"),
+        ([*EVALUATE, "--corpus-size", "1"], "more than its corpus (N = 1); is N right?"),
         (["evaluate", "--qrels", "grades15.trec", "--run", "run.trec"], "did you mean scale='utility'"),
     ],
     ids=["other passage ids", "lists longer than the corpus", "grades 1 to 5 on TREC's scale"],

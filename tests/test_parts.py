@@ -112,7 +112,7 @@ def test_k_beyond_n_is_settled_by_all_queries_together(parted) -> None:
     same(whole, parted(LABELS, {"run": LISTS}, **options))
     # Half of the queries succeed; chance is 1 in the small corpora and 8/1000 in the large ones.
     assert whole[0]["BoR@8"].value == pytest.approx(math.log2(0.5 / ((1 + 8 / 1000) / 2)), rel=1e-12)
-    assert "4 queries have a corpus smaller than K: their draw is all of it" in whole[0].runs["run"].notes
+    assert "4 queries have a corpus smaller than K: their random draw is the whole corpus" in whole[0].runs["run"].notes
 
 
 @pytest.mark.parametrize("size", [5, dict.fromkeys(SIZES, 5), {**dict.fromkeys(SIZES, 5), "unheard of": 9}])
@@ -187,12 +187,12 @@ TWICE = {**LISTS, "q3": ["a", "b", "a"]}
         (MANY, {"q1": ["a"], **OTHERS}, {}, "only 1 query ids are both in run and in the qrels"),
         (LABELS, {q: ["n", "m"] for q in LABELS}, {}, "no passage that run retrieved is judged"),
         (LABELS, {q: ["n", "m"] for q in LABELS}, {"unjudged": "condense"}, "no passage that run retrieved is judged"),
-        (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 passages, more than its corpus, N = 5"),
+        (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 passages, more than its corpus (N = 5)"),
         (GRADED, LISTS, {}, "did you mean scale='utility'"),
         (GRADED, LISTS, {"scale": "utility"}, None),
-        (NEGATIVE, LISTS, {}, "2 judgments below 0 were taken as not judged"),
-        (LABELS, TWICE, {}, "1 passages stand twice in their list"),
-        (LABELS, TWICE, {"duplicates": "drop"}, "1 passages stand twice in their list"),
+        (NEGATIVE, LISTS, {}, "2 judgments below 0 were treated as not judged"),
+        (LABELS, TWICE, {}, "1 passages repeat an earlier passage of their list"),
+        (LABELS, TWICE, {"duplicates": "drop"}, "1 passages repeat an earlier passage of their list"),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [8], "short_lists": "returned"}, None),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [4, 8]}, "4 queries have a corpus smaller than K"),
         (LABELS, {"q1": ["a"]}, {"missing_query": "skip"}, None),

@@ -94,8 +94,8 @@ def test_plan_over_several_queries_and_hits_averages_the_probabilities() -> None
     [
         ((58, 4, [59]), "K = 59 is more than the corpus size N = 58"),
         ((58, 59, [5]), "R = 59 is more than N = 58"),
-        ((58, 0, [5]), "no query has that many"),
-        ((58, [], [5]), "no query has that many"),
+        ((58, 0, [5]), "no query has enough relevant passages"),
+        ((58, [], [5]), "no query has enough relevant passages"),
         ((58, 4, []), "the list of depths is empty"),
     ],
 )

@@ -41,7 +41,7 @@ def test_the_plan_prints_what_the_readme_says() -> None:
 
 def test_the_comparison_prints_what_the_readme_says(data) -> None:
     text = next(block for block in blocks("console") if "compare --qrels" in block)
-    command, _, rest = text.partition("lsa beside")
+    command, _, rest = text.partition("lsa compared with")
     words = re.sub(r"\\\n", " ", command).split()[2:]
     places = {"bm25=bm25.trec": "bm25=runs/bm25.trec", "lsa=lsa.trec": "lsa=runs/lsa.trec"}
     done = subprocess.run(

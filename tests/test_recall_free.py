@@ -62,7 +62,7 @@ def test_fe_estimates_r_from_twice_the_depth() -> None:
     assert one(relevance, "Fe@5", further=7).value == pytest.approx(3 / (0.5 * 5 + 0.5 * 4))
     short = one(relevance[:9], "Fe@5")
     assert np.isnan(short.value)
-    assert "2K deep" in short.to_dict()["reason"]
+    assert "2K passages" in short.to_dict()["reason"]
     # From the pool, where one is given.
     judged, ranked = ranking(relevance)
     with_pool = rs.evaluate(
@@ -129,7 +129,7 @@ def test_t_as_printed_says_that_alpha_cannot_matter(world) -> None:
     counts, quality = world
     found = rs.calibrate_alpha(counts, quality, measure="T@10")
     assert found.alpha is None
-    assert "alpha cannot reorder" in found.advice
+    assert "alpha cannot change the order of queries" in found.advice
     assert found.correlation == pytest.approx(spearmanr(counts["n_p"], quality).statistic)
 
 
@@ -174,7 +174,7 @@ def test_the_regime_names_the_measure_it_speaks_for(depth, relevant, speaks_for)
     counts = {"n_p": [1, 2, 3, 4], "K": [depth] * 4, "R": [relevant] * 4}
     found = rs.calibrate_alpha(counts, [0.1, 0.2, 0.3, 0.4])
     assert found.regime == depth / relevant
-    assert found.advice.endswith(f"speaks for {speaks_for}.")
+    assert found.advice.endswith(f"favours {speaks_for}.")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_the_regime_names_the_measure_it_speaks_for(depth, relevant, speaks_for)
         ({"measure": "P@10"}, "alpha is a parameter of F, Fe and T, not of P"),
         ({"grid": []}, "grid of alphas"),
         ({"grid": [0.5, 2]}, "numbers from 0 to 1"),
-        ({"quality": [1.0]}, "4 queries and 1 quality scores"),
+        ({"quality": [1.0]}, "1 scores for 4 queries"),
         ({"quality": [1.0, 2.0, float("nan"), float("nan")]}, "only 2 queries"),
         ({"source": {"n_p": [1], "K": [1]}}, "R is missing"),
     ],

@@ -29,7 +29,7 @@ def test_indexing_by_run_and_measure_in_any_spelling(report) -> None:
         report["good", "BoR@9"]
     with pytest.raises(rs.InputError, match="no run 'goood'; did you mean \"good\""):
         report["goood", "BoR@1"]
-    with pytest.raises(rs.InputError, match="say which run"):
+    with pytest.raises(rs.InputError, match="the report has several runs"):
         report["BoR@1"]
 
 

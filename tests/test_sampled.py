@@ -47,7 +47,7 @@ def test_deeper_than_the_sample_nothing_is_said() -> None:
     )
     assert np.isfinite(report["BoR(R=sampled)@10"].value)
     assert np.isnan(report["BoR(R=sampled)@11"].value)
-    assert "a sample from outside the pool of at least K" in report["BoR(R=sampled)@11"].to_dict()["reason"]
+    assert "a sample of at least K passages" in report["BoR(R=sampled)@11"].to_dict()["reason"]
 
 
 def world(queries: int, rng: np.random.Generator, *, sampled: int) -> tuple[dict, dict, dict, np.ndarray]:

@@ -84,7 +84,7 @@ def test_budgets(tokens) -> None:
         "K = 8, the longest list, takes its place."
     )
     assert (advice(max_tokens=250).K, advice(max_tokens=250).within_tokens) == (2, 2)
-    assert "the largest that 250 tokens pay for; at K = 4 Success is 80.0% in place of 40.0%." in (
+    assert "the largest within 250 tokens on average: Success is 40.0% there and 80.0% at K = 4." in (
         advice(max_tokens=250).reason
     )
     impossible = advice(min_success=0.9)
@@ -92,8 +92,8 @@ def test_budgets(tokens) -> None:
     assert impossible.warnings == ("no K up to 8 has a success rate of 90.0% or more; the best is 80.0%",)
     conflict = advice(min_success=0.8, max_tokens=300)
     assert conflict.K is None
-    assert conflict.warnings == ("K = 4 is needed for that success, and 300 tokens pay for K = 3",)
-    assert advice(max_tokens=50).warnings == ("a single passage already has more than 50 tokens on average",)
+    assert conflict.warnings == ("that success rate needs K = 4, but 300 tokens are enough only for K = 3",)
+    assert advice(max_tokens=50).warnings == ("the first passage alone has more than 50 tokens on average",)
 
 
 def test_lengths_from_a_file_a_frame_or_the_run_itself(tokens, tmp_path) -> None:

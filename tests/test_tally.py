@@ -154,9 +154,9 @@ def test_what_does_not_fit_together_is_said() -> None:
         one.report()
     data = bytearray(one.to_bytes())
     data[-1] ^= 1
-    with pytest.raises(rs.InputError, match="its checksum does not fit"):
+    with pytest.raises(rs.InputError, match="its checksum is wrong"):
         Tally.from_bytes(bytes(data))
-    with pytest.raises(rs.InputError, match="no tally of rag-selectivity"):
+    with pytest.raises(rs.InputError, match="not a tally of rag-selectivity"):
         Tally.from_bytes(b"something else entirely")
     empty = Tally.from_bytes(one.to_bytes())
     empty.merge(one)

@@ -38,7 +38,11 @@ def test_from_grades_it_is_the_same_with_every_score_1() -> None:
 
 @pytest.mark.parametrize(
     ("scores", "relevant", "message"),
-    [([], [], "one score and one label"), ([1.0], [True, False], "one score"), ([np.nan], [True], "score 1 is not")],
+    [
+        ([], [], "one score and one relevance"),
+        ([1.0], [True, False], "one score"),
+        ([np.nan], [True], "score 1 is not"),
+    ],
 )
 def test_mistakes_are_named(scores, relevant, message) -> None:
     with pytest.raises(rs.InputError, match=message):

@@ -39,7 +39,7 @@ def test_more_than_chance_is_doubted_exactly_where_the_interval_holds_0() -> Non
     for hits, doubted in ((9, False), (8, True)):
         report = of_successes(hits, 40, 10)
         assert (report["BoR@1"].low <= 0) == doubted
-        assert ("It is not shown that this is more than a random draw gives" in said(SELECTIVITY, report)) == doubted
+        assert ("It is not shown that this is more than a random draw reaches" in said(SELECTIVITY, report)) == doubted
         assert "luck" not in said(SELECTIVITY, report)
 
 
@@ -48,12 +48,12 @@ def test_less_than_chance_is_said_where_the_whole_interval_is_below_0() -> None:
     for hits, less in ((13, True), (14, False)):
         report = of_successes(hits, 40, 2)
         assert (report["BoR@1"].high < 0) == less
-        assert ("That is less than a random draw gives" in said(SELECTIVITY, report)) == less
+        assert ("This is less than a random draw reaches" in said(SELECTIVITY, report)) == less
 
 
 def test_without_an_interval_nothing_is_said_of_chance() -> None:
     answer = said(SELECTIVITY, of_successes(10, 20, bootstrap=None))
-    assert "Without an interval it is not known how far this holds for other queries." in answer
+    assert "There is no interval, so it is unknown how far this holds for other queries." in answer
     assert "not shown" not in answer
 
 
@@ -64,8 +64,8 @@ def test_no_success_is_counted_and_nothing_more() -> None:
 def test_rough_baselines_are_called_rough() -> None:
     qrels = {f"q{i}": {f"d{j}": 1 for j in range(3000 if i == 0 else 2)} for i in range(40)}
     report = rs.evaluate(qrels, {"r": {query: ["d0"] for query in qrels}}, corpus_size=100_000, depths=[1])
-    assert "Rough: few queries carry the random baseline" in said(SELECTIVITY, report)
-    assert "Rough" not in said(SELECTIVITY, of_successes(20, 40))
+    assert "The random baseline depends mostly on few queries" in said(SELECTIVITY, report)
+    assert "depends mostly on few queries" not in said(SELECTIVITY, of_successes(20, 40))
 
 
 EVIDENCE = "Who lost the evidence?"
@@ -92,7 +92,7 @@ def test_equal_shares_of_two_queries_blame_nobody() -> None:
     assert (report["PROC@4"].value, report["%PROC@4"].value) == (0.75, 0.75)
     assert report.diagnosis("r", 4).overall == "limited by both"
     answer = said(EVIDENCE, report, 4)
-    assert "Which of the two lost more is not shown" in answer
+    assert "It is not shown which of the two lost more" in answer
     assert "lost more of it than" not in answer
 
 
@@ -109,7 +109,7 @@ def test_the_loser_is_named_where_the_pairs_show_it(queries, shown) -> None:
 
 def test_nothing_lost_and_nothing_to_split() -> None:
     healthy = of_evidence([["d0", "d1", "d2", "d3"]] * 2, [["d0", "d1", "d2", "d3"]] * 2)
-    assert "Each step kept at least 80% of what it could." in said(EVIDENCE, healthy, 4)
+    assert "Each step kept at least 80% of the evidence that it could keep." in said(EVIDENCE, healthy, 4)
     qrels = {"q": {"d0": 5, "d1": 5, "j": 1}}
     whole = rs.evaluate(
         qrels, {"r": {"q": ["d0", "j"]}}, scale="utility", measures=["RA-nWG", "PROC", "%PROC"], depths=[2]
@@ -117,7 +117,7 @@ def test_nothing_lost_and_nothing_to_split() -> None:
     assert "The list is the whole pool, so losses cannot be split" in said(EVIDENCE, whole, 2)
 
 
-JUNK = "How much junk comes along?"
+JUNK = "How much junk does the LLM read?"
 
 
 def of_junk(run: dict, **options) -> rs.Report:
@@ -136,7 +136,7 @@ def test_junk_of_lists_judged_in_part_is_a_range() -> None:
     one = said(JUNK, of_junk({"q1": ["a", "j", "x"], "q2": ["a", "j", "y"]}), 10)
     assert one.startswith("Of 3.0 passages that the LLM reads on average at K = 10, between 1.0 and 2.0 are junk.")
     assert "10.0% to 20.0% of the K slots" in one
-    assert "Only 66.7% of the top 10 have a label." in one
+    assert "Only 66.7% of the top 10 are judged." in one
     exhaustive = said(JUNK, of_junk({"q1": ["a", "j", "x"], "q2": ["a", "j", "y"]}, unjudged="worst"), 10)
     assert "2.0 are junk" in exhaustive
     assert "between" not in exhaustive
@@ -173,7 +173,7 @@ def test_a_share_that_is_not_all_is_never_told_as_100_percent() -> None:
         "Judged@10": Estimate(0.9996, math.nan, math.nan, 100, 100),
     }
     (caveat,) = with_caveats(estimates, [rs.parse_measure("Harm@10")])["Harm@10"].caveats
-    assert caveat.text.startswith("Only 99.96% of the top 10 have a label.")
+    assert caveat.text.startswith("Only 99.96% of the top 10 are judged.")
 
 
 def test_a_level_is_written_with_the_digits_it_has() -> None:

@@ -1,1 +1,1 @@
-"""What goes in: ids, judgments, runs, grades, policies."""
+"""The input: ids, judgments, runs, grades, policies."""

@@ -1,4 +1,4 @@
-"""Reading columns from pandas and polars frames (and anything alike) without depending on either."""
+"""Read columns of pandas and polars frames without importing either library."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ SCORE_NAMES = ("score", "sim", "similarity")
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame: it has named columns and gives a column by its name."""
+    """Whether a value is a DataFrame: it has named columns that can be taken by name."""
     return hasattr(value, "columns") and hasattr(value, "__getitem__") and not isinstance(value, dict)
 
 
 def find_column(names: Sequence[str], accepted: Sequence[str], what: str, where: str) -> str:
-    """The first accepted name among a table's columns; an InputError lists both when there is none."""
+    """The first accepted name among a table's columns; if there is none, an InputError lists both."""
     by_folded = {str(name).strip().casefold(): name for name in reversed(names)}
     for candidate in accepted:
         if candidate.casefold() in by_folded:
             return by_folded[candidate.casefold()]
     raise InputError(
         f"{where}: no column for the {what}; it has {', '.join(map(str, names)) or 'no columns'}, "
-        f"and one of {', '.join(accepted)} is needed"
+        f"but needs one of {', '.join(accepted)}"
     )
 
 
@@ -61,22 +61,22 @@ def column_values(frame: Any, name: str) -> list[Any]:
 
 
 def token_count(value: Any, where: str) -> float:
-    """A length of zero or more, else an InputError that says where."""
+    """A finite number of tokens ≥ 0 as a float; any other value is an InputError that names `where`."""
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise InputError(f"{where}: {value!r} is not a number of tokens")
+        raise InputError(f"{where}: {value!r} is not a number of tokens; give a number ≥ 0")
     return number
 
 
 def whole_count(value: Any, what: str) -> int:
-    """A whole number from 0 to 2**53 as an int, else an InputError that says what it was for."""
+    """A whole number from 0 to 2**53 as an int; any other value is an InputError that names `what`."""
     try:
         count = int(value)
         if count == float(value) and 0 <= count <= 1 << 53 and not isinstance(value, bool):
             return count
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{what} is {value!r}; a whole number from 0 to 2**53 is needed")
+    raise InputError(f"{what} is {value!r}; give a whole number from 0 to 2**53")

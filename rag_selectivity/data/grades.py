@@ -1,4 +1,4 @@
-"""Grade scales: what the numbers in a qrels mean, and how to carry one scale over to another."""
+"""Grade scales, and grade maps from one scale to another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCALES = {
 
 
 def scale_named(name: str | Scale) -> Scale:
-    """Look a scale up by its name: `trec` (0 = not relevant, relevant from 1) or `utility` (1–5, relevant from 4)."""
+    """The scale of a name: `trec` (0 = not relevant, relevant from 1) or `utility` (1–5, relevant from 4)."""
     if isinstance(name, Scale):
         return name
     if name not in SCALES:
@@ -42,7 +42,7 @@ def scale_named(name: str | Scale) -> Scale:
 
 
 def parse_grade_map(text: str | Mapping[int, int] | None) -> dict[int, int] | None:
-    """Read `0:1,1:3,2:4,3:5` (or a mapping) as a map from the file's grades to the scale's.
+    """Read `0:1,1:3,2:4,3:5` (or a mapping) as a map from the grades of a file to the grades of a scale.
 
     >>> parse_grade_map("0:1, 1:3,2:4,3:5")
     {0: 1, 1: 3, 2: 4, 3: 5}
@@ -58,11 +58,13 @@ def parse_grade_map(text: str | Mapping[int, int] | None) -> dict[int, int] | No
             try:
                 pairs.append((int(before), int(after)))
             except ValueError:
-                raise InputError(f"grade map {text!r}: {part!r} is not OLD:NEW, as in 0:1,1:3,2:4,3:5") from None
+                raise InputError(
+                    f"grade map {text!r}: {part!r} is not of the form OLD:NEW, as in 0:1,1:3,2:4,3:5"
+                ) from None
     result: dict[int, int] = {}
     for old, new in pairs:
         if not isinstance(old, int) or not isinstance(new, int):
-            raise InputError(f"grade map {text!r}: {old!r}:{new!r} are not whole numbers")
+            raise InputError(f"grade map {text!r}: {old!r}:{new!r}: grades must be whole numbers")
         if result.setdefault(old, new) != new:
-            raise InputError(f"grade map {text!r}: grade {old} is given twice")
+            raise InputError(f"grade map {text!r}: grade {old} is given twice, with different new grades; remove one")
     return result

@@ -1,4 +1,4 @@
-"""A column of ids: UTF-8 bytes end to end with offsets, so that seven million of them take 100 MB, not a gigabyte."""
+"""A column of ids, stored as UTF-8 bytes with offsets: seven million ids take 100 MB instead of a gigabyte."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SHIFT = np.uint64(32)
 class IdColumn:
     """An immutable sequence of non-empty ids, stored as bytes and offsets (Arrow's layout).
 
-    Indexing gives `str`; slices share the bytes. Order of ids is the order of their UTF-8 bytes,
-    as in trec_eval's `strcmp`.
+    Indexing returns a `str`; slices share the bytes. Ids are ordered by their UTF-8 bytes, as by
+    trec_eval's `strcmp`.
 
     >>> column = IdColumn.from_strings(["d1", "d20", "d3"])
     >>> column[1], len(column), list(column[1:])
@@ -36,14 +36,14 @@ class IdColumn:
     __slots__ = ("_hashes", "_padded", "offsets")
 
     def __init__(self, padded: NDArray[np.uint8], offsets: IntArray) -> None:
-        # The bytes carry a word of padding, so that eight can be read at any start.
+        # One word of padding at the end, so that eight bytes can be read from any position.
         self._padded = padded
         self.offsets = offsets
         self._hashes: HashArray | None = None
 
     @classmethod
     def from_strings(cls, ids: Iterable[Any]) -> IdColumn:
-        """Make a column of strings or integers; an empty id, or one of another type, is an InputError."""
+        """Make a column from strings or integers; an empty id, or an id of another type, is an InputError."""
         values = ids if isinstance(ids, list) else list(ids)
         lengths, data = _ascii(values) or _one_by_one(values)
         offsets = np.zeros(len(values) + 1, np.int64)
@@ -52,7 +52,7 @@ class IdColumn:
 
     @classmethod
     def from_buffer(cls, data: Any, offsets: NDArray[np.integer[Any]]) -> IdColumn:
-        """Make a column of bytes that lie end to end: id i is `data[offsets[i]:offsets[i + 1]]`."""
+        """Make a column from concatenated bytes: id i is `data[offsets[i]:offsets[i + 1]]`."""
         cuts: IntArray = offsets.astype(np.int64)
         base, end = int(cuts[0]), int(cuts[-1])
         padded = np.zeros(end - base + _WORD, np.uint8)
@@ -61,7 +61,7 @@ class IdColumn:
 
     @classmethod
     def concatenate(cls, columns: Sequence[IdColumn]) -> IdColumn:
-        """Join columns end to end."""
+        """Put columns one after the other."""
         starts = np.cumsum([0] + [column.offsets[-1] - column.offsets[0] for column in columns])
         padded = np.zeros(int(starts[-1]) + _WORD, np.uint8)
         offsets = [np.zeros(1, np.int64)]
@@ -94,7 +94,7 @@ class IdColumn:
             yield text[start:stop].decode()
 
     def buffers(self) -> tuple[IntArray, NDArray[np.uint8]]:
-        """Offsets and bytes in Arrow's layout: id i is `data[offsets[i]:offsets[i + 1]]`."""
+        """(offsets, data) in Arrow's layout: id i is `data[offsets[i]:offsets[i + 1]]`."""
         base = int(self.offsets[0])
         return self.offsets - base, self._padded[base : int(self.offsets[-1])]
 
@@ -114,7 +114,7 @@ class IdColumn:
         return IdColumn(padded, offsets)
 
     def fixed_width(self, positions: NDArray[np.integer[Any]]) -> NDArray[np.bytes_]:
-        """The chosen ids as a NumPy byte-string array: comparable and sortable, as wide as the longest."""
+        """The chosen ids as a NumPy byte-string array, as wide as the longest id; it can be compared and sorted."""
         chosen = self.take(positions)
         width = max(1, int(chosen.lengths.max(initial=1)))
         cells = np.zeros((len(chosen), width), np.uint8)
@@ -123,7 +123,7 @@ class IdColumn:
         return cells.view(f"S{width}")[:, 0]
 
     def hashes(self) -> HashArray:
-        """A 64-bit hash of each id. Equal ids have equal hashes; who matches on hashes must compare the ids too."""
+        """A 64-bit hash of each id. Equal ids have equal hashes; different ids may have equal hashes too."""
         if self._hashes is None:
             starts, lengths = self.offsets[:-1], self.lengths
             words = np.ndarray((len(self._padded) - _WORD + 1,), "<u8", self._padded, strides=(1,))
@@ -138,7 +138,7 @@ class IdColumn:
     def equal(
         self, positions: NDArray[np.integer[Any]], other: IdColumn, theirs: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
-        """Whether the id at each position equals the other column's id at the corresponding one."""
+        """Whether the id at each position equals the other column's id at the corresponding position."""
         same: NDArray[np.bool_] = self.lengths[positions] == other.lengths[theirs]
         left, right = self.take(positions[same]), other.take(theirs[same])
         differing = left._padded[:-_WORD] != right._padded[:-_WORD]
@@ -150,7 +150,7 @@ class IdColumn:
 
 
 def _first_bytes(words: NDArray[np.uint64], starts: IntArray, lengths: IntArray) -> HashArray:
-    """The first eight bytes from each start as a number, those beyond the length shifted out."""
+    """The first eight bytes from each start as a number; bytes beyond the length are shifted out."""
     missing = (8 * (_WORD - np.minimum(lengths, _WORD))).astype(np.uint64)
     return words[starts] << missing
 
@@ -165,7 +165,7 @@ def mix(state: HashArray, value: HashArray) -> HashArray:
 
 
 def _ascii(values: list[Any]) -> tuple[list[int], bytes] | None:
-    """Lengths and bytes of plain ids at once; None where one of them needs a closer look."""
+    """The lengths and bytes of non-empty ASCII ids in one step; None if any value is something else."""
     try:
         text = "".join(values)
     except TypeError:
@@ -184,10 +184,10 @@ def _encode(value: Any, position: int) -> bytes:
         value = str(value)
     if not isinstance(value, str):
         raise InputError(
-            f"passage id number {position + 1} is {value!r} ({type(value).__name__}); ids are strings or integers"
+            f"passage id number {position + 1} is {value!r} ({type(value).__name__}); ids must be strings or integers"
         )
     if not value or "\0" in value:
-        raise InputError(f"passage id number {position + 1} is empty or holds a NUL character: {value!r}")
+        raise InputError(f"passage id number {position + 1} is empty or contains a NUL character: {value!r}")
     try:
         return value.encode()
     except UnicodeEncodeError:
@@ -198,7 +198,7 @@ TEXT_PREFIX = "text:"
 
 
 def text_id(text: str) -> str:
-    """The identity of a passage without an id: a hash of its text, whatever its spacing and Unicode form.
+    """An id for a passage that has none: a hash of its text that does not depend on spacing and Unicode form.
 
     >>> text_id("Paris is  the capital.\\n") == text_id("Paris is the capital.")
     True

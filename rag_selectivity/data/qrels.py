@@ -1,4 +1,4 @@
-"""What was judged: query id → {passage id: grade}."""
+"""Qrels: all judgments that a run is measured against, query id → {passage id: grade}."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from rag_selectivity.errors import InputError
 
 
 class Qrels:
-    """Relevance judgments, one grade for a (query, passage) pair.
+    """Judgments: one grade for each (query, passage) pair.
 
-    Columnar inside; outside it reads like a dict of dicts:
+    Stored in columns; reads like a dict of dicts:
 
     >>> qrels = Qrels.from_dict({"q1": {"d1": 5, "d2": 1}, "q2": {"d7": 4}})
     >>> qrels["q1"], len(qrels), "q3" in qrels
@@ -34,13 +34,13 @@ class Qrels:
     Attributes
     ----------
     queries : tuple of str
-        Query ids in order of first appearance, those whose judgments were all dropped included.
+        Query ids in order of first appearance; queries without judgments are included.
     query, grade : int64[judgments]
-        The query's position in `queries`, and the grade; sorted by query.
+        The position of each judgment's query in `queries`, and its grade; sorted by query.
     passages : IdColumn
         The passage of each judgment.
     repeated, negative : int
-        Judgments left out: said twice with the same grade; below zero (in TREC files: not judged).
+        Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Qrels:
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
-        """From {query: {passage: grade}}; a list or set of passages stands for grade 1 each."""
+        """From {query: {passage: grade}}; in place of a dict, a list or set of passages gives each of them grade 1."""
         rows: list[tuple[Any, Any, Any]] = []
         for query, judged in judgments.items():
             if isinstance(judged, Mapping):
@@ -95,7 +95,7 @@ class Qrels:
         source: str | None = None,
         lines: Sequence[int] | None = None,
     ) -> Qrels:
-        """From (query, passage, grade) rows; `queries` names further ones that have no judgment."""
+        """From (query, passage, grade) rows; `queries` names further queries, which may have no judgment."""
         position: dict[str, int] = {}
         for query in queries:
             position.setdefault(query_text(query, source or "qrels"), len(position))
@@ -121,7 +121,7 @@ class Qrels:
 
     @classmethod
     def from_dataframe(cls, frame: Any) -> Qrels:
-        """From a pandas or polars frame with a query, a passage and a grade column (the usual names are known)."""
+        """From a pandas or polars frame with a query, a passage and a grade column; common names are recognised."""
         names = list(frame.columns)
         chosen = [
             find_column(names, QUERY_NAMES, "query", "qrels frame"),
@@ -131,7 +131,7 @@ class Qrels:
         return cls.from_records(zip(*(column_values(frame, name) for name in chosen), strict=True))
 
     def under(self, names: Mapping[str, str]) -> Qrels:
-        """The judgments of queries under other names, {name: query}; a query may have several.
+        """The judgments with queries renamed by {name: query}; a query may get several names.
 
         >>> qrels = Qrels.from_dict({"q1": {"d1": 5}, "q2": {"d7": 4}})
         >>> qrels.under({"monday": "q1", "tuesday": "q1"}).to_dict()
@@ -151,7 +151,7 @@ class Qrels:
 
     @classmethod
     def of(cls, value: Any) -> Qrels:
-        """From what a program holds: a Qrels, a dict, a frame, or rows; `rag_selectivity.read_qrels` reads files."""
+        """From a Qrels, a dict, a frame, or rows; `rag_selectivity.read_qrels` reads files."""
         if isinstance(value, Qrels):
             return value
         if isinstance(value, Mapping):
@@ -184,11 +184,11 @@ class Qrels:
         return {query: self[query] for query in self.queries}
 
     def position(self, query: str) -> int:
-        """The query's place in `queries`, or −1."""
+        """The query's position in `queries`; −1 if it is not there."""
         return self._position.get(query, -1)
 
     def regraded(self, grade_map: str | Mapping[int, int] | None) -> Qrels:
-        """The same judgments with grades carried over to another scale, `0:1,1:3,2:4,3:5`."""
+        """The same judgments with grades mapped to another scale by a grade map such as `0:1,1:3,2:4,3:5`."""
         mapping = parse_grade_map(grade_map)
         if mapping is None:
             return self
@@ -202,7 +202,7 @@ class Qrels:
         return result
 
     def label_hashes(self) -> HashArray:
-        """A hash of each query's judgments, whatever their order: uint64[queries]; 0 for a query without any.
+        """A hash of each query's judgments in any order: uint64[queries]; 0 for a query without judgments.
 
         >>> one = Qrels.from_dict({"q": {"d1": 5, "d2": 1}}).label_hashes()
         >>> other = Qrels.from_dict({"q": {"d2": 1, "d1": 5}}).label_hashes()
@@ -210,42 +210,43 @@ class Qrels:
         True
         """
         rows = mix(self.passages.hashes(), self.grade.astype(np.uint64) + np.uint64(1))
-        # Sums that overflow wrap around, and so do their differences.
+        # The sums may overflow: unsigned sums wrap around, so their differences are still right.
         totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows, dtype=np.uint64)])
         cuts = np.searchsorted(self.query, np.arange(len(self.queries) + 1))
         sums: HashArray = totals[cuts[1:]] - totals[cuts[:-1]]
         return sums
 
     def check_scale(self, scale: Scale) -> None:
-        """Refuse a grade that the scale does not have, naming its place and the mend."""
+        """Refuse a grade that is not on the scale; the error says where it is and what to do."""
         off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))
         if off.any():
             row = int(np.flatnonzero(off)[0])
             raise InputError(
                 f"{self._row_text(row)} is off the {scale.name} scale ({scale.range_text}); "
-                f"carry other grades over with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale"
+                f"map other grades with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale"
             )
 
     def lookup(self, keys: HashArray, query: IntArray, passages: IdColumn) -> tuple[IntArray, IntArray]:
-        """Which of the given rows are judged, and by which judgment.
+        """The rows that are judged, and their judgments.
 
         Parameters
         ----------
         keys : uint64[rows]
             `pair_keys(query, passages)`.
         query : int64[rows]
-            Position in `queries`, −1 for a query that is not there.
+            Position in `queries`; −1 for a query that is not in the qrels.
         passages : IdColumn[rows]
 
         Returns
         -------
         rows, judgments : int64[hits]
+            Positions among the given rows, and the positions of their judgments.
         """
         candidates = np.flatnonzero(self._filter[keys >> self._filter_shift] & (query >= 0))
         rows, judgments = [], []
         place = np.searchsorted(self._sorted_keys, keys[candidates])
         while len(candidates):
-            # One step each, until a key differs: two pairs may share a hash.
+            # Two pairs may share a hash: go on to the next key until the keys differ.
             inside = place < len(self._sorted_keys)
             candidates, place = candidates[inside], place[inside]
             same_key = self._sorted_keys[place] == keys[candidates]
@@ -287,7 +288,7 @@ class Qrels:
         self._build_filter()
 
     def _build_filter(self) -> None:
-        # A bit table in front of the search: nearly all rows of a run are unjudged and end here.
+        # A bit table before the search: most rows of a run are unjudged, and this table rules most of them out.
         bits = max(10, int(np.ceil(np.log2(16 * (len(self._sorted_keys) + 1)))))
         self._filter_shift = np.uint64(64 - bits)
         self._filter = np.zeros(1 << bits, bool)
@@ -334,7 +335,7 @@ def query_text(query: Any, where: str) -> str:
 
 
 def whole_grade(value: Any, where: str) -> int:
-    """A grade as an int; a fractional or non-numeric one is an InputError."""
+    """A grade as an int; a fractional or non-numeric grade is an InputError."""
     try:
         grade = int(value)
         if (isinstance(value, str) or grade == value) and abs(grade) < 1 << 31:
@@ -345,5 +346,5 @@ def whole_grade(value: Any, where: str) -> int:
 
 
 def locate(source: str, line: int | None) -> str:
-    """`file:line`, or the file alone."""
+    """`file:line`, or the file if the line is unknown."""
     return f"{source}:{line}" if line is not None else source

@@ -1,4 +1,4 @@
-"""What was retrieved, or put into the prompt: query id → passage ids in rank order."""
+"""Run: for each query a list of passages, best first."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from rag_selectivity.errors import InputError
 
 
 class ScatteredQueries(Exception):
-    """A streaming source meets a query again that it has given out; `again()` starts over, regrouped."""
+    """A streamed file repeats a query after other queries; `again()` starts over with the rows grouped by query."""
 
     def __init__(self, again: Callable[[], Iterator[Run]]) -> None:
-        super().__init__("the lines of a query do not stand together")
+        super().__init__("the lines of a query are not consecutive")
         self.again = again
 
 
 class Run:
-    """Ranked passage ids for each query, with scores where there are some.
+    """Ranked passage ids for each query, with scores if they are known.
 
     >>> run = Run.from_dict({"q1": ["d3", "d1"], "q2": ["d7"]})
     >>> run["q1"], len(run)
@@ -45,12 +45,12 @@ class Run:
     ----------
     queries : tuple of str
     offsets : int64[queries + 1]
-        Query i's list is rows `offsets[i]:offsets[i + 1]`, in the order given.
+        The list of query i is rows `offsets[i]:offsets[i + 1]`, in the order given.
     passages : IdColumn
     scores : float64[rows] or None
-        Without scores the order given is the ranking.
+        None: the order given is the ranking.
     tokens : float64[rows] or None
-        Lengths of the passages, where they were given with the run.
+        Lengths of the passages, if the run was given with them.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Run:
             else:
                 passages.extend(rows)
         if len(set(queries)) != len(queries):
-            raise InputError("run: two query ids are the same once written as text")
+            raise InputError("run: two query ids are the same when written as text; make them different")
         offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))])
         return cls(
             queries,
@@ -110,7 +110,7 @@ class Run:
 
     @classmethod
     def from_records(cls, records: Iterable[Sequence[Any]]) -> Run:
-        """From (query, passage) or (query, passage, score) rows, in any order of queries."""
+        """From (query, passage) or (query, passage, score) rows; queries may come in any order."""
         lists: dict[str, list[Any]] = {}
         for record in records:
             if len(record) not in (2, 3):
@@ -128,8 +128,8 @@ class Run:
         passages: IdColumn,
         scores: NDArray[np.float64] | None = None,
     ) -> Run:
-        """From rows in any order of queries, in columns: `names[codes[i]]` is the query of row i."""
-        # A stable sort of 16-bit numbers is a radix sort.
+        """From columns; queries may come in any order. `names[codes[i]]` is the query of row i."""
+        # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
         order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
         offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
         return cls(names, offsets, passages.take(order), None if scores is None else scores[order])
@@ -159,7 +159,7 @@ class Run:
 
     @classmethod
     def of(cls, value: Any) -> Run:
-        """From what a program holds: a Run, a dict, a frame, or rows; `rag_selectivity.read_run` reads files."""
+        """From a Run, a dict, a frame, or rows; `rag_selectivity.read_run` reads files."""
         if isinstance(value, Run):
             return value
         if isinstance(value, Mapping):
@@ -174,7 +174,7 @@ class Run:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Run]) -> Run:
-        """Join runs over different queries."""
+        """Put runs over different queries together."""
         queries = [query for part in parts for query in part.queries]
         lengths = [np.diff(part.offsets) for part in parts]
         offsets = np.append(0, np.cumsum(np.concatenate(lengths))) if parts else np.zeros(1, np.int64)
@@ -189,7 +189,7 @@ class Run:
         )
 
     def with_tokens(self, queries: Sequence[Any], tokens: Sequence[float]) -> Run:
-        """The same run with the lengths of its passages, in the order of the rows it was made from."""
+        """The same run with the lengths of its passages, given in the order of the rows that it was made from."""
         by_query: dict[str, list[float]] = {}
         for query, count in zip(queries, tokens, strict=True):
             by_query.setdefault(str(query), []).append(count)
@@ -221,15 +221,15 @@ class Run:
 
     @property
     def lengths(self) -> IntArray:
-        """Length of each query's list."""
+        """Length of each query's list: int64[queries]."""
         return np.diff(self.offsets)
 
     def row_queries(self) -> IntArray:
-        """The position of each row's query."""
+        """The position of each row's query: int64[rows]."""
         return np.repeat(np.arange(len(self.queries)), self.lengths)
 
     def ordered(self, policy: Policy) -> Run:
-        """The same lists in ranking order: by score and tie rule, or as given."""
+        """The same lists in rank order: by score and the policy for ties, or in the order given."""
         if self.scores is None or policy.order == "rank":
             return self
         scores = self.scores.astype(np.float32) if policy.scores == "float32" else self.scores
@@ -244,13 +244,13 @@ class Run:
 
 
 def _ranking(run: Run, scores: NDArray[np.floating[Any]], rule: str) -> IntArray | None:
-    """The permutation that sorts each list, or None where it is sorted already, as most files are."""
+    """The permutation that sorts each list, or None if all lists are sorted, as in most files."""
     as_given, descending_ids = rule == "as_given", rule == "docid_descending"
     passages = run.passages
     last_rows = run.offsets[1:-1] - 1
     last_rows = last_rows[(last_rows >= 0) & (last_rows < len(scores) - 1)]
     rising, tied = scores[1:] > scores[:-1], scores[1:] == scores[:-1]
-    # From the last row of a list to the first of the next there is no order to keep.
+    # The order of a list's last row and the next list's first row does not matter.
     rising[last_rows] = tied[last_rows] = False
     if not rising.any():
         ties = np.flatnonzero(tied)
@@ -261,7 +261,7 @@ def _ranking(run: Run, scores: NDArray[np.floating[Any]], rule: str) -> IntArray
             if (cells[: len(ties)] >= cells[len(ties) :]).all():
                 return None
     query = run.row_queries()
-    # By score and then, stably, by query: faster than a lexsort, since small numbers are sorted by radix.
+    # By score and then stably by query: faster than a lexsort, since NumPy sorts 16-bit numbers by radix sort.
     by_score = np.argsort(-scores, kind=None if descending_ids else "stable")
     narrow = query.astype(np.uint16) if len(run.queries) <= 1 << 16 else query
     order: IntArray = by_score[np.argsort(narrow[by_score], kind="stable")]

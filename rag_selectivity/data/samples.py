@@ -1,4 +1,4 @@
-"""A question with what was retrieved for it, as answers are checked against."""
+"""Sample: a question with its retrieved texts and a reference answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A question with what was retrieved for it and a reference answer, by Ragas' field names.
+    """A question with its retrieved texts and a reference answer; the field names are those of Ragas.
 
-    `retrieved_contexts` are in rank order; `response` and the rest of Ragas' fields are not needed.
+    `retrieved_contexts` are in rank order. `response` and the other fields of Ragas are not needed.
     """
 
     user_input: str

@@ -1,1 +1,1 @@
-"""The join of judgments and a run."""
+"""The join of a run and its judgments."""

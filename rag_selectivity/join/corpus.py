@@ -1,4 +1,4 @@
-"""The corpus size N of each query, from whatever it was given as, and the check that judgments belong to the corpus."""
+"""The corpus size N of each query, and the check that the judgments belong to the corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_selectivity.join.facts import first_ids
 
 
 def check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
-    """The number of passages; an error when none of the judged ones is among them."""
+    """The number of passages in the corpus; an InputError if no judged passage is one of them."""
     ids = {str(passage) for passage in corpus}
     if not ids:
         raise InputError("the corpus has no passages")
@@ -37,7 +37,7 @@ def check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
 
 
 def corpus_size_of(given: Any) -> int | dict[str, Any] | None:
-    """N as a whole number, or what was given for each query by its id; from a number, a mapping or a frame."""
+    """N as a whole number, or {query: N} with unchecked values; from a number, a mapping or a frame."""
     if given is None:
         return None
     if is_frame(given):
@@ -58,9 +58,9 @@ def corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole
         absent = first_ids(query for query in qrels.queries if query not in given)
         if absent:
             count = sum(query not in given for query in qrels.queries)
-            # How many there are of a part is nothing that its reader knows of.
+            # A part's number of queries would tell the user nothing.
             how_many = "queries of the qrels" if part_of_whole else f"{count} of the {len(qrels)} queries"
-            raise InputError(f"corpus_size has no entry for {how_many} ({examples(absent)})")
+            raise InputError(f"corpus_size has no entry for {how_many} ({examples(absent)}): add them")
         sizes = [whole_count(given[query], f"corpus_size of query {query!r}") for query in qrels.queries]
     else:
         sizes = [given] * len(qrels)

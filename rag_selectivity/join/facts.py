@@ -1,4 +1,4 @@
-"""What only all queries together can say of a join of qrels and run, gathered from any parts of them."""
+"""Checks of a join that need all queries, from facts that can be collected in parts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _EXAMPLES = 3
 
 
 def first_ids(ids: Iterable[str]) -> tuple[str, ...]:
-    """The first few of distinct ids in alphabetical order: the same ones whatever parts they came in."""
+    """The first few of distinct ids in alphabetical order, the same for any partition of the ids."""
     return tuple(nsmallest(_EXAMPLES, ids))
 
 
 @dataclass(frozen=True, slots=True)
 class JoinFacts:
-    """Counts, ranges and examples of a join; those of two parts are added with `+`, in any order.
+    """Counts, ranges and examples of a join. Parts are combined with `+`, in any order.
 
     Attributes
     ----------
     queries, listed : int
-        Queries of the qrels; how many of them the run has.
+        Queries of the qrels, and how many of these the run has.
     unknown : int
         Queries of the run that the qrels lack.
     retrieved, hits : int
-        Passages in the lists of the queries that both have; how many of these are judged.
+        Passages in the lists of the queries that both have, and how many of these are judged.
     query_ids, missing_ids, unknown_ids : tuple of str
         Examples of the queries of the qrels, of those that the run lacks, and of those that the qrels lack.
     judged_passages : (query, passages) or None
@@ -35,7 +35,7 @@ class JoinFacts:
     overlong : (query, passages, N) or None
         A query whose list is longer than its corpus.
     grades : (lowest, highest) or None
-        Among all judgments.
+        The range of all judgments; None without judgments.
     missing_is_error : bool
         Whether the policy is `missing_query="error"`.
     """
@@ -70,7 +70,7 @@ class JoinFacts:
         )
 
     def check(self, name: str) -> None:
-        """Refuse a run that has no query of the qrels, or lacks some where the policy forbids it."""
+        """Refuse a run that has no query of the qrels, or that lacks some if the policy forbids this."""
         if not self.queries and not self.unknown:
             return
         if not self.queries:
@@ -88,13 +88,13 @@ class JoinFacts:
             )
 
     def warnings(self, name: str, scale: str) -> list[str]:
-        """What can be, but is rarely meant."""
+        """Warnings about input that is possible but probably not meant."""
         doubts = []
         if self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
             doubts.append(
                 f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
-                f"{examples(self.unknown_ids)}, the qrels {examples(self.missing_ids)}; are both about the same "
-                f"queries, with the same ids?"
+                f"{examples(self.unknown_ids)}, and the qrels also have {examples(self.missing_ids)}; are both about "
+                f"the same queries, with the same ids?"
             )
         if self.retrieved and not self.hits and self.judged_passages is not None:
             doubts.append(
@@ -104,27 +104,27 @@ class JoinFacts:
         if self.overlong is not None:
             query, passages, size = self.overlong
             doubts.append(
-                f"{name}: query {query!r} has {passages} passages, more than its corpus, N = {size}; is N right?"
+                f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
             )
         return [*doubts, *doubts_of_scale(scale, self.grades)]
 
     def notes(self, name: str) -> list[str]:
-        """What is worth knowing and no reason to doubt the input."""
+        """Notes that are no reason to doubt the input."""
         return [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
 
 
 def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The range that holds both."""
+    """The smallest range that contains both."""
     if one is None or other is None:
         return one or other
     return min(one[0], other[0]), max(one[1], other[1])
 
 
 def doubts_of_scale(scale: str, grades: tuple[int, int] | None) -> list[str]:
-    """What speaks against a scale, given the lowest and the highest grade."""
+    """Warnings that the scale may be wrong, given the lowest and the highest grade."""
     if scale == "trec" and grades in ((1, 5), (2, 5)):
         return [
-            "the grades go up to 5 and none is 0, as on the utility scale; on the trec scale every one of them "
-            "counts as relevant: did you mean scale='utility' (--scale utility)?"
+            "the grades go up to 5 and none is 0, as on the utility scale, but on the trec scale all of them "
+            "are relevant: did you mean scale='utility' (--scale utility)?"
         ]
     return []

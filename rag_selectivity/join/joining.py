@@ -1,4 +1,4 @@
-"""The join of judgments and a run."""
+"""Join a run with its judgments."""
 
 from __future__ import annotations
 
@@ -41,25 +41,34 @@ def join(
     ----------
     qrels : Qrels
     run : Run or iterable of Runs over different queries
-        The latter lets a file of any length stream through.
+        An iterable lets a file of any length be streamed.
     pool : Run or iterable of Runs, optional
-        The candidates before reranking or selection, of which the run's passages are a part.
+        The candidates before reranking or selection, which include the run's passages.
     sample : Qrels, optional
-        Judgments of passages drawn at random, for each query anew, from those that the qrels lack.
+        Judgments of passages drawn at random, separately for each query, from those that are not in the qrels.
     sample_size : int, optional
-        How many were drawn for each query, where `sample` lists only some of them, such as the relevant
-        ones. Without it a query's sample is what is listed.
+        How many passages were drawn for each query, if `sample` lists only some of them, such as the relevant
+        ones. Without it, every drawn passage must be listed.
     corpus_size : int, {query: int}, DataFrame or None
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
-        The corpus itself: gives N, and finds judgments that are of another corpus.
+        The corpus: gives N, and shows which judgments belong to another corpus.
     scale : {"trec", "utility"}
     policy : Policy or its name
     name : str
-        What to call the run in messages.
+        The name of the run in messages.
     part_of_whole : bool
-        Whether these are some of the queries only. What takes all of them to tell is then left to whoever puts the
-        parts together: see `JudgedRun.facts`.
+        Whether these are only some of the queries. The checks that need all queries are then left to the caller, who
+        has them in `JudgedRun.facts`.
+
+    Returns
+    -------
+    JudgedRun
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, if run and qrels have no query in common, or if the policy refuses the input.
     """
     scale, policy = scale_named(scale), resolve_policy(policy)
     qrels.check_scale(scale)
@@ -110,7 +119,7 @@ def join(
 
 
 def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -> HashArray:
-    """A hash of each query's labels, of the sample's too."""
+    """A hash of each query's judgments, including those of the sample."""
     hashes = qrels.label_hashes()
     if sample is None:
         return hashes
@@ -121,14 +130,16 @@ def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -
 
 
 def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Sample:
-    """The sample by the qrels' queries; an error for a passage that is in the pool or a query that is not."""
+    """The sample by the qrels' queries; an InputError for a passage in the qrels, or a query that is not."""
     sample.check_scale(scale)
     where = sample.source or "sample"
     if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
         raise InputError(f"sample_size must be a whole number ≥ 1, got {size!r}")
     unknown = [query for query in sample.queries if query not in qrels]
     if unknown:
-        raise InputError(f"{where}: {len(unknown)} queries of the sample are not in the qrels ({examples(unknown)})")
+        raise InputError(
+            f"{where}: {len(unknown)} queries of the sample are not in the qrels ({examples(unknown)}): remove them"
+        )
     position = np.array([qrels.position(query) for query in sample.queries], np.int64)
     row = position[sample.query]
     pooled, _ = qrels.lookup(pair_keys(row, sample.passages), row, sample.passages)
@@ -136,7 +147,7 @@ def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Samp
         i = int(pooled[0])
         raise InputError(
             f"{where}: query {qrels.queries[row[i]]!r}: passage {sample.passages[i]!r} is in the qrels too; "
-            f"the sample must be drawn from the passages outside them"
+            f"draw the sample from the passages that are not in the qrels"
         )
     grades = np.unique(sample.grade)
     labels = np.zeros((len(qrels), len(grades)), np.int64)
@@ -152,7 +163,7 @@ def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Samp
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """List lengths by the qrels' queries (−1: not in the run), hits in order, and what fell outside."""
+    """List lengths by the qrels' queries (−1: not in the run), hits in order, and counts of what was left out."""
 
     returned: IntArray
     hits: Hits
@@ -184,7 +195,7 @@ def _facts(qrels: Qrels, joined: _Joined, policy: Policy) -> JoinFacts:
 
 
 def _overlong(qrels: Qrels, returned: IntArray, sizes: IntArray | None) -> tuple[str, int, int] | None:
-    """The first query by its id whose list is longer than its corpus."""
+    """The first query in the order of ids whose list is longer than its corpus."""
     if sizes is None or not (returned > sizes).any():
         return None
     i = min(np.flatnonzero(returned > sizes).tolist(), key=qrels.queries.__getitem__)
@@ -192,7 +203,7 @@ def _overlong(qrels: Qrels, returned: IntArray, sizes: IntArray | None) -> tuple
 
 
 def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:
-    """The candidates; of a query that they lack, the run's own list."""
+    """The pool of each query: its candidates, or the run's own list if there are no candidates for it."""
     if candidates is None:
         return {}
     own = candidates.returned < 0
@@ -264,7 +275,7 @@ def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, nam
 
 
 def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:
-    """Rows that hold a passage which the same list had before; queries outside the qrels are not searched."""
+    """The rows with a passage that occurs earlier in the same list; only for queries of the qrels."""
     ordered = np.sort(keys)
     if not (ordered[1:] == ordered[:-1]).any():
         return np.empty(0, np.int64)

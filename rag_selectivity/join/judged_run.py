@@ -1,4 +1,4 @@
-"""A run joined with its judgments: only judged hits and list lengths are kept, since only they matter."""
+"""JudgedRun: a run joined with its judgments. It holds only judged passages and list lengths; measures need no more."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rag_selectivity.join.facts import JoinFacts
 class Hits:
     """The judged passages of every list, by query and then rank.
 
-    `query` is a position in `JudgedRun.queries`, `rank` starts at 1, `repeated` marks the second
-    and further copies of a passage in its list, `judgment` tells equal passages of a query.
+    `query` is a position in `JudgedRun.queries`; `rank` starts at 1; `repeated` marks the second and
+    further copies of a passage in its list; `judgment` is the same for copies of the same passage.
     """
 
     query: IntArray
@@ -35,14 +35,14 @@ class Hits:
         return Hits(*(getattr(self, column)[rows] for column in Hits.__slots__))
 
     def of_queries(self, chosen: NDArray[np.bool_]) -> Hits:
-        """The hits of some queries, which are numbered anew."""
+        """The hits of some queries; the queries are renumbered."""
         part = self.chosen(chosen[self.query])
         return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the join found and left out."""
+    """Counts of what the join left out, added or treated specially."""
 
     missing_from_run: int = 0
     not_in_qrels: int = 0
@@ -56,23 +56,23 @@ class Coverage:
         return Coverage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Coverage)))
 
     def notes(self, clipped: int) -> list[str]:
-        """In words, what the join and the draws left out or took another way; `clipped` as by `clipped_at`."""
+        """Notes on what the join and the random draws treated specially; `clipped` comes from `clipped_at`."""
         counted = (
-            (clipped, "queries have a corpus smaller than K: their draw is all of it"),
-            (self.duplicates, "passages stand twice in their list"),
-            (self.negative_judgments, "judgments below 0 were taken as not judged"),
+            (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
+            (self.duplicates, "passages repeat an earlier passage of their list"),
+            (self.negative_judgments, "judgments below 0 were treated as not judged"),
             (self.outside_pool, "judged passages of the run are not in its pool and were added to it"),
-            (self.missing_from_pool, "queries are not in the pool: their own lists stand for it"),
+            (self.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
         )
         return [f"{count} {what}" for count, what in counted if count]
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Passages drawn at random from outside the judged pool, and their labels.
+    """Passages drawn at random from those that are not in the qrels, and their grades.
 
-    `size` is how many were drawn for each query, 0 where none; `labels` how many of those were given
-    each of the `grades`.
+    `size` is the number of passages drawn for each query, 0 if none; `labels` counts the passages of
+    each query with each of the `grades`.
     """
 
     size: IntArray
@@ -91,33 +91,33 @@ class Sample:
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """One run judged by one set of labels: all that a measure sees.
+    """A run with the grades of its passages: all that a measure sees.
 
     Attributes
     ----------
     queries : tuple of str
-        The queries of the qrels, those missing from the run included.
+        The queries of the qrels, including those that the run lacks.
     hits : Hits
     returned : int64[queries]
-        Length of each list; 0 where the run lacks the query.
+        Length of each list; 0 if the run lacks the query.
     grades : int64[levels]
     labels : int64[queries, levels]
-        How many passages of the query were given each grade.
+        The number of judged passages of each query with each grade.
     corpus_size : int64[queries] or None
         Passages that could have been retrieved, N.
     scale, policy, coverage
     pool, pool_returned : Hits, int64[queries], or None
-        The candidates before selection; without them the run's own full list is the pool.
+        The candidates before selection and their list lengths; None: the run's own full list is the pool.
     own_pool : bool[queries] or None
-        Where a pool was given that lacks the query, so that its own full list stands for it.
+        The queries that the given pool lacks; the run's own full list is their pool.
     sample : Sample or None
         A judged random sample of the passages that are not in the qrels.
     missing : bool[queries] or None
-        The queries that the run lacks; None where it lacks none, or that is not known.
+        The queries that the run lacks; None if it lacks none, or if this is unknown.
     label_hashes : uint64[queries] or None
-        A hash of each query's passages and grades, those of the sample included; None where only counts are known.
+        A hash of each query's judgments, including those of the sample; None if only counts are known.
     facts : JoinFacts
-        What a whole dataset must be checked for; empty where there was no join.
+        The facts for checks that need all queries; empty if the object was not made by `join`.
     """
 
     queries: tuple[str, ...]
@@ -141,15 +141,15 @@ class JudgedRun:
     def from_counts(
         cls, N: ArrayLike, K: ArrayLike, R: ArrayLike, hit: ArrayLike, *, queries: Sequence[str] | None = None
     ) -> JudgedRun:
-        """From counts alone, one of each for a query: what a production log has without ids.
+        """From counts, one of each for a query, as in a production log without ids.
 
-        `hit` is a bool, or the number of relevant passages among the K. The draw is of what was
-        shown, so measure at `depths=[max(K)]`. Serves the chance-corrected measures.
+        `hit` is a bool, or the number of relevant passages among the K. The random draw of each query
+        has its own K, so measure at `depths=[max(K)]`. For chance-corrected measures only.
         """
         size, shown, relevant = (_count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
         hits = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
         if not len(size) == len(shown) == len(relevant) == len(hits):
-            raise InputError("counts: N, K, R and hit differ in length")
+            raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
         for column, name, limit, bound in (
             (shown, "K", size, "N"),
@@ -163,7 +163,7 @@ class JudgedRun:
                     f"counts of query {names[i]!r}: {name} = {column[i]} is more than {bound} = {limit[i]}"
                 )
         row = np.repeat(np.arange(len(hits)), hits)
-        # Which of the K slots held the hits is unknown and does not matter: the first ones stand for them.
+        # The ranks of the hits are unknown and do not matter here: put them first.
         rank = np.arange(len(row)) - np.repeat(np.cumsum(hits) - hits, hits) + 1
         return cls(
             queries=names,
@@ -181,7 +181,7 @@ class JudgedRun:
 
     @property
     def in_run(self) -> NDArray[np.bool_]:
-        """Whether the run has each query, if only with an empty list: bool[queries]."""
+        """Whether the run has each query, even with an empty list: bool[queries]."""
         return np.ones(len(self), bool) if self.missing is None else ~self.missing
 
     def over(self, chosen: NDArray[np.bool_]) -> JudgedRun:
@@ -202,11 +202,11 @@ class JudgedRun:
         )
 
     def threshold(self, rel: int | None = None) -> int:
-        """The lowest relevant grade: `rel`, or the scale's."""
+        """The lowest relevant grade: `rel`, or by default that of the scale."""
         return self.scale.relevant_from if rel is None else rel
 
     def relevant(self, rel: int | None = None) -> IntArray:
-        """R: how many passages of each query were given at least the grade `rel` (default: the scale's)."""
+        """R: how many passages of each query have at least the grade `rel` (default: that of the scale)."""
         chosen = self.grades >= self.threshold(rel)
         result: IntArray = self.labels[:, chosen].sum(axis=1)
         return result
@@ -218,16 +218,16 @@ class JudgedRun:
         )
 
     def judged_at(self, depths: IntArray) -> IntArray:
-        """Slots of the top K that hold a judged passage, copies included: int64[queries, depths]."""
+        """Slots of the top K with a judged passage, including copies: int64[queries, depths]."""
         return count_at(self.hits, len(self), depths)
 
     def returned_at(self, depths: IntArray) -> IntArray:
-        """Slots of the top K that hold anything: int64[queries, depths]."""
+        """Slots of the top K with any passage: int64[queries, depths]."""
         result: IntArray = np.minimum(self.returned[:, None], depths)
         return result
 
     def harmful_at(self, depths: IntArray, max_grade: int) -> IntArray:
-        """Slots of the top K with a grade of at most `max_grade`; under `unjudged="worst"` the unjudged too."""
+        """Slots of the top K with a grade of at most `max_grade`; with `unjudged="worst"` also unjudged passages."""
         harmful = count_at(self.hits.chosen(self.hits.grade <= max_grade), len(self), depths)
         if self.policy.unjudged == "worst" and max_grade >= self.scale.lowest:
             harmful = harmful + self.returned_at(depths) - self.judged_at(depths)
@@ -235,7 +235,7 @@ class JudgedRun:
 
     @property
     def candidates(self) -> Hits:
-        """The hits of the pool, or of the run's own full list where no pool was given."""
+        """The hits of the pool, or of the run's own full list if no pool was given."""
         return self.hits if self.pool is None else self.pool
 
     @property
@@ -257,25 +257,25 @@ class JudgedRun:
         return self.hits.chosen(~self.hits.repeated & ~np.isin(self.hits.judgment, self.pool.judgment))
 
     def slots_at(self, depths: IntArray) -> IntArray:
-        """How many slots count at each depth: K, or what was returned under `short_lists="returned"`."""
+        """How many slots count at each depth: K, or with `short_lists="returned"` at most the length of the list."""
         requested = np.broadcast_to(depths, (len(self.queries), len(depths)))
         return np.minimum(requested, self.returned[:, None]) if self.policy.short_lists == "returned" else requested
 
     def drawn_at(self, depths: IntArray) -> IntArray:
-        """How many passages the random draw takes: the slots, but never more than the corpus has."""
+        """The size of the random draw at each depth: the slots, but at most the corpus size."""
         slots = self.slots_at(depths)
         return slots if self.corpus_size is None else np.minimum(slots, self.corpus_size[:, None])
 
     def clipped_at(self, depth: int) -> int:
-        """Queries whose own corpus is smaller than the slots at K, so that their draw is of all of it."""
+        """The number of queries whose corpus is smaller than the slots at K, so that the whole corpus is drawn."""
         if self.corpus_size is None:
             return 0
         return int((self.slots_at(np.array([depth]))[:, 0] > self.corpus_size).sum())
 
     def grades_by_rank(self, depth: int) -> NDArray[np.float64]:
-        """What the ranks up to K hold: float64[depth, levels + 2], shares of the queries.
+        """The shares of the queries with each grade at each rank up to K: float64[depth, levels + 2].
 
-        A column for each of `grades`, then unjudged passages, then empty slots; every row sums to 1.
+        One column for each of `grades`, then unjudged passages, then empty slots; every row sums to 1.
         """
         within = self.hits.rank <= depth
         rank, level = self.hits.rank[within] - 1, np.searchsorted(self.grades, self.hits.grade[within])
@@ -291,21 +291,21 @@ class JudgedRun:
         if self.corpus_size is None:
             raise InputError(
                 f"{measure} compares with a random draw and needs the corpus size N: "
-                f"pass corpus_size=… (--corpus-size on the command line)"
+                f"give corpus_size=… (--corpus-size on the command line)"
             )
         return self.corpus_size
 
     def require_sample(self, measure: str) -> Sample:
-        """The sample from outside the pool, or an error that says how to give it."""
+        """The sample of passages that are not in the qrels, or an error that says how to give it."""
         if self.sample is None:
             raise InputError(
                 f"{measure} needs judgments of a random sample of the passages that are not in the qrels: "
-                f"pass sample=… (--sample FILE on the command line)"
+                f"give sample=… (--sample FILE on the command line)"
             )
         return self.sample
 
     def check_depths(self, depths: IntArray) -> None:
-        """Refuse depths that the corpus or the policies rule out. The queries must be all that there are."""
+        """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them."""
         if not len(depths):
             return
         deepest = int(depths.max())
@@ -316,7 +316,7 @@ class JudgedRun:
             raise InputError(unjudged)
 
     def unjudged_within(self, depth: int) -> str | None:
-        """Under `unjudged="error"` the complaint about a query with an unjudged passage in the top K; None if none."""
+        """With `unjudged="error"`, the message about a query with an unjudged passage in the top K; otherwise None."""
         if self.policy.unjudged != "error":
             return None
         judged = np.bincount(self.hits.query[self.hits.rank <= depth], minlength=len(self.queries))
@@ -331,22 +331,22 @@ class JudgedRun:
 
 
 def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
-    """Refuse a K beyond the corpus where all queries share one N: smallest and largest are the same.
+    """Refuse a K above N if all queries have the same N (`corpus_sizes` is the smallest and the largest).
 
-    With an N for each query the draw is min(K, N), and such queries are counted.
+    If queries have different N, the random draw is min(K, N), and a note counts the queries with N < K.
     """
     smallest, largest = corpus_sizes
     if smallest == largest < depth:
         raise InputError(
             f"depth K = {depth} is more than the corpus size N = {largest}: "
-            f"lower the depths, or correct the corpus size"
+            f"use smaller depths, or correct the corpus size"
         )
 
 
 def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
-    """How many of the hits (or how much weight) each query has within each depth; all depths cost one pass.
+    """The number (or the weight) of each query's hits within each depth, for all depths in one pass.
 
-    Returns int64 or, with weights, float64 [queries, depths].
+    Returns int64[queries, depths], or with weights float64[queries, depths].
     """
     order = np.argsort(depths, kind="stable")
     width = len(depths) + 1
@@ -365,9 +365,7 @@ def _count_column(values: ArrayLike, name: str) -> IntArray:
         whole = array.astype(np.int64)
         bad = np.flatnonzero((array.astype(np.float64) != whole) | (whole < 0))
     except (TypeError, ValueError):
-        raise InputError(f"counts: {name} holds something that is not a number") from None
+        raise InputError(f"counts: {name} contains a value that is not a number") from None
     if len(bad):
-        raise InputError(
-            f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; a whole number ≥ 0 is needed"
-        )
+        raise InputError(f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; give a whole number ≥ 0")
     return whole

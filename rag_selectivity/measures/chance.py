@@ -1,4 +1,4 @@
-"""Chance-corrected measures: what retrieval is worth over a blind draw of the same size.
+"""Chance-corrected measures: retrieval compared with a random draw of the same size.
 
 After "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
 """
@@ -30,11 +30,11 @@ from rag_selectivity.measures.sampled import estimated_miss, estimated_relevant
 
 
 def m_parameter() -> Any:
-    return parameter(1, Whole(1), "relevant passages in the top K that make a success")
+    return parameter(1, Whole(1), "hits in the top K that make a success")
 
 
 def r_parameter() -> Any:
-    words = "judged: the relevant passages that are known; sampled: with an estimate of those outside the pool"
+    words = "judged: relevant passages of the qrels; sampled: with an estimate of those that are not in the qrels"
     return parameter("judged", Choice(("judged", "sampled")), words)
 
 
@@ -48,10 +48,10 @@ def _ratio(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatAr
 
 
 def _gain(success: FloatArray, chance: FloatArray, miss: FloatArray) -> FloatArray:
-    """success / chance − 1, in the form that keeps its digits next to certainty."""
+    """success / chance − 1, computed so that it stays accurate for probabilities near 1."""
     with np.errstate(invalid="ignore"):
         gain = np.where(miss < 0.5, miss - (1 - success), success - chance) / chance
-        # Rounding must not turn "no success" into less than none, whose logarithm does not exist.
+        # Rounding must not make the gain less than −1, since that has no logarithm.
         return np.where((success == 0) & (chance > 0), -1.0, gain)
 
 
@@ -72,7 +72,7 @@ _ENRICHMENT = Aggregate(value=_ratio, statistic=_ratio, link=_identity, form="ra
 
 
 def _ceiling(chance: FloatArray, miss: FloatArray) -> FloatArray:
-    """−log2(chance), in the form that keeps its digits next to certainty."""
+    """−log2(chance), computed so that it stays accurate for probabilities near 1."""
     bits: FloatArray = 0.0 - log2_of(chance, miss)
     return bits + 0.0
 
@@ -88,20 +88,20 @@ _CEILING_OF_SHARE = Aggregate(value=_ceiling_of_share, statistic=_ceiling_of_sha
 
 @dataclass(frozen=True, repr=False)
 class _ChanceMeasure(Measure):
-    """Shared by the measures of m or more relevant passages in the top K."""
+    """The base of measures that ask for m or more relevant passages in the top K."""
 
     rel: int | None = rel_parameter()
     m: int = m_parameter()
 
     def _possible(self, judged: JudgedRun) -> IntArray:
-        """R where a success is possible, −1 elsewhere."""
+        """R if a success is possible, otherwise −1: int64[queries]."""
         relevant = judged.relevant(self.rel)
         short = relevant < self.m
         if judged.policy.no_relevant == "error" and short.any():
             i = int(np.flatnonzero(short)[0])
             raise InputError(
-                f"{self}: query {judged.queries[i]!r} has {relevant[i]} relevant passages, a success needs {self.m}, "
-                f'and the policy is no_relevant="error"'
+                f"{self}: query {judged.queries[i]!r} has {relevant[i]} relevant passages, but a success needs "
+                f'{self.m}, and the policy is no_relevant="error"'
             )
         return np.where(short, -1, relevant)
 
@@ -112,7 +112,7 @@ class _ChanceMeasure(Measure):
 
 @dataclass(frozen=True, repr=False)
 class _BaselineMeasure(_ChanceMeasure):
-    """Shared by the measures that rest on the random baseline."""
+    """The base of measures that use the random baseline."""
 
     R: str = r_parameter()
 
@@ -124,7 +124,7 @@ class _BaselineMeasure(_ChanceMeasure):
     @property
     def _undefined(self) -> str:
         if self.R == "sampled":
-            return "no query has a known relevant passage and a sample from outside the pool of at least K"
+            return "no query has both a relevant passage and a sample of at least K passages"
         return super()._undefined
 
     def _possible(self, judged: JudgedRun) -> IntArray:
@@ -160,10 +160,10 @@ class _BaselineMeasure(_ChanceMeasure):
 class Success(_ChanceMeasure):
     """1 if at least m relevant passages are in the top K, else 0. Also: hit rate, Hit@K, success_K in trec_eval.
 
-    Range 0–1, higher is better. NaN for a query with fewer than m relevant passages, which no
-    retriever could satisfy; a query missing from the run is a failure.
+    Range 0–1, higher is better. NaN for a query with fewer than m relevant passages, where no
+    retriever can succeed; a query missing from the run is a failure.
 
-    It says nothing about luck: a success rate of 99 % can equal a random draw. See BoR.
+    Success alone does not show selectivity: a random draw can reach a success rate of 99 % too. See BoR.
     """
 
     name: ClassVar[str] = "Success"
@@ -180,9 +180,9 @@ class Success(_ChanceMeasure):
 class RandomSuccess(_BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
-    Range 0–1; a property of corpus, labels and K, not of the retriever. NaN as for Success.
-    Its mean over queries is what a K is judged by: healthy below 1 − 1/e = .632, degraded from there, collapse
-    from 1 − e^−3 = .950. Exact to 1e-13 relative. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    Range 0–1; a property of corpus, judgments and K, not of the retriever. NaN as for Success.
+    Its mean over queries gives the regime of a K: healthy below 1 − 1/e = .632, degraded from there, collapse
+    from 1 − e^−3 = .950. Relative error 1e-13. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "RandomSuccess"
@@ -198,8 +198,8 @@ class RandomSuccess(_BaselineMeasure):
 class EF(_BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
-    Range 0–∞, 1 is chance, higher is better. A ratio of means: it has no per-query values. NaN when no
-    query has m relevant passages, or no draw of K can succeed (K < m).
+    Range 0–∞, 1 is chance, higher is better. A ratio of means: a single query has no value. NaN if no
+    query has m relevant passages, or if no draw of K can succeed (K < m).
     Source: the enrichment factor of virtual screening; "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -223,16 +223,16 @@ class EF(_BaselineMeasure):
 class BoR(EF):
     """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
 
-    How many bits of selectivity the retriever has over a random draw of the same size. Each bit
-    means that blind luck would have needed twice the chance. 0 is chance, below 0 is worse than
+    The bits of selectivity that the retriever has over a random draw of the same size. With each bit, the
+    success rate is twice as large compared with that of the draw. 0 is chance, below 0 is worse than
     chance, −inf is no success at all; at most BoR_max. Higher is better; compare at equal K.
-    A ratio of means: per query, Success and RandomSuccess are shown instead. NaN when no query has m
-    relevant passages, or no draw of K can succeed (K < m).
+    A ratio of means: a single query has no value, and Success and RandomSuccess are shown for it. NaN if no
+    query has m relevant passages, or if no draw of K can succeed (K < m).
 
-    Relevant passages that nobody judged make the true baseline higher, so BoR from a judged pool is the
-    most that it can be. `R=sampled` takes a judged random sample of the passages outside the pool into
-    the baseline (Horvitz–Thompson), over the queries that have a known relevant passage and a sample of
-    at least K; the sample's own chance is part of the interval, since every query brings its own.
+    Unjudged relevant passages make the true random baseline higher, so BoR is then too high.
+    `R=sampled` estimates the baseline with a judged random sample of the passages that are not in the
+    qrels (Horvitz–Thompson), over the queries that have a relevant passage in the qrels and a sample of
+    at least K. The interval includes the error of the sample, since each query has a sample of its own.
 
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     """
@@ -245,10 +245,10 @@ class BoR(EF):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class BoR_max(_BaselineMeasure):
-    """The ceiling of BoR: −log2(mean RandomSuccess), what a perfect retriever would reach at this K.
+    """The ceiling of BoR: −log2(mean RandomSuccess), the BoR of a perfect retriever at this K.
 
-    Range 0–∞ bits; a property of corpus, labels and K. Near 0 no retriever can show selectivity.
-    Not the mean of per-query ceilings. NaN when no query has m relevant passages.
+    Range 0–∞ bits; a property of corpus, judgments and K. Near 0 no retriever can show selectivity.
+    Not the mean of the ceilings of single queries. NaN if no query has m relevant passages.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -266,7 +266,7 @@ class BoR_max(_BaselineMeasure):
 class BoR_opt(Measure):
     """log2(N/K): the ceiling of BoR if every query had one relevant passage.
 
-    Needs no labels. With N per query: −log2(mean K/N). NaN for a query with an empty corpus or draw.
+    Needs no judgments. With an N for each query: −log2(mean K/N). NaN for a query with an empty corpus or draw.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -285,9 +285,9 @@ class BoR_opt(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class BoR_recall(Measure):
-    """log2(mean recall / mean random recall): BoR for recall in the place of success.
+    """log2(mean recall / mean random recall): BoR with recall in place of success.
 
-    Recall@K is the share of a query's relevant passages in the top K; a random draw's is K/N.
+    Recall@K is the share of a query's relevant passages that are in the top K; for a random draw it is K/N.
     Bits; 0 is chance. NaN for a query without relevant passages. Source: "The 99% Success Paradox",
     ICLR Blogposts 2026.
     """
@@ -312,11 +312,11 @@ class BoR_recall(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class Lambda(Measure):
-    """λ = K·R/N: how many relevant passages a random draw of K holds on average.
+    """λ = K·R/N: how many relevant passages a random draw of K is expected to hold.
 
-    A plain number: how often such a draw succeeds, RandomSuccess says, and from it follow the ceiling BoR_max and
-    whether a K is healthy. With one hit to a success and the same R for all queries a draw succeeds in about 1 − e^−λ
-    of them. The mean is over the queries with a relevant passage; NaN for the others. Range 0–∞.
+    Range 0–∞. λ does not give the regime of a K: RandomSuccess does, and the ceiling BoR_max follows from it. If one
+    hit makes a success and all queries have the same R, a random draw succeeds in about 1 − e^−λ of the queries. The
+    mean is over the queries with a relevant passage; NaN for the others.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -346,17 +346,17 @@ class Lambda(Measure):
         return Outcome((expected,), "no query has a relevant passage", bounds=None, baseline=0)
 
 
-#: A random draw that succeeds in this share of the queries, or in more, leaves less than .66 bits to show.
+#: If a random draw succeeds in this share of the queries or more, the ceiling is at most .662 bits.
 DEGRADED_FROM = float(-np.expm1(-1))
-#: From here on it leaves less than .074 bits.
+#: If a random draw succeeds in this share of the queries or more, the ceiling is at most .0737 bits.
 COLLAPSE_FROM = float(-np.expm1(-3))
 
 
 def regime(random_success: float) -> str:
-    """What a mean RandomSuccess leaves to show: `healthy`, `degraded` from 1 − e^−1, `collapse` from 1 − e^−3.
+    """The regime of a mean RandomSuccess: `healthy`, `degraded` from 1 − e^−1, `collapse` from 1 − e^−3.
 
-    With one hit to a success, the same R for all queries and a large corpus these are lambda 1 and 3, as published.
-    With more hits or with R that differ, lambda says little about a random draw, and its success is what counts.
+    If one hit makes a success, all queries have the same R, and the corpus is large, these limits are lambda 1 and 3,
+    as published. Otherwise lambda does not determine the success of a random draw, so the limits are on RandomSuccess.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
 
     >>> regime(0.31), regime(0.826), regime(1.0)
@@ -372,7 +372,7 @@ class Delta:
     """How BoR changes from depth K1 to K2, in bits.
 
     observed = BoR(K2) − BoR(K1); predicted = log2(P2/P1) − m·log2(K2/K1), the change that sparse
-    relevance implies for the success rates seen; flat = −m·log2(K2/K1), were success unchanged.
+    relevance implies for the observed success rates; flat = −m·log2(K2/K1), the change if success stayed the same.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -382,7 +382,7 @@ class Delta:
 
 
 def delta_bor(success: tuple[float, float], bor: tuple[float, float], depths: tuple[int, int], m: int = 1) -> Delta:
-    """ΔBoR between two depths, observed, predicted and flat.
+    """ΔBoR between two depths in bits: observed, predicted and flat.
 
     >>> delta_bor((0.95, 1.0), (4.0, 2.5), (10, 30)).predicted.__round__(2)
     -1.51

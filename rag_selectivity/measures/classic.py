@@ -1,8 +1,8 @@
-"""The classic measures, with trec_eval's conventions, equal to trec_eval's figures under `policy="trec_eval"`.
+"""The classic measures with trec_eval's conventions; with `policy="trec_eval"` they equal trec_eval's figures.
 
-A query in the qrels without a relevant passage scores 0, as in trec_eval. Where trec_eval and
-ir_measures' own providers disagree (RR among tied scores), trec_eval is followed: ties are broken
-by descending passage id before anything is measured.
+A query of the qrels without a relevant passage has the value 0, as in trec_eval. Where trec_eval and
+the providers of ir_measures differ (RR with tied scores), these measures follow trec_eval: ties are
+broken by descending passage id before anything is measured.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEVER = "no query returned anything"
 
 
 def relevant_hits(judged: JudgedRun, rel: int | None) -> tuple[Hits, IntArray]:
-    """The distinct relevant hits in rank order, and how many of them each query has up to and with each one."""
+    """The distinct relevant hits in rank order, and the number of each hit among those of its query, from 1."""
     threshold = judged.scale.relevant_from if rel is None else rel
     hits = judged.hits.chosen((judged.hits.grade >= threshold) & ~judged.hits.repeated)
     before = np.searchsorted(hits.query, np.arange(len(judged)))
@@ -50,7 +50,7 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 
 @dataclass(frozen=True, repr=False)
 class _RankedMeasure(Measure):
-    """Of the whole list without @, of the top K with @K."""
+    """The base of measures that take the whole list without @, and the top K with @K."""
 
     rel: int | None = rel_parameter()
 
@@ -64,8 +64,8 @@ class _RankedMeasure(Measure):
 class P(Measure):
     """Precision: relevant passages in the top K / K. P_K in trec_eval.
 
-    Range 0–1, higher is better. An empty slot counts as a miss; `short_lists="returned"` divides by what
-    was returned, NaN where that is nothing.
+    Range 0–1, higher is better. An empty slot counts as a miss. `short_lists="returned"` divides by the number
+    of returned passages, at most K; NaN if there are none.
     """
 
     name: ClassVar[str] = "P"
@@ -85,7 +85,7 @@ class P(Measure):
 class R(Measure):
     """Recall: relevant passages in the top K / all relevant ones. recall_K in trec_eval.
 
-    Range 0–1, higher is better; it never falls with K, which is why it rewards stuffing the context.
+    Range 0–1, higher is better. It never decreases with K, so it rewards long contexts.
     0 for a query without a relevant passage, as in trec_eval; never NaN.
     """
 
@@ -102,21 +102,21 @@ class R(Measure):
 class F(Measure):
     """Weighted harmonic mean of precision and recall: 1/(α/P + (1−α)/R) = n_p/(αK + (1−α)R).
 
-    `beta` weighs recall beta times as much as precision; `alpha` is the same by its other name,
-    α = 1/(1+β²), as recall-free evaluation writes it. Range 0–1, higher is better; 0 without a hit,
-    and for a query without a relevant passage; never NaN. Source: van Rijsbergen 1979; arXiv 2512.20854.
+    `beta` weighs recall beta times as much as precision; `alpha` = 1/(1+β²) expresses the same weight, as
+    in recall-free evaluation. Range 0–1, higher is better; 0 without a hit, and for a query without a
+    relevant passage; never NaN. Source: van Rijsbergen 1979; arXiv 2512.20854.
     """
 
     name: ClassVar[str] = "F"
     example: ClassVar[str] = "K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455"
     rel: int | None = rel_parameter()
     beta: float = parameter(1.0, Real(0, 1e6), "how much more recall weighs than precision")
-    alpha: float | None = parameter(None, Real(0, 1), "weight of precision, in the place of beta")
+    alpha: float | None = parameter(None, Real(0, 1), "weight of precision, in place of beta")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.alpha is not None and self.beta != 1.0:
-            raise InputError("F takes alpha or beta, not both: alpha = 1/(1 + beta²)")
+            raise InputError("F takes alpha or beta, not both, since alpha = 1/(1 + beta²): give one")
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         alpha = 1 / (1 + self.beta**2) if self.alpha is None else self.alpha
@@ -127,7 +127,7 @@ class F(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class Rprec(_RankedMeasure):
-    """Precision at R: relevant passages in the top R / R, R being all relevant ones of the query. Takes no @.
+    """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
     Range 0–1, higher is better. 0 for a query without a relevant passage; never NaN.
     """
@@ -137,7 +137,7 @@ class Rprec(_RankedMeasure):
 
     @classmethod
     def check_cutoff(cls, at: int | float) -> None:
-        raise InputError(f"Rprec takes no depth (its depth is R), got @{at}")
+        raise InputError(f"Rprec takes no depth, since its depth is R: leave out @{at}")
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, _ = relevant_hits(judged, self.rel)
@@ -149,10 +149,10 @@ class Rprec(_RankedMeasure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class AP(_RankedMeasure):
-    """Average precision: the mean over all relevant passages of the precision at their rank, 0 for those not found.
+    """Average precision: the mean over all relevant passages of the precision at their rank, 0 for those not retrieved.
 
-    map and map_cut_K in trec_eval: AP@K divides by all relevant ones too. Range 0–1, higher is
-    better. 0 for a query without a relevant passage; never NaN.
+    map and map_cut_K in trec_eval: AP@K, too, divides by the number of all relevant passages. Range 0–1,
+    higher is better. 0 for a query without a relevant passage; never NaN.
     """
 
     name: ClassVar[str] = "AP"
@@ -167,12 +167,12 @@ class AP(_RankedMeasure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class ContextPrecision(Measure):
-    """Average precision over the top K alone: the mean precision at the ranks of the relevant passages in it.
+    """Average precision over the top K only: the mean precision at the ranks of the relevant passages in it.
 
-    From grades (relevant from `rel`) what Ragas calls context precision and asks a model for. It divides by
-    the relevant passages in the top K, not by all: one useful passage at rank 1 gives 1, whatever junk
-    follows; read it beside Harm. Range 0–1, higher is better. 0 without a relevant passage in the top K;
-    NaN for an empty or missing list.
+    The context precision of Ragas, which asks a model for relevance; here it is computed from grades (relevant
+    from `rel`). It divides by the relevant passages in the top K, not by all: one relevant passage at rank 1
+    gives 1, even if only junk follows, so read it together with Harm. Range 0–1, higher is better. 0 without
+    a relevant passage in the top K; NaN for an empty or missing list.
     """
 
     name: ClassVar[str] = "ContextPrecision"
@@ -190,10 +190,10 @@ class ContextPrecision(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class RR(_RankedMeasure):
-    """Reciprocal rank of the first relevant passage, 0 when there is none in the list (the top K with @K).
+    """Reciprocal rank of the first relevant passage, 0 if there is none in the list (the top K with @K).
 
-    recip_rank in trec_eval; the mean is MRR. Range 0–1, higher is better; never NaN. Among tied
-    scores the rank is trec_eval's (descending passage id).
+    recip_rank in trec_eval; the mean is MRR. Range 0–1, higher is better; never NaN. With tied scores
+    the rank is that of trec_eval (descending passage id).
     """
 
     name: ClassVar[str] = "RR"
@@ -208,12 +208,12 @@ class RR(_RankedMeasure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class nDCG(Measure):
-    """Normalised discounted cumulative gain: Σ gain/log2(rank + 1) over the top K / that of the best order.
+    """Normalised discounted cumulative gain: Σ gain/log2(rank + 1) over the top K / the same sum of the best order.
 
     The gain is the grade (`gain=linear`, as in trec_eval's ndcg_cut), or 2^grade − 1 (`gain=exp`).
     Range 0–1, higher is better. 0 for a query without a positive grade; never NaN. On the utility
-    scale a grade of 1 has gain 1, as trec_eval would count it: carry 1 to 0 on the trec scale for
-    another view. Source: Järvelin and Kekäläinen 2002.
+    scale a grade of 1 has gain 1, as in trec_eval. To give it gain 0, use the trec scale with a grade
+    map from 1 to 0. Source: Järvelin and Kekäläinen 2002.
     """
 
     name: ClassVar[str] = "nDCG"
@@ -245,17 +245,17 @@ class nDCG(Measure):
 class IPrec(Measure):
     """Interpolated precision: the highest precision at any point of the list with a recall of at least r.
 
-    IPrec@r for one recall level r; without @, the 11 levels 0, .1, … 1 of the precision–recall
-    curve. iprec_at_recall in trec_eval: up to version 9, and so in pytrec_eval and ir_measures, a recall
-    of r asks for ⌊r·R + .9⌋ relevant passages; trec_eval 10 rounds r·R to the nearest
-    (`rounding=nearest`). Range 0–1, higher is better. 0 where the recall is never reached; never NaN.
+    IPrec@r is for one recall level r; without @, for the 11 levels 0, .1, … 1 of the precision–recall
+    curve. iprec_at_recall in trec_eval. Up to trec_eval 9, in pytrec_eval and in ir_measures, a recall of r
+    needs ⌊r·R + .9⌋ relevant passages; trec_eval 10 rounds r·R to the nearest whole number
+    (`rounding=nearest`). Range 0–1, higher is better. 0 if the recall is never reached; never NaN.
     """
 
     name: ClassVar[str] = "IPrec"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
     cutoff: ClassVar[Whole | Real] = Real(0, 1)
     rel: int | None = rel_parameter()
-    rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R, as in trec_eval to 9, or as in trec_eval 10")
+    rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R: up as in trec_eval 9, nearest as in 10")
 
     @classmethod
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
@@ -264,7 +264,7 @@ class IPrec(Measure):
     def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         relevant, listed_relevant = judged.relevant(self.rel), np.bincount(hits.query, minlength=len(judged))
-        # The best precision from each hit to the end of its list: a running maximum from behind.
+        # The best precision from each hit to the end of its list: a running maximum from the end.
         best = _suffix_maximum(number / hits.rank, hits.query)
         needed = (depths * relevant[:, None] + (0.9 if self.rounding == "up" else 0.5)).astype(np.int64)
         first = np.searchsorted(hits.query, np.arange(len(judged)))
@@ -276,8 +276,8 @@ class IPrec(Measure):
 
 
 def _suffix_maximum(values: FloatArray, group: IntArray) -> FloatArray:
-    """The largest value from each place to the end of its group; the groups ascend."""
-    # By whole numbers, in which each group lies wholly above those after it: one running maximum serves them all.
+    """The largest value from each position to the end of its group; the groups must be in ascending order."""
+    # As whole numbers with each group above all groups after it, so that one running maximum is enough for all.
     distinct, level = np.unique(values, return_inverse=True)
     stepped = level - group * len(distinct)
     highest = np.maximum.accumulate(stepped[::-1])[::-1]

@@ -1,8 +1,9 @@
-"""The exact baseline: what a random draw of K from N passages, R of them relevant, would deliver.
+"""The exact random baseline: a random draw of K from N passages, R of them relevant.
 
-`scipy.stats.hypergeom` (1e-9 relative error, and it hangs at corpus size), differences of `gammaln`
-(5e-5 at 8.8 million passages) and binomial coefficients are not good enough here: near certainty the
-ceiling of BoR lives in the last digits of the *miss* probability, so both tails are carried.
+`scipy.stats.hypergeom` (relative error 1e-9, and it hangs for a large corpus), differences of `gammaln`
+(relative error 5e-5 at 8.8 million passages) and binomial coefficients are not accurate enough. If a
+success is nearly certain, the ceiling of BoR depends on the last digits of the *miss* probability, so
+both probabilities are computed.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
     Parameters
     ----------
     N, R, K : array_like of whole numbers, broadcast together
-        Corpus size, relevant passages in it, passages drawn. 0 ≤ R ≤ N and 0 ≤ K ≤ N are the
-        caller's to check; N up to 2**53.
+        Corpus size, relevant passages in it, passages drawn; N up to 2**53. The caller must check
+        0 ≤ R ≤ N and 0 ≤ K ≤ N.
     m : int
         Hits that make a success, at least 1.
 
     Returns
     -------
     success, miss : float64 arrays of the broadcast shape
-        Both are needed: next to 1 a float cannot hold the one, next to 0 the other.
+        Both are needed: near 1, a float cannot hold all digits of a probability, but it can hold those of the other.
 
     Notes
     -----
-    For m = 1 the miss probability is exp(Σ log1p(−K/(N−i))), i < R. For more hits the tails are
-    sums of terms that follow from one probability by their ratios.
+    For m = 1 the miss probability is exp(Σ log1p(−K/(N−i))), i < R. For larger m the tails are sums
+    of terms, each computed from the one before it by their ratio.
 
     >>> success, miss = random_success(58, 4, [5, 20, 58])
     >>> success.round(3).tolist(), miss.round(3).tolist()
@@ -54,14 +55,14 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
 
 
 def _distinct(triples: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Each different (N, R, K) once, and where each column of `triples` went."""
+    """Each distinct (N, R, K), and the position of each column of `triples` among them."""
     code = np.zeros(triples.shape[1], np.int64)
     for row in triples:
         if len(row) and (row == row[0]).all():
             continue
         values, index = np.unique(row, return_inverse=True)
         code = code * len(values) + index
-        # Renumbered at each step, so that the product of three vocabularies cannot overflow.
+        # Renumbered at each step, so that the product of the three numbers of values cannot overflow.
         _, code = np.unique(code, return_inverse=True)
     _, first, back = np.unique(code, return_index=True, return_inverse=True)
     return triples[:, first], back
@@ -74,7 +75,7 @@ def _at_least_one(N: FloatArray, R: FloatArray, K: FloatArray) -> tuple[FloatArr
 
 def _log_none(N: FloatArray, R: FloatArray, K: FloatArray) -> FloatArray:
     """log P[X = 0], element by element; −inf where R + K > N."""
-    # Drawing K and hitting none of R is as likely as drawing R and hitting none of K: take the fewer factors.
+    # A draw of K that misses R is as likely as a draw of R that misses K: use the form with fewer factors.
     factors, other = np.minimum(R, K), np.maximum(R, K)
     result = np.zeros(len(N))
     possible = R + K <= N
@@ -97,7 +98,7 @@ def _log_none(N: FloatArray, R: FloatArray, K: FloatArray) -> FloatArray:
 
 
 def _log_none_long(N: FloatArray, factors: FloatArray, other: FloatArray) -> FloatArray:
-    """Sums of many factors; those that share (N, other) and differ in length come from one running sum."""
+    """Sums over many factors; sums with the same (N, other) and different lengths come from one running sum."""
     result = np.empty(len(N))
     order = np.lexsort((factors, other, N))
     changed = np.flatnonzero((np.diff(N[order]) != 0) | (np.diff(other[order]) != 0)) + 1
@@ -110,7 +111,7 @@ def _log_none_long(N: FloatArray, factors: FloatArray, other: FloatArray) -> Flo
             while start < stop:
                 end = min(stop, start + _CHUNK)
                 part = float(np.sum(_log_factor(size - np.arange(start, end, dtype=np.float64), taken)))
-                # Neumaier's compensation keeps the running total exact to the last digit.
+                # Neumaier's compensation keeps the rounding error of the running sum in the last digit.
                 raised = total + part
                 lost += (total - raised) + part if abs(total) >= abs(part) else (part - raised) + total
                 total, start = raised, end
@@ -119,10 +120,10 @@ def _log_none_long(N: FloatArray, factors: FloatArray, other: FloatArray) -> Flo
 
 
 def _log_factor(remaining: FloatArray, taken: FloatArray | float) -> FloatArray:
-    """log(1 − taken/remaining), accurate both for tiny shares and for those close to one."""
+    """log(1 − taken/remaining), accurate for shares near 0 and near 1."""
     share = taken / remaining
     left: FloatArray = np.asarray(remaining - taken)
-    # Beyond one half the subtraction inside log1p would cancel; the integers' own difference is exact.
+    # Above one half, the subtraction inside log1p would lose digits; the difference of the integers is exact.
     return np.where(share < 0.5, np.log1p(-np.minimum(share, 0.5)), np.log(left / remaining))
 
 
@@ -145,14 +146,14 @@ def _at_least(N: FloatArray, R: FloatArray, K: FloatArray, m: int) -> tuple[Floa
 
 
 def _tails(N: float, R: float, K: float, m: int) -> tuple[float, float]:
-    """P[X ≥ m] and P[X < m] where both are possible, outwards from the two terms at the cut."""
+    """P[X ≥ m] and P[X < m] if both are possible, summed outwards from the terms at m and m − 1."""
     lowest = max(0.0, R + K - N)
     ups = np.arange(lowest, m)
     ratios = _ratio(N, R, K, ups)
     start = _log_lowest(N, R, K)
     at_cut = np.exp(start) * np.prod(ratios)
     if not 1e-290 < at_cut < inf or start < -690:
-        # Out of a float's range on the way: the logarithm's absolute error of ~1e-14 is the price.
+        # The terms leave the range of floats: logarithms are used, with an absolute error of about 1e-14.
         at_cut = np.exp(start + np.sum(np.log(ratios)))
 
     below = at_cut / ratios[-1]
@@ -164,9 +165,9 @@ def _tails(N: float, R: float, K: float, m: int) -> tuple[float, float]:
 
 
 def _log_lowest(N: float, R: float, K: float) -> float:
-    """log of the probability of the fewest hits that are possible."""
+    """log of the probability of the smallest possible number of hits."""
     if R + K > N:
-        # Then all N − R others are drawn: none of them is among the N − K left behind.
+        # Then all N − R other passages are drawn: none of them is among the N − K that are not drawn.
         R, K = N - R, N - K
     return float(_log_none(np.array([N]), np.array([R]), np.array([K]))[0])
 
@@ -194,7 +195,7 @@ def _sum_of_products_until_small(N: float, R: float, K: float, upper: FloatArray
 
 
 def log2_of(mean_success: Any, mean_miss: Any) -> Any:
-    """log2 of a mean probability, from whichever of the two tails keeps its digits; never −0.0."""
+    """log2 of a mean probability, from the tail that holds more digits; never −0.0."""
     with np.errstate(divide="ignore"):
         small = np.log2(mean_success)
         large = np.log1p(-np.minimum(mean_miss, 0.5)) / np.log(2)

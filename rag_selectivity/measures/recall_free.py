@@ -1,6 +1,6 @@
-"""Recall-free measures: what can be said of the retrieved passages when nobody knows all the relevant ones.
+"""Recall-free measures: measures that need no count of all relevant passages.
 
-After arXiv 2512.20854. The paper's F is the classic `F` by its other weight, `F(alpha=…)`.
+After arXiv 2512.20854. The paper's F is the classic `F` with the weight alpha, `F(alpha=…)`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from rag_selectivity.measures.utility import Judged
 @register_measure
 @dataclass(frozen=True, repr=False)
 class T(Measure):
-    """Reward for the relevant passages less a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
+    """Reward for relevant passages minus a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
 
-    n_p relevant and n_n other passages were returned in the top K, the unjudged among the others. With
-    K passages returned it is P@K − α, so that α shifts it and cannot reorder systems. `form=code` is what
-    the authors' code computes, which divides the second term only: (1−α)·n_p − α·n_n/(n_p+n_n). Range
-    −α to 1−α (`form=code`: −α to (1−α)·K), higher is better. Never NaN: an empty list has 0
-    (`short_lists="returned"`: NaN). Source: arXiv 2512.20854.
+    n_p relevant and n_n other passages are in the top K; unjudged passages count as others. If K passages
+    are returned it is P@K − α, so α cannot change the order of systems. `form=code` is the formula of the
+    authors' code, which divides the second term only: (1−α)·n_p − α·n_n/(n_p+n_n). Range −α to 1−α
+    (`form=code`: −α to (1−α)·K), higher is better. 0 for an empty list (with `short_lists="returned"`: NaN).
+    Source: arXiv 2512.20854.
     """
 
     name: ClassVar[str] = "T"
     example: ClassVar[str] = "3 of 5 relevant, α = .5: T@5 = (1.5 − 1)/5 = 0.1, T(form=code)@5 = 1.5 − .2 = 1.3"
     rel: int | None = rel_parameter()
-    alpha: float = parameter(0.5, Real(0, 1), "weight of what is not relevant")
+    alpha: float = parameter(0.5, Real(0, 1), "weight of passages that are not relevant")
     form: str = parameter("paper", Choice(("paper", "code")), "as printed in the paper, or as in the authors' code")
     unjudged_is_a_miss: ClassVar[bool] = True
 
@@ -59,11 +59,11 @@ class T(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class Fe(Measure):
-    """F with the number of relevant passages estimated by the positives in the top 2K of the pool.
+    """F with the number of relevant passages estimated by those in the top 2K of the pool.
 
-    n_p/(α·K + (1−α)·R̂), R̂ being the relevant passages in the first 2K of the pool (the run's own full
-    list where no pool is given). Range 0–1, higher is better; 0 without a hit. NaN for a query whose
-    pool knows fewer than 2K passages. Source: arXiv 2512.20854.
+    n_p/(α·K + (1−α)·R̂), where R̂ counts the relevant passages in the first 2K of the pool (without a
+    pool: of the run's own full list). Range 0–1, higher is better; 0 without a hit. NaN for a query
+    whose pool has fewer than 2K passages. Source: arXiv 2512.20854.
     """
 
     name: ClassVar[str] = "Fe"
@@ -79,13 +79,13 @@ class Fe(Measure):
         estimated = count_at(positives, len(judged), 2 * depths)
         values = f_score(judged.hits_at(depths, self.rel), judged.slots_at(depths), estimated, self.alpha)
         values[judged.candidates_returned[:, None] < 2 * depths] = np.nan
-        return Outcome((values,), "no pool is 2K deep")
+        return Outcome((values,), "no pool has 2K passages")
 
 
 def t_score(
     positive: IntArray, negative: IntArray, slots: IntArray, alpha: float | FloatArray, form: str = "paper"
 ) -> FloatArray:
-    """T from counts, as the measure defines it."""
+    """T from counts; the measure `T` defines it."""
     with np.errstate(invalid="ignore", divide="ignore"):
         if form == "paper":
             result: FloatArray = ((1 - alpha) * positive - alpha * negative) / slots

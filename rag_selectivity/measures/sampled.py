@@ -1,4 +1,4 @@
-"""The random baseline when only a pool was judged: from a random sample of the passages outside it."""
+"""The random baseline with unjudged passages, estimated from a judged random sample of these."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from rag_selectivity.measures.base import FloatArray
 def estimated_relevant(
     corpus: IntArray, pooled: IntArray, known: IntArray, size: IntArray, sampled_relevant: IntArray
 ) -> FloatArray:
-    """Horvitz–Thompson estimate of R: the pool's relevant passages, and each sampled one for as many as it stands for.
+    """Horvitz–Thompson estimate of R: float64[queries].
+
+    The relevant passages of the qrels, plus the sampled relevant passages, each multiplied by the number of passages
+    outside the qrels for each sampled one.
 
     Parameters
     ----------
     corpus, pooled, known : int64[queries]
-        N, judged passages of the pool, relevant ones among them.
-    size, found : int64[queries]
-        Passages drawn at random from outside the pool, relevant ones among them.
+        N, judged passages of the qrels, and relevant passages among these.
+    size, sampled_relevant : int64[queries]
+        Passages drawn at random from those that are not in the qrels, and relevant passages among these.
 
     >>> estimated_relevant(np.array([1000]), np.array([100]), np.array([8]), np.array([90]), np.array([2])).tolist()
     [28.0]
@@ -38,23 +41,23 @@ def estimated_miss(
     sampled_relevant: IntArray,
     depths: NDArray[Any],
 ) -> FloatArray:
-    """The probability that a random draw of K holds no relevant passage, estimated without bias from the sample.
+    """The probability that a random draw of K holds no relevant passage: an unbiased estimate from the sample.
 
-    A draw of K takes t passages from the pool, where all is known, and K − t from outside, of which the
-    sample is a picture: a random K − t of the sample's passages miss with C(n − x, K − t)/C(n, K − t), which
-    is right on average over samples, while the plain estimate of R put into the baseline is not, since the
-    baseline bends. That needs K ≤ n: a sample cannot tell what a larger draw would meet.
+    A draw of K takes t passages from the qrels, where every grade is known, and K − t passages from outside. A random
+    choice of K − t of the n sampled passages, x of them relevant, misses all of these with the probability
+    C(n − x, K − t)/C(n, K − t). Its mean over samples is the true probability. The baseline with the estimate of R in
+    it is biased, since the baseline is not linear in R. The estimate needs K ≤ n.
 
     Parameters
     ----------
-    corpus, pooled, known, size, found : int64[queries]
+    corpus, pooled, known, size, sampled_relevant : int64[queries]
         As in `estimated_relevant`.
     depths : int64[queries, depths]
 
     Returns
     -------
     float64[queries, depths]
-        NaN where K exceeds the query's sample.
+        NaN if K is more than the size of the query's sample.
     """
     result = np.full(depths.shape, np.nan)
     for i, place in np.argwhere(depths <= size[:, None]).tolist():
@@ -73,7 +76,7 @@ def _from_sample(corpus: int, pooled: int, known: int, size: int, sampled_releva
     )
     if not len(taken):
         return 0.0
-    # C(pooled, t) of the draw and of the miss within the pool cancel.
+    # C(pooled, t) occurs in the draw and, inverted, in the miss within the qrels: the two cancel.
     logs = (
         log_choose(pooled - known, taken)
         + log_choose(corpus - pooled, depth - taken)

@@ -1,4 +1,4 @@
-"""A UDCG-like secondary diagnostic: relevant passages help, the others distract.
+"""UDCG, a secondary diagnostic: relevant passages help the LLM, the others distract it.
 
 After Trappolini et al. 2025, "Redefining Retrieval Evaluation in the Era of LLMs" (arXiv 2510.21440).
 """
@@ -17,28 +17,28 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, Outcome, Real, parameter, register_measure, rel_parameter
 from rag_selectivity.measures.utility import over_slots
 
-#: The authors' tool uses .333, not 1/3.
+#: .333 as in the authors' tool, not 1/3.
 DISTRACTION = 0.333
 
 
 def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION) -> float:
-    """UDCG of one prompt from a score for each passage, as the authors' tool computes it.
+    """UDCG of one prompt from a score for each passage, as in the authors' tool.
 
-    The mean over the passages of the score where relevant and −weight · score where not, through the
-    logistic function.
+    The logistic function of a mean over the passages: a relevant passage adds its score, any other
+    passage adds −weight · score.
 
     Parameters
     ----------
     scores : array_like of float
-        How strongly the LLM takes each passage for an answer, 1 − P(no response | passage).
+        How likely the LLM answers from each passage: 1 − P(no response | passage).
     relevant : array_like of bool
     weight : float
-        How much a distracting passage counts.
+        The weight of a passage that is not relevant.
 
     Returns
     -------
     float
-        In (0, 1), .5 when help and distraction balance; higher is better.
+        In (0, 1); .5 if help and distraction are equal; higher is better.
 
     Raises
     ------
@@ -50,7 +50,9 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
     """
     values, helps = np.asarray(scores, np.float64), np.asarray(relevant, bool)
     if values.ndim != 1 or values.shape != helps.shape or not len(values):
-        raise InputError(f"udcg needs one score and one label a passage, got {values.shape} and {helps.shape}")
+        raise InputError(
+            f"udcg needs one score and one relevance for each passage, got shapes {values.shape} and {helps.shape}"
+        )
     if not np.isfinite(values).all():
         raise InputError(f"udcg: score {int(np.flatnonzero(~np.isfinite(values))[0]) + 1} is not a finite number")
     mean = float(np.where(helps, values, -weight * values).mean())
@@ -60,12 +62,12 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
 @register_measure
 @dataclass(frozen=True, repr=False)
 class UDCGGrades(Measure):
-    """An approximation of UDCG from grades alone: every relevant passage helps by 1, every other one distracts by .333.
+    """UDCG approximated from grades: every relevant passage helps by 1, every other passage distracts by .333.
 
-    The logistic function of (n_p − weight·n_n)/K. UDCG proper takes a score for each passage from the
-    LLM that reads it (`rag_selectivity.measures.udcg.udcg`); without such scores this only tells the
-    share of distractors in other words. Range (0, 1), .5 for an empty list (`short_lists="returned"`: NaN),
-    higher is better. Source: Trappolini et al. 2025, arXiv 2510.21440.
+    The logistic function of (n_p − weight·n_n)/K. UDCG itself needs a score for each passage from the LLM that
+    reads it (`rag_selectivity.measures.udcg.udcg`). Without such scores, this figure depends only on the numbers of
+    relevant and other passages. Range (0, 1), higher is better; .5 for an empty list (with
+    `short_lists="returned"`: NaN). Source: Trappolini et al. 2025, arXiv 2510.21440.
     """
 
     name: ClassVar[str] = "UDCG_grades"

@@ -1,4 +1,4 @@
-"""Utility measures on grades 1–5: how much of the best evidence is in the set, who lost the rest, and the junk.
+"""Measures on the utility scale: evidence in the top K, which step lost evidence, and junk.
 
 After "Redefining RAG Evaluation: A Set-Based Approach" and its preprint (arXiv 2511.09545).
 """
@@ -39,20 +39,21 @@ def rarity_weights(
     fallback4: float = 1.0,
     fallback3: float = 0.2,
 ) -> FloatArray:
-    """The weight of each grade for each query, from how rare the grade is among the judged passages.
+    """The weight of each grade for each query, from the rarity of the grade among the judged passages U.
 
     p_g = n_g/|U|, r_g = b_g/p_g^alpha with b = 1, base4, base3 for grades 5, 4, 3 (0 where n_g = 0);
     w5 = 1, w4 = min(r4/r5, cap4), w3 = min(r3/r5, cap3), w2 = w1 = 0. Without a grade 5 in U:
-    1, fallback4, fallback3. Where 3s are rare and 4s common, w3 exceeds w4.
+    1, fallback4, fallback3. If grade 3 is rare and grade 4 is common, w3 can be more than w4.
 
     Parameters
     ----------
     counts : int64[queries, 5]
-        Passages of grade 1 to 5.
+        Judged passages of grades 1 to 5.
 
     Returns
     -------
     float64[queries, 5]
+        The weights of grades 1 to 5, each from 0 to 1.
 
     >>> rarity_weights(np.array([[1, 1, 3, 2, 1]])).round(4).tolist()
     [[0.0, 0.0, 0.0333, 0.25, 1.0]]
@@ -69,10 +70,10 @@ def rarity_weights(
 
 
 def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArray:
-    """The sum of as many of the largest weights among the given passages as there are slots: float64[queries, depths].
+    """The largest total weight that the given passages can have in so many slots: float64[queries, depths].
 
-    `counts` is int64[queries, 5], or int64[queries, depths, 5] where what there is differs with depth;
-    `slots` int64[queries, depths].
+    `counts` is int64[queries, 5], or int64[queries, depths, 5] if the passages differ by depth;
+    `slots` is int64[queries, depths].
     """
     by_weight = np.argsort(-weights, axis=1, kind="stable")
     if counts.ndim == 2:
@@ -89,17 +90,17 @@ def best_of(counts: IntArray, weights: FloatArray, slots: IntArray) -> FloatArra
 
 
 def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
-    """Who lost the evidence, from the two factors of RA-nWG = PROC × %PROC; None where undefined.
+    """Which step lost more evidence, from the two factors of RA-nWG = PROC × %PROC; None if one is undefined.
 
-    `healthy` when both factors reach the threshold; else the smaller factor names the loser: `retriever-limited`, where
-    the evidence did not come into the pool, `selection-limited`, where the reranker or selection did not pick it from
-    there; `limited by both` where they are equal.
+    `healthy` if both factors reach the threshold. Otherwise the smaller factor decides: `retriever-limited` if the
+    evidence did not get into the pool, `selection-limited` if the reranker or selection did not pick it from the pool,
+    `limited by both` if the factors are equal.
 
     >>> diagnosis(0.95, 0.5), diagnosis(0.4, 0.9), diagnosis(0.9, 0.85), diagnosis(0.75, 0.75)
     ('selection-limited', 'retriever-limited', 'healthy', 'limited by both')
     """
     if not (np.isfinite(proc) and np.isfinite(share)):
-        # A pool without any evidence has no share to lose: the retriever brought nothing.
+        # Without evidence in the pool %PROC is undefined, and the retriever lost everything.
         return "retriever-limited" if proc == 0 else None
     if min(proc, share) >= threshold:
         return "healthy"
@@ -111,21 +112,21 @@ def diagnosis(proc: float, share: float, threshold: float = 0.8) -> str | None:
 def _require_utility(judged: JudgedRun, measure: Measure) -> None:
     if judged.scale.name != "utility":
         raise InputError(
-            f"{measure} needs grades 1 to 5 (scale utility), and the labels are on the {judged.scale.name} scale: "
-            f"say scale='utility' (--scale utility), and where they are of another kind carry them over with a "
-            f"grade map, as in grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5)"
+            f"{measure} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: "
+            f"give scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
+            f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5)"
         )
 
 
 def _level_counts(judged: JudgedRun) -> IntArray:
-    """Judged passages of grade 1 to 5 of each query."""
+    """The number of each query's judged passages of grades 1 to 5: int64[queries, 5]."""
     counts = np.zeros((len(judged), len(LEVELS)), np.int64)
     counts[:, judged.grades - 1] = judged.labels
     return counts
 
 
 def _evidence_slots(judged: JudgedRun, depths: IntArray) -> IntArray:
-    """The slots that the best evidence could have filled: at least one, so that an empty list earns 0, not nothing."""
+    """The slots of the best set: at least one, so that an empty list has the value 0 and not NaN."""
     return np.maximum(judged.slots_at(depths), 1)
 
 
@@ -137,16 +138,16 @@ def _counts_by_level(hits: Hits, queries: int) -> IntArray:
 
 @dataclass(frozen=True, repr=False)
 class _WeightedMeasure(Measure):
-    """Shared by the measures of rarity-weighted evidence."""
+    """The base of measures of rarity-weighted evidence."""
 
     required_scale: ClassVar[str | None] = "utility"
-    alpha: float = parameter(1.0, Real(0, 10), "how strongly rarity counts")
+    alpha: float = parameter(1.0, Real(0, 10), "how much rarity counts")
     cap4: float = parameter(1.0, Real(0, 1), "largest weight of a grade 4")
     cap3: float = parameter(0.25, Real(0, 1), "largest weight of a grade 3")
     base4: float = parameter(0.5, Real(0, 1), "base utility of a grade 4")
     base3: float = parameter(0.1, Real(0, 1), "base utility of a grade 3")
-    fallback4: float = parameter(1.0, Real(0, 1), "weight of a grade 4 where no 5 exists")
-    fallback3: float = parameter(0.2, Real(0, 1), "weight of a grade 3 where no 5 exists")
+    fallback4: float = parameter(1.0, Real(0, 1), "weight of a grade 4 if the query has no grade 5")
+    fallback3: float = parameter(0.2, Real(0, 1), "weight of a grade 3 if the query has no grade 5")
 
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
@@ -166,7 +167,7 @@ class _WeightedMeasure(Measure):
         return np.where(best > 0, best, np.nan)
 
     def _pool(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
-        """The best K of the pool; a passage of the top K that the pool lacks is part of it."""
+        """The weight of the best K of the pool; passages of the top K that the pool lacks are added to the pool."""
         counts = _counts_by_level(judged.candidates, len(judged))
         outside = judged.hits_outside_pool()
         if len(outside.query):
@@ -180,15 +181,15 @@ class _WeightedMeasure(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class RANWG(_WeightedMeasure):
-    """Rarity-aware normalised weighted gain: how much of the best available evidence is in the top K.
+    """Rarity-aware normalised weighted gain: the share of the best available evidence that is in the top K.
 
     Σ w over the top K / Σ of the K largest weights among the query's judged passages U (fewer if
-    |U| < K), where the weight of a grade follows from its rarity in U (`rarity_weights`): w5 = 1,
-    w4 ≤ 1, w3 ≤ .25, w2 = w1 = 0. The order inside the top K does not matter. Unjudged passages and
-    second copies have no weight.
+    |U| < K). The weight of a grade depends on its rarity in U (`rarity_weights`): w5 = 1, w4 ≤ 1,
+    w3 ≤ .25, w2 = w1 = 0. The order inside the top K does not matter. Unjudged passages and second
+    copies have no weight.
 
     Range 0–1, higher is better. NaN for a query whose judged passages all have weight 0 (all junk).
-    Per query, the weights and the gains G_obs, G_pool and G_oracle are shown too.
+    The figures of each query include the weights and the gains G_obs, G_pool and G_oracle.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
@@ -219,8 +220,8 @@ class RANWG(_WeightedMeasure):
 class PROC(_WeightedMeasure):
     """Pool-restricted oracle ceiling: the best RA-nWG that any reranker could reach from this pool.
 
-    Best K of the pool / best K of all judged passages, by weight. What is missing to 1 the
-    retriever lost before any selection. Without a pool the run's own full list is the pool.
+    The weight of the best K of the pool / the weight of the best K of all judged passages. 1 − PROC is
+    the share that the retriever lost before selection. Without a pool the run's own full list is the pool.
 
     Range 0–1, higher is better, at least RA-nWG at the same K. NaN as for RA-nWG.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
@@ -247,12 +248,12 @@ _RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, li
 @register_measure
 @dataclass(frozen=True, repr=False)
 class PercentPROC(_WeightedMeasure):
-    """RA-nWG / PROC: how much of what the pool offered the reranker or selection put into the top K.
+    """RA-nWG / PROC: the share of the pool's best evidence that the reranker or selection put into the top K.
 
-    Range 0–1, higher is better. NaN where PROC is 0 or undefined, and, for a query without a pool, where
-    the list is no longer than K: nothing was selected. The aggregate is the mean over queries;
-    `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC, as the preprint's table
-    shows it. They differ. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Range 0–1, higher is better. NaN if PROC is 0 or undefined. Also NaN for a query without a pool whose
+    list is not longer than K, since nothing was selected. The aggregate is the mean over queries;
+    `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC, as in the preprint's
+    table. The two differ. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "%PROC"
@@ -265,7 +266,7 @@ class PercentPROC(_WeightedMeasure):
         oracle = self._oracle(judged, weights, depths)
         observed = self._observed(judged, weights, depths) / oracle
         ceiling = self._pool(judged, weights, depths) / oracle
-        undefined = "no pool holds evidence to select from, or no list is longer than K"
+        undefined = "no pool holds evidence, or no list is longer than K, so nothing was selected"
         selected = judged.selected_from[:, None] | (judged.returned[:, None] > depths)
         known = selected & (ceiling > 0)
         observed, ceiling = np.where(known, observed, np.nan), np.where(known, ceiling, np.nan)
@@ -296,9 +297,9 @@ class _NormalisedRecall(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class NRecall4(_NormalisedRecall):
-    """Passages of grade 4 or 5 in the top K / min(K, all of them).
+    """Passages of grade 4 or 5 in the top K / min(K, all passages of grade 4 or 5).
 
-    Recall that K slots can reach: 1 when the top K holds as many as fit. Range 0–1, higher is better.
+    Recall relative to what K slots can hold: 1 if the top K holds as many as possible. Range 0–1, higher is better.
     NaN for a query without any. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
@@ -310,10 +311,10 @@ class NRecall4(_NormalisedRecall):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class NRecall5(_NormalisedRecall):
-    """Passages of grade 5 in the top K / min(K, all of them).
+    """Passages of grade 5 in the top K / min(K, all passages of grade 5).
 
-    As N-Recall4+, for the decisive passages alone. Range 0–1, higher is better. NaN for a query
-    without any. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    As N-Recall4+, for grade 5 only. Range 0–1, higher is better. NaN for a query without any.
+    Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "N-Recall5"
@@ -326,8 +327,8 @@ class NRecall5(_NormalisedRecall):
 class Precision4(Measure):
     """Passages of grade 4 or 5 in the top K / K.
 
-    Range 0–1, higher is better. An empty slot counts as a miss (`short_lists="returned"` divides by what
-    was returned, NaN where that is nothing). Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
+    Range 0–1, higher is better. An empty slot counts as a miss. `short_lists="returned"` divides by the number
+    of returned passages, at most K; NaN if there are none. Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "Precision4+"
@@ -348,11 +349,11 @@ class Precision4(Measure):
 class Harm(Measure):
     """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
 
-    Range 0–1, lower is better. `max_grade=1` is the strict rubric: distractors only. An unjudged
-    passage is not harmful unless the policy is `unjudged="worst"`; a second copy counts as what it is. Where
-    a list is judged in part, Harm lies between this figure and `Harm(unjudged=harmful)`, which counts every
-    unjudged passage as junk: a report shows both ends. NaN for an empty or missing list, and everywhere when the
-    qrels hold no grade ≤ max_grade at all: a failure, or labels without junk, must not look clean.
+    Range 0–1, lower is better. With `max_grade=1` only distractors count. An unjudged passage is not
+    harmful unless the policy is `unjudged="worst"`; a second copy counts with its grade. If a list is judged
+    in part, Harm is between this figure and `Harm(unjudged=harmful)`, which counts every unjudged passage as
+    junk; a report shows both ends. NaN for an empty or missing list, and for every query if the qrels hold no
+    grade ≤ max_grade: a failure, or judgments without junk, must not look like a list without junk.
     Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
     """
 
@@ -361,7 +362,7 @@ class Harm(Measure):
     higher_is_better: ClassVar[bool | None] = False
     example: ClassVar[str] = "top 5 = 5,4,2,1,1: Harm@5 = 3/5, Harm(max_grade=1)@5 = 2/5"
     max_grade: int = parameter(2, Whole(1), "highest grade that counts as harm")
-    unjudged: str = parameter("harmless", Choice(("harmless", "harmful")), "what a passage without a label counts as")
+    unjudged: str = parameter("harmless", Choice(("harmless", "harmful")), "what an unjudged passage counts as")
 
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
@@ -380,8 +381,8 @@ class Harm(Measure):
         if judged.policy.unjudged == "worst" or judged.labels[:, judged.grades <= self.max_grade].any():
             return Outcome((share,), "no query returned anything")
         reason = (
-            f"the qrels hold no grade ≤ {self.max_grade}, so junk cannot be told from unjudged "
-            f"(if judging was exhaustive: unjudged='worst')"
+            f"the qrels hold no grade ≤ {self.max_grade}, so junk cannot be separated from unjudged passages "
+            f"(if every passage with a higher grade is in the qrels, use unjudged='worst')"
         )
         return Outcome((share,), reason, premise=False)
 
@@ -389,11 +390,11 @@ class Harm(Measure):
 @register_measure
 @dataclass(frozen=True, repr=False)
 class Judged(Measure):
-    """Share of the top K that has a label: how far to trust the measures beside it.
+    """Share of the top K that is judged: how far to trust the other measures.
 
-    Judged passages in the top K / min(K, returned). Range 0–1; where it is low, unjudged passages
-    pass as neither useful nor harmful. NaN for an empty or missing list. Also: Judged@K in ir_measures,
-    which divides by K.
+    Judged passages in the top K / min(K, returned). Range 0–1. If it is low, the other measures count many
+    unjudged passages as neither relevant nor harmful. NaN for an empty or missing list. Also: Judged@K in
+    ir_measures, which divides by K.
     """
 
     name: ClassVar[str] = "Judged"
@@ -407,7 +408,7 @@ class Judged(Measure):
 
 
 def over_slots(count: IntArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
-    """A count divided by K, or by what was returned under `short_lists="returned"` (NaN where that is nothing)."""
+    """A count divided by K; with `short_lists="returned"` by the number of returned passages, NaN if there are none."""
     with np.errstate(invalid="ignore", divide="ignore"):
         result: FloatArray = count / judged.slots_at(depths)
     return result

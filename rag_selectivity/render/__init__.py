@@ -1,1 +1,1 @@
-"""Views of results."""
+"""Results as text, tables, plots and pages."""

@@ -1,4 +1,4 @@
-"""What a result's tables are made of, and how text, Markdown and LaTeX write that."""
+"""The blocks of a result (headings, tables, notes), and their text, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ BLANK = "·"
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The line above a table, and its caption in a paper."""
+    """The line above a table; in LaTeX its caption."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Column names and cells; where 80 columns are too few it `breaks` into several with the first column in front."""
+    """Column names and cells. If a table needs more than 80 columns and `breaks` is True, it becomes several tables."""
 
     header: list[str]
     rows: list[list[str]]
@@ -28,21 +28,21 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines that stand as they are."""
+    """Lines that are not wrapped."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A sentence or a few."""
+    """One or more sentences, wrapped to 80 columns."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is worth knowing beside the figures; `kind` stands in front of it in a terminal: note, warning."""
+    """A note below the figures; in a terminal it starts with its `kind`: note or warning."""
 
     text: str
     kind: str = ""
@@ -52,7 +52,7 @@ Block = Heading | Table | Lines | Paragraph | Note
 
 
 def text_of(blocks: Iterable[Block], *, ruled: bool = True) -> str:
-    """For a terminal of 80 columns; `ruled` underlines the heads of tables."""
+    """Text for a terminal of 80 columns; `ruled` draws a line below table heads."""
     return "\n\n".join(piece for block in blocks for piece in _text_pieces(block, ruled))
 
 
@@ -70,7 +70,7 @@ def _text_pieces(block: Block, ruled: bool) -> Iterable[str]:
 
 
 def markdown_of(blocks: Iterable[Block]) -> str:
-    """For a pull request; tables stay whole."""
+    """Markdown; tables are never broken."""
     return "\n\n".join(map(_markdown_piece, blocks))
 
 
@@ -87,7 +87,7 @@ def _markdown_piece(block: Block) -> str:
 
 
 def latex_of(blocks: Iterable[Block]) -> str:
-    """For a paper; needs booktabs. Each table has the heading before it as its caption."""
+    """LaTeX; needs booktabs. The heading before a table is its caption."""
     tables, caption = [], ""
     for block in blocks:
         if isinstance(block, Heading):
@@ -98,13 +98,13 @@ def latex_of(blocks: Iterable[Block]) -> str:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, numbers to the right."""
+    """A Markdown table; all columns but the first are aligned to the right."""
     lines = [" | ".join(header), " | ".join("---:" for _ in header), *(" | ".join(row) for row in rows)]
     return "\n".join(f"| {line} |" for line in lines)
 
 
 def align(header: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = True) -> str:
-    """Columns to the right, two spaces between."""
+    """A text table with right-aligned columns, two spaces apart."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows)]
     if ruled:
@@ -113,7 +113,7 @@ def align(header: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool =
 
 
 def _broken(header: list[str], rows: list[list[str]]) -> Iterable[tuple[list[str], list[list[str]]]]:
-    """Split the columns into tables that fit the width, each with the depth in front."""
+    """Split the columns into tables that fit the width; each repeats the first column."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     chosen, used = [0], widths[0]
     for column in range(1, len(header)):
@@ -142,7 +142,7 @@ _LATEX = {
 
 
 def _latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """A LaTeX table with booktabs' rules, numbers to the right."""
+    """A LaTeX table with booktabs rules; all columns are aligned to the right."""
 
     def line(cells: Sequence[str]) -> str:
         return " & ".join("".join(_LATEX.get(sign, sign) for sign in cell) for cell in cells) + r" \\"

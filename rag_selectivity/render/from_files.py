@@ -1,4 +1,4 @@
-"""From files to the HTML report: what `rag-selectivity report` does."""
+"""The HTML report from files, for `rag-selectivity report`."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def html_report(
     top: int = 10,
     **choices: Any,
 ) -> str:
-    """The page of `Report.to_html`, with everything that its files allow.
+    """The page of `Report.to_html`, with everything that the given files make possible.
 
-    Parameters as in `evaluate` and `to_html`. Measures are those that the labels and N carry, with `rel` and `m`, if
-    not given; the advised K is among the depths; several runs are compared with the first, or with `baseline`.
+    Parameters are as in `evaluate` and `to_html`. Default measures: those that scale and N make possible, with `rel`
+    and `m`. The default depths include the advised K. Several runs are compared with the first one, or with `baseline`.
     """
     labels = read_qrels(qrels, judges=judges, judge_rule=judge_rule)
     chosen_policy = resolve_policy(policy, **choices)
@@ -68,23 +68,23 @@ def html_report(
         "grade_map": grade_map,
     }
     if measures is not None:
-        wanted = [parse_measure(measure) for measure in measures]
+        parsed = [parse_measure(measure) for measure in measures]
     else:
-        wanted = _with_parameters(page_measures(scale, sized=sized), rel, m)
+        parsed = _with_parameters(page_measures(scale, sized=sized), rel, m)
     if rel is None and m is None:
-        rel, m = parameters_of(wanted)
+        rel, m = parameters_of(parsed)
     of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, **shared)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
         advised = {advise(run, bootstrap, **of_advice).K for run in joined.judged.values()}
         depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, shown_depth} if k is not None and k <= reach)
-    measured = measure_all(joined.judged, wanted, depths)
+    measured = measure_all(joined.judged, parsed, depths)
     report = report_on(joined.judged, measured, bootstrap, joined.notes)
     comparison = None
     if len(joined.judged) > 1:
         with warnings.catch_warnings():
-            # They were given out by the join above.
+            # The join above has given these warnings already.
             warnings.simplefilter("ignore", SelectivityWarning)
             comparison = compare(
                 labels,
@@ -116,33 +116,35 @@ def html_report(
 
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:
-    """The measures with the `rel` and `m` that were asked for, where they have these."""
-    found = []
+    """The measures with the given `rel` and `m`, if they have these parameters."""
+    parsed = []
     for measure in map(parse_measure, measures):
         own = {item.name for item in measure.parameters()}
         asked = {name: value for name, value in (("rel", rel), ("m", m)) if value is not None and name in own}
-        found.append(replace(measure, **asked))
-    return found
+        parsed.append(replace(measure, **asked))
+    return parsed
 
 
 def _compared(scale: str | Scale, rel: int | None, m: int | None, *, sized: bool) -> list[Measure] | None:
-    """What is compared with the `rel` and `m` that were asked for; without any, the default."""
+    """The measures of the comparison, with the given `rel` and `m`; None (the default) without either."""
     if rel is None and m is None:
         return None
     return _with_parameters(compared_measures(scale, sized=sized), rel, m)
 
 
 def _quality(path: str | Path) -> dict[int, list[float]]:
-    """{K: [score, …]} of a table with columns K and score."""
-    found: dict[int, list[float]] = {}
+    """{K: [score, …]} from a table with the columns K and score."""
+    scores: dict[int, list[float]] = {}
     for line, row in read_records(path):
         try:
             depth, score = int(row["K"]), float(row["score"])
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path}:{line}: a column K with a whole number and a column score are needed") from None
+            raise InputError(f"{path}:{line}: give a column K with a whole number and a column score") from None
         if depth < 1 or not np.isfinite(score):
-            raise InputError(f"{path}:{line}: K = {depth} and score = {score} make no sense")
-        found.setdefault(depth, []).append(score)
-    if not found:
-        raise InputError(f"{path}: there are no scores")
-    return found
+            raise InputError(
+                f"{path}:{line}: K = {depth} and score = {score}: K must be at least 1, and score a finite number"
+            )
+        scores.setdefault(depth, []).append(score)
+    if not scores:
+        raise InputError(f"{path}: there are no scores; give a table with the columns K and score")
+    return scores

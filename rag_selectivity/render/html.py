@@ -1,4 +1,4 @@
-"""The report as one HTML file: the answer in words, plots, and a table of queries that opens to their passages."""
+"""The report as one HTML file: findings in words, plots, and a table of queries with their passages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from rag_selectivity.statistics.next_passages import next_passages
 from rag_selectivity.wording import number, percent
 
 _PAGE = Path(__file__).with_name("page")
-#: Colours that the page sets for light and dark, by what matplotlib is told.
+#: The page's colour variables (for light and dark) by the colour that matplotlib draws.
 _INK, _LINE = "#0a0b0c", "#0d0e0f"
 _CSS_COLOURS = {
     _INK: "currentColor",
@@ -56,7 +56,7 @@ _CSS_COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A plot with its title and what it shows in words."""
+    """A plot with its title and a caption."""
 
     title: str
     caption: str
@@ -65,7 +65,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """A query in the table: its figures in the order of the columns, and its passages where they were read."""
+    """A query in the table: its figures in the order of the columns, and its passages if they were read."""
 
     id: str
     text: str | None
@@ -76,7 +76,7 @@ class QueryRow:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """All that the page says of a run."""
+    """Everything that the page shows about a run."""
 
     name: str
     findings: list[Finding]
@@ -111,32 +111,41 @@ def to_html(
     max_read: int = 100,
     top: int = 10,
 ) -> str:
-    """The whole report as one file: no network, no scripts from elsewhere, light and dark, fit for print.
+    """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
 
     Parameters
     ----------
     comparison : Comparison, optional
-        Of the same runs: adds a forest plot.
+        A comparison of the same runs; adds a plot of the differences.
     quality : {K: {query: score}} or {K: [score, …]}, optional
-        Of the answers: adds a plot beside BoR.
-    qrels, runs, queries, corpus : optional
-        As in `evaluate`, {id: text} or files: with `qrels` and `runs` the worst queries open to their passages.
+        Scores of the answers; adds a plot of answer quality with BoR.
+    qrels, runs : optional
+        As in `evaluate`. With both, the worst queries show their passages.
+    queries, corpus : optional
+        {id: text} or files: the texts of the queries and of the passages.
     reasons : {(query, passage): reason}, optional
         Why a passage has its grade.
     depth : int, optional
-        The K of the first screen; default: the recommended one, or the nearest that was measured.
+        The K of the findings. Default: the advised K, or the nearest K that was measured.
     rel, m, max_k, max_loss : optional
-        Of the advice on K, as in `rag_selectivity.sweep`; `rel` and `m` of the report's first BoR, or else its first
-        Success, if not given.
+        Parameters of the advice on K, as in `rag_selectivity.sweep`. Default of `rel` and `m`: those of the report's
+        first BoR, or of its first Success.
     max_queries, max_read : int
-        How many queries the table lists, and how many of them open to passages, worst first.
+        How many queries the table lists, and how many of them show their passages, worst first.
     top : int
-        How many passages of each.
+        How many passages of a query are shown.
+
+    Returns
+    -------
+    str
+        The HTML text.
 
     Raises
     ------
+    InputError
+        If `depth` was not measured.
     MissingExtraError
-        Without Jinja2 and matplotlib (the extra `report`).
+        If Jinja2 or matplotlib is not installed (the extra `report`).
     """
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -179,18 +188,18 @@ def to_html(
 
 
 def notebook_html(report: Report) -> str:
-    """The answer in words and the tables, as a notebook shows them; `to_html` has the rest."""
+    """The findings and the tables for a notebook; `to_html` gives the whole page."""
     parts = []
     for name, run in report.runs.items():
         header, rows = grid(report, name, run)
-        said = "".join(
+        answers = "".join(
             f"<dt><b>{escape(each.question)}</b></dt><dd>{escape(each.answer)}</dd>" for each in findings(report, name)
         )
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in notes_of(run))
         parts.append(
-            f"<section><h3>{escape(name)}</h3><dl>{said}</dl><table><thead><tr>{head}</tr></thead>"
+            f"<section><h3>{escape(name)}</h3><dl>{answers}</dl><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</section>"
         )
     return "".join(parts)
@@ -238,13 +247,13 @@ def _run_page(
 def _depth_of(report: Report, advice: Recommendation | None, depth: int | None) -> int:
     if depth is not None:
         if depth not in report.depths:
-            raise InputError(f"depth {depth} was not measured; the report has {', '.join(map(str, report.depths))}")
+            raise InputError(f"depth {depth} was not measured; choose from {', '.join(map(str, report.depths))}")
         return depth
     return headline_depth(report, advice)
 
 
 def _next_tables(report: Report, name: str, rel: int | None, m: int) -> list[tuple[list[str], list[list[str]]]]:
-    """What the next passages add, where N and the lists are known."""
+    """The tables of what the next passages add, if N and the lists are known."""
     judged = report.runs[name].judged
     if judged is None or judged.corpus_size is None:
         return []
@@ -256,9 +265,9 @@ def _next_tables(report: Report, name: str, rel: int | None, m: int) -> list[tup
 def _worst(
     report: Report, name: str, chosen: int
 ) -> tuple[tuple[str, ...], list[tuple[str, tuple[float | None, ...]]]]:
-    """The columns of the table, and every query with its figures, worst first; undefined ones last.
+    """The columns of the table, and every query with its figures, worst first, undefined figures last.
 
-    Queries are ordered by the first of the measures that was taken, then by the next.
+    Queries are ordered by the first measure of the table, then by the next.
     """
     run = report.runs[name]
     rel, m = parameters_of(report.measures)
@@ -286,65 +295,65 @@ def _pictures(report: Report, name: str, quality: Mapping[int, Any] | None, dept
 
     run = report.runs[name]
     has = _at_every_depth(report, [name])
-    found = []
+    pictures = []
     first, last = (report.depths[0], report.depths[-1]) if report.depths else (1, 1)
     rel, m = parameters_of(report.measures)
     bor, most, success = (kind(rel=rel, m=1 if m is None else m) for kind in (BoR, BoR_max, Success))
     if {bor, most, success} <= has:
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: selectivity and success over K",
                 f"BoR goes from {_figure(report, name, bor @ first)} bits at K = {first} to "
                 f"{_figure(report, name, bor @ last)} at K = {last}, while success goes from "
                 f"{_figure(report, name, success @ first)} to {_figure(report, name, success @ last)}. "
-                f"The dashed line is the most that any retriever could show.",
+                f"The dashed line is the ceiling of BoR.",
                 lambda axes: plots.selectivity(report, name, axes, measure=bor),
             )
         )
     if {bor, most} <= has and math.isfinite(report[name, most @ last].value):
         ceiling = report[name, most @ last].value
-        found.append(
+        pictures.append(
             _picture(
-                f"{name}: how near the collapse zone is",
+                f"{name}: BoR and the regimes of K",
                 f"At K = {last} a random draw succeeds in {percent(2**-ceiling)} of the queries, and no retriever can "
-                f"be more than {number(ceiling)} bits better. In the degraded zone that is less than .67 bits, in the "
-                f"collapse zone less than .074.",
+                f"be more than {number(ceiling)} bits better. In the degraded zone the ceiling is less than .67 bits, "
+                f"in the collapse zone less than .074.",
                 lambda axes: plots.collapse(report, name, axes, measure=bor),
             )
         )
     selected = at_depth(run.estimates, PercentPROC(), depth)
     if at_depth(run.per_query, PROC(), depth) is not None and selected is not None and selected.n:
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: who lost the evidence, query by query",
                 f"At K = {depth} the pool holds {_figure(report, name, PROC() @ depth)} of the best evidence, and "
-                f"{_figure(report, name, PercentPROC() @ depth)} of that was selected. For a query left of .8, the "
-                f"pool lacks evidence; for one below .8, the selection left evidence in the pool.",
+                f"{_figure(report, name, PercentPROC() @ depth)} of that was selected. For a query to the left of "
+                f".8, the pool lacks evidence; for a query below .8, the selection left evidence in the pool.",
                 lambda axes: plots.evidence(report, name, depth, axes),
                 square=True,
             )
         )
     if run.judged is not None:
-        found.append(
+        pictures.append(
             _picture(
-                f"{name}: what the prompt is made of",
+                f"{name}: grades in the prompt",
                 "The share of each grade at every rank, over all queries.",
                 lambda axes: plots.grades(report, name, 20, axes),
             )
         )
     if quality and bor in has:
-        found.append(
+        pictures.append(
             _picture(
                 f"{name}: answer quality over K",
-                "The mean score of the answers with its interval, beside BoR.",
+                "The mean score of the answers with its interval, and BoR.",
                 lambda axes: plots.answer_quality(report, quality, name, axes, measure=bor),
             )
         )
-    return found
+    return pictures
 
 
 def _at_every_depth(report: Report, runs: Iterable[str]) -> set[Measure]:
-    """Measures that a curve over K can be drawn of."""
+    """The measures that have an estimate at every depth, so that a curve over K can be drawn."""
     if not report.depths:
         return set()
     parts = [report.runs[name].estimates for name in runs]
@@ -359,24 +368,24 @@ def _of_all_runs(report: Report) -> list[Picture]:
     from rag_selectivity.render import plots
 
     has = _at_every_depth(report, report.runs)
-    found = []
+    pictures = []
     if Harm() in has:
-        found.append(
+        pictures.append(
             _picture(
                 "Junk over K",
-                "Harm: the share of junk in the top K. Dotted: the share if every unjudged passage is junk.",
+                "Harm is the share of junk in the top K. The dotted line counts every unjudged passage as junk.",
                 lambda a: plots.harm(report, a),
             )
         )
     if all(plots.curve_of(run) for run in report.runs.values()):
-        found.append(
+        pictures.append(
             _picture(
                 "Precision and recall",
-                "The best precision that is reached at each recall or beyond.",
+                "The highest precision at each recall or a higher one.",
                 lambda axes: plots.precision_recall(report, axes),
             )
         )
-    return found
+    return pictures
 
 
 def _forest(comparison: Comparison) -> Picture:
@@ -385,7 +394,7 @@ def _forest(comparison: Comparison) -> Picture:
     shown = [row for row in comparison.rows if row.verdict != "no difference shown"]
     return _picture(
         f"Differences from {comparison.baseline}",
-        f"{len(shown)} of {len(comparison.rows)} differences hold after Holm's correction (filled dots).",
+        f"{len(shown)} of {len(comparison.rows)} differences are shown after Holm's correction (filled dots).",
         lambda axes: plots.forest(comparison, axes),
         height=1.0 + 0.26 * len(comparison.rows),
     )
@@ -405,7 +414,7 @@ def _picture(
         raise MissingExtraError("matplotlib", "report", "Report.to_html") from None
     settings: dict[str, Any] = {
         "svg.fonttype": "none",
-        # Ids inside a picture must differ from those in the next, and be the same in every run.
+        # Ids must differ between the pictures of a page, and be the same each time the page is made.
         "svg.hashsalt": title,
         "font.family": "sans-serif",
         "font.size": 10.5,
@@ -426,13 +435,13 @@ def _picture(
 
 
 def _inlined(svg: str, title: str) -> str:
-    """The drawing as part of a page: scaled by its style, coloured by its variables, named for who cannot see it."""
+    """The SVG as part of the page: sized by its style, coloured by its variables, with a label for screen readers."""
     body = svg[svg.index("<svg") :]
     head, _, rest = body.partition(">")
     box = head[head.index('viewBox="') :].split('"')[1]
     for given, variable in _CSS_COLOURS.items():
         rest = rest.replace(given, variable)
-    # Pictures share a page: names that nothing refers to would stand there several times.
+    # Ids that nothing refers to could occur in several pictures of the page: remove them.
     referred = set(re.findall(r'(?:url\(|href=")#([^")]+)', rest))
     rest = re.sub(r' id="([^"]*)"', lambda match: match.group(0) if match.group(1) in referred else "", rest)
     named = f'role="img" aria-label="{escape(title)}" xmlns:xlink="http://www.w3.org/1999/xlink"'

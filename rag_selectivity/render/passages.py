@@ -1,4 +1,4 @@
-"""What each query was given: its passages with rank, grade, reason and text, for whoever wants to read them."""
+"""The passages of each query with rank, grade, reason and text, for people who read them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of a list; grade None where nobody judged it."""
+    """A passage of a list; its grade is None if it is unjudged."""
 
     rank: int
     id: str
@@ -27,14 +27,14 @@ class Passage:
 
 @dataclass(frozen=True)
 class Reading:
-    """Texts of queries, and the passages of some of them: {run: {query: [Passage, …]}}."""
+    """The texts of queries, and the passages of some queries: {run: {query: [Passage, …]}}."""
 
     queries: Mapping[str, str]
     passages: Mapping[str, Mapping[str, list[Passage]]]
 
 
 def read_passages(
-    wanted: Mapping[str, Iterable[str]],
+    listed: Mapping[str, Iterable[str]],
     qrels: Any,
     runs: Mapping[str, Any],
     *,
@@ -44,34 +44,48 @@ def read_passages(
     depth: int = 10,
     reasons: Mapping[tuple[str, str], str] | None = None,
 ) -> Reading:
-    """The top passages of the wanted queries of each run, {run: [query, …]}.
+    """Read the top passages of the listed queries.
 
     Parameters
     ----------
+    listed : {run: [query, …]}
+        The queries of each run whose passages are read.
     qrels, runs
         As in `rag_selectivity.evaluate`.
     named : collection of str
-        The queries whose texts are wanted.
+        The queries whose texts are read.
     queries, corpus : {id: text}, records, or path to JSONL, TSV, CSV or Parquet, optional
-        The corpus is read once, and only the texts that are needed are kept.
+        The corpus is read once, and only the texts that are needed stay in memory.
     depth : int
+        How many passages of each query are read.
     reasons : {(query, passage): reason}, optional
+        Why a passage has its grade.
+
+    Returns
+    -------
+    Reading
     """
     labels = qrels_of(qrels)
-    grades = {query: labels[query] for query in {q for of_run in wanted.values() for q in of_run} if query in labels}
+    grades = {query: labels[query] for query in {q for of_run in listed.values() for q in of_run} if query in labels}
     ranked: dict[str, dict[str, list[str]]] = {}
     for name, run in runs.items():
-        ranked[name] = {query: [] for query in wanted.get(name, ())}
+        ranked[name] = {query: [] for query in listed.get(name, ())}
         for query, passage, _ in ranked_rows(run, depth):
             if query in ranked[name]:
                 ranked[name][query].append(passage)
     needed = {passage for of_run in ranked.values() for ids in of_run.values() for passage in ids}
     texts = _texts(corpus, needed, "corpus")
-    said = reasons or {}
+    given_reasons = reasons or {}
     passages = {
         name: {
             query: [
-                Passage(rank, id_, grades.get(query, {}).get(id_), said.get((query, id_)), _shortened(texts.get(id_)))
+                Passage(
+                    rank,
+                    id_,
+                    grades.get(query, {}).get(id_),
+                    given_reasons.get((query, id_)),
+                    _shortened(texts.get(id_)),
+                )
                 for rank, id_ in enumerate(ids, 1)
             ]
             for query, ids in of_run.items()
@@ -82,17 +96,17 @@ def read_passages(
 
 
 def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:
-    """The reasons that judges and people gave in a label store; none for any other file."""
+    """The reasons of judges and people in a label store; empty for any other file."""
     from rag_selectivity.grading.store import Store
 
     if not is_store(path):
         return {}
-    found: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
     with Store(path, create=False) as store:
         for row in store.rows():
             if row["reason"] and (judges is None or row["judge"] in judges or row["source"] == "human"):
-                found[row["query_id"], row["passage_id"]] = row["reason"]
-    return found
+                reasons[row["query_id"], row["passage_id"]] = row["reason"]
+    return reasons
 
 
 def _texts(source: Any, needed: set[str], what: str) -> dict[str, str]:

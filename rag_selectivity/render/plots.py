@@ -1,6 +1,6 @@
-"""Plots, drawn on matplotlib axes: `ax=None` makes new ones, and every function returns its axes.
+"""Plots on matplotlib axes: `ax=None` makes new axes, and every function returns its axes.
 
-Vector graphics of the field's usual size; colours that colour-blind readers can tell apart.
+The sizes fit a column of a paper; the colours can be told apart by colour-blind readers.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
-# Okabe and Ito's colours.
+# The palette of Okabe and Ito.
 BLUE, GREY, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#666666", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 _OF_RUNS = (BLUE, ORANGE, GREEN, PURPLE, SKY, GREY)
 _MARKERS = "osD^vP"
-#: From decisive evidence to junk; what nobody judged and what is empty is grey and white.
+#: From grade 5 to grade 1; unjudged passages are grey, empty slots white.
 _OF_GRADES = {5: "#004B76", 4: BLUE, 3: "#9CCBE8", 2: "#F0B27A", 1: ORANGE, 0: ORANGE}
 _UNJUDGED, _EMPTY = "#BBBBBB", "#F4F4F4"
 
 
 def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measure: str | Measure = "BoR") -> Any:
-    """BoR with its interval and ceiling over K, and success beside it.
+    """BoR with its interval and ceiling over K, and the success rate on a second axis.
 
     The report must hold `BoR`, `BoR_max` and `Success` at common depths, with the `rel` and `m` of the measure.
     """
@@ -71,7 +71,7 @@ def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measu
 
 
 def collapse(report: Report, run: str | None = None, ax: Any = None, *, measure: str | Measure = "BoR") -> Any:
-    """BoR and its ceiling over the success of a random draw, with the degraded and the collapse zone behind them.
+    """BoR and its ceiling over the success of a random draw, with the degraded and the collapse zone.
 
     The report must hold `BoR` and `BoR_max` at common depths, with the `rel` and `m` of the measure.
     """
@@ -100,9 +100,9 @@ def collapse(report: Report, run: str | None = None, ax: Any = None, *, measure:
 
 
 def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None = None, ax: Any = None) -> Any:
-    """The most bits that any selection of K can show, over K, with the degraded and the collapse zone behind it.
+    """The ceiling of BoR over K, with the degraded and the collapse zone.
 
-    `shown` marks the K's of systems by their names.
+    `shown` maps names of systems to the K that each uses; these are marked.
     """
     axes = _axes(ax, "plots.ceiling")
     marks = dict(shown or {})
@@ -125,10 +125,10 @@ def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None =
 
 
 def evidence(report: Report, run: str | None = None, depth: int | None = None, ax: Any = None) -> Any:
-    """Who lost the evidence: a dot for each query at its PROC (retriever) and %PROC (reranker or selection).
+    """Which step lost evidence: a dot for each query at its PROC (retriever) and %PROC (reranker or selection).
 
-    Where many queries share a place, the dot is darker. The cross is the whole: the means. At the deepest K
-    for which both were measured if not given.
+    A dot is darker if several queries share it. The cross marks the means. Default depth: the largest K at which
+    something was selected.
     """
     axes = _axes(ax, "plots.evidence")
     name = run if run is not None else next(iter(report.runs))
@@ -138,10 +138,10 @@ def evidence(report: Report, run: str | None = None, depth: int | None = None, a
         k for k in report.depths if all(at_depth(part.per_query, base, k) is not None for base in (brought, picked))
     ]
     if depth is None:
-        # The deepest with something selected: where the list is the pool, there is nothing to see.
+        # The largest K at which something was selected: %PROC is undefined where the list is the whole pool.
         usable = [k for k in known if report[name, picked @ k].n]
         if not usable:
-            raise InputError("plots.evidence needs PROC and %PROC at a depth where something was selected from a pool")
+            raise InputError("plots.evidence needs PROC and %PROC at a K at which something was selected from a pool")
         depth = usable[-1]
     if depth not in known:
         raise InputError(f"plots.evidence needs PROC and %PROC of every query at K = {depth}")
@@ -164,7 +164,7 @@ def precision_recall(report: Report, ax: Any = None) -> Any:
     for i, (name, part) in enumerate(report.runs.items()):
         curve = curve_of(part)
         if not curve:
-            raise InputError("plots.precision_recall needs the measure IPrec")
+            raise InputError("plots.precision_recall needs the measure IPrec: evaluate with it")
         levels = sorted(curve)
         axes.plot(levels, [curve[level].value for level in levels], **_style(i), label=name)
     axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision (interpolated)")
@@ -187,19 +187,19 @@ def answer_quality(
     bootstrap: Bootstrap = Bootstrap(),
     measure: str | Measure = "BoR",
 ) -> Any:
-    """Mean answer quality over K with its interval, beside BoR: whether more context helped the answers.
+    """Mean answer quality over K with its interval, and BoR on a second axis.
 
-    `quality` is {K: {query: score}} or {K: [score, …]}, from your own judge or users.
+    `quality` is {K: {query: score}} or {K: [score, …]}: scores of the answers, from people or from a judge.
     """
     axes = _axes(ax, "plots.answer_quality")
     name = run if run is not None else next(iter(report.runs))
     depths = sorted(quality)
     if not depths:
-        raise InputError("plots.answer_quality: there are no scores")
+        raise InputError("plots.answer_quality: there are no scores; give quality={K: {query: score}}")
     means, low, high = [], [], []
     for depth in depths:
-        found = quality[depth]
-        scores = np.array(list(found.values() if isinstance(found, Mapping) else found), np.float64)[:, None]
+        at_depth = quality[depth]
+        scores = np.array(list(at_depth.values() if isinstance(at_depth, Mapping) else at_depth), np.float64)[:, None]
         outcome = Outcome((scores,), "no scores", MEAN, bounds=None)
         below, above = bootstrap.intervals([outcome])[0]
         means.append(float(outcome.value()[0]))
@@ -220,12 +220,12 @@ def answer_quality(
 
 
 def grades(report: Report, run: str | None = None, depth: int | None = None, ax: Any = None) -> Any:
-    """What the prompt is made of, rank by rank: the share of each grade, of unjudged passages and of empty slots."""
+    """The shares of each grade, of unjudged passages and of empty slots at each rank, over the queries."""
     axes = _axes(ax, "plots.grades")
     name = run if run is not None else next(iter(report.runs))
     judged = report.runs[name].judged
     if judged is None:
-        raise InputError("plots.grades needs a report that was made from runs")
+        raise InputError("plots.grades needs the lists of the run, but the report holds only sums: evaluate in memory")
     reach = min(depth or 20, max(1, int(judged.returned.max(initial=1))))
     shares = judged.grades_by_rank(reach)
     bottom = np.zeros(reach)
@@ -250,7 +250,7 @@ def grades(report: Report, run: str | None = None, depth: int | None = None, ax:
 def harm(report: Report, ax: Any = None, *, measure: str = "Harm") -> Any:
     """The share of junk over K, a curve with its interval for each run.
 
-    A dotted curve above it is the share if every unjudged passage is junk, where lists are judged in part.
+    If lists are judged in part, a dotted curve above it counts every unjudged passage as junk.
     """
     axes = _axes(ax, "plots.harm")
     base = parse_measure(measure)
@@ -271,7 +271,7 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm") -> Any:
 
 
 def forest(comparison: Comparison, ax: Any = None) -> Any:
-    """Every difference from the baseline with its interval; filled where it holds after Holm's correction."""
+    """Every difference from the baseline run with its interval; filled if it is shown after Holm's correction."""
     rows = [row for row in comparison.rows if math.isfinite(row.difference)]
     axes = _axes(ax, "plots.forest", height=1.2 + 0.28 * max(1, len(rows)))
     for y, row in enumerate(reversed(rows)):
@@ -322,7 +322,7 @@ def _ticks(axes: Any, depths: Sequence[int]) -> None:
 def _beside(measure: Measure) -> tuple[Measure, Measure]:
     """BoR_max and Success with the `rel` and `m` of a BoR."""
     if not isinstance(measure, BoR):
-        raise InputError(f"this plot is of BoR, not of {measure.name}")
+        raise InputError(f"this plot needs a BoR as its measure, got {measure.name}")
     return BoR_max(rel=measure.rel, m=measure.m, R=measure.R), Success(rel=measure.rel, m=measure.m)
 
 

@@ -1,4 +1,4 @@
-"""The table of an evaluation: a row a depth, a column a measure, and the notes below it."""
+"""The table of a report: one row for each depth, one column for each measure, and the notes below."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_selectivity.wording import counted, level_text, number
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
-    """For each run its table, the measures of whole lists, and the notes."""
+    """The blocks of each run: its table, the measures of whole lists, and the notes."""
     for name, run in report.runs.items():
         yield Heading(_headline(report, name, run))
         header, rows = grid(report, name, run)
@@ -30,11 +30,11 @@ def report_blocks(report: Report) -> Iterable[Block]:
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
-    """A row for each depth, a column for each measure, and ΔBoR from one depth to the next."""
+    """The header and the rows: one row for each depth, one column for each measure, and ΔBoR between depths."""
     bases = [
         base
         for base in without_depth(report.measures)
-        # IPrec@1 is of recall 1, not of K = 1.
+        # IPrec@1 is at recall 1, not at K = 1.
         if not isinstance(base.cutoff, Real) and any(at_depth(run.estimates, base, k) for k in report.depths)
     ]
     header = ["K"]
@@ -80,7 +80,7 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
     if cell is None:
         return BLANK
     text = number(cell.value)
-    # The ceiling is −log2 of the mean RandomSuccess, by which a K is judged.
+    # The ceiling is −log2 of the mean RandomSuccess, which gives the regime of a K.
     if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":
         text = f"{regime(2**-cell.value)} {text}"
     if interval and not math.isnan(cell.low):
@@ -91,7 +91,7 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
 
 
 def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | None]) -> list[list[str]]:
-    """ΔBoR from the depth before, observed and predicted; nothing where Success was not measured."""
+    """ΔBoR from the depth before, observed and predicted; empty if Success was not measured."""
     observed, predicted = [], []
     before: int | None = None
     for depth, cell in zip(report.depths, cells, strict=True):
@@ -110,7 +110,7 @@ def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | No
 
 
 def notes_of(run: RunReport) -> list[str]:
-    """What was left out, and what else is worth knowing beside the figures."""
+    """The notes of a run: what was left out, the notes of the join, and the caveats."""
     counted = (
         (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
         (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
@@ -122,15 +122,15 @@ def notes_of(run: RunReport) -> list[str]:
 
 
 def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iterable[str]:
-    """Each caveat of a measure at its first depth, and at how many others; measures that say the same share a line."""
-    said: dict[tuple[Measure, str], dict[str, list[str]]] = {}
+    """Each caveat of a measure at its first depth, with the number of other depths; equal caveats share a line."""
+    texts_of_measure: dict[tuple[Measure, str], dict[str, list[str]]] = {}
     for measure, caveats in of_figures:
         for caveat in caveats:
-            of_measure = said.setdefault((replace(measure, at=None), caveat.code), {})
+            of_measure = texts_of_measure.setdefault((replace(measure, at=None), caveat.code), {})
             of_measure.setdefault(str(measure), []).append(caveat.text)
     alike: dict[tuple[str, ...], list[str]] = {}
-    for found in said.values():
-        alike.setdefault(tuple(" ".join(texts) for texts in found.values()), []).append(next(iter(found)))
+    for texts_by_key in texts_of_measure.values():
+        alike.setdefault(tuple(" ".join(texts) for texts in texts_by_key.values()), []).append(next(iter(texts_by_key)))
     for (text, *others), keys in alike.items():
         more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
         yield f"{', '.join(keys)}: {text}{more}"

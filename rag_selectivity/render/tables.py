@@ -1,4 +1,4 @@
-"""Every result as tables: for a terminal, for Markdown, for a paper."""
+"""The tables of every result, as text, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ from rag_selectivity.wording import between, counted, level_text, number, signed
 @singledispatch
 def blocks_of(result: Result) -> Iterable[Block]:
     """The headings, tables and notes of a result; `blocks_of.register` adds a kind of result."""
-    raise TypeError(f"there are no tables of a {type(result).__name__}")
+    raise TypeError(f"a {type(result).__name__} has no tables: register a function with blocks_of.register")
 
 
 blocks_of.register(Report)(report_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
-    """For a terminal; `ruled` underlines the heads of tables."""
+    """Text for a terminal; `ruled` draws a line below table heads."""
     return text_of(blocks_of(result), ruled=ruled)
 
 
 def as_markdown(result: Result) -> str:
-    """For a pull request."""
+    """Markdown, for example for a pull request."""
     return markdown_of(blocks_of(result))
 
 
 def as_latex(result: Result) -> str:
-    """For a paper; needs booktabs."""
+    """LaTeX; needs booktabs."""
     return latex_of(blocks_of(result))
 
 
@@ -67,7 +67,7 @@ def _comparison_blocks(comparison: Comparison) -> Iterable[Block]:
     header = [name.format(level_text(comparison.settings["level"])) for name in _COMPARED]
     for name in dict.fromkeys(row.run for row in comparison.rows):
         of_run = [row for row in comparison.rows if row.run == name]
-        yield Heading(f"{name} beside {comparison.baseline}: {_counted(of_run, comparison)}")
+        yield Heading(f"{name} compared with {comparison.baseline}: {_counted(of_run, comparison)}")
         yield Table(header, [_compared_cells(row) for row in of_run], breaks=False)
         yield from map(Note, _findings(of_run, comparison))
 
@@ -92,26 +92,26 @@ def _compared_cells(row: RunDifference) -> list[str]:
 
 
 def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable[str]:
-    """What the table says, in words, and which queries moved most under its first measure that moved at all."""
+    """The notes below a table: verdicts, ranges, caveats, and the queries with the largest differences."""
     tested = [row for row in rows if row.test]
     for verdict in dict.fromkeys(sorted((row.verdict for row in tested), key=VERDICTS.index)):
         yield f"{verdict}: {', '.join(str(row.measure) for row in tested if row.verdict == verdict)}"
     for row in tested:
         if row.possible is not None:
-            yield f"{row.measure}: the difference lies {between(row.possible)}, whatever the unjudged passages are"
+            yield f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are"
     yield from caveat_lines([(row.measure, row.caveats) for row in rows])
     settings = comparison.settings
     if any(not math.isnan(row.detectable) for row in tested):
         power, family = level_text(settings["power"]), counted(settings["family"], "test")
         yield (
-            f"shows ≥: a true difference of this size is shown with a power of {power}, at the level that Holm's "
-            f"correction leaves in a family of {family}"
+            f"shows ≥: the smallest true difference that is shown with a power of {power}, at the level of Holm's "
+            f"correction for a family of {family}"
         )
     yield from comparison.notes
     first = next((row for row in rows if row.moved), None)
     if first is not None:
         moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
-        yield f"moved most in {first.measure}: {moved}"
+        yield f"largest differences in {first.measure}: {moved}"
 
 
 # -- sweep ---------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _swept_cell(name: str, row: dict[str, Any]) -> str:
 
 
 def next_grids(brackets: Sequence[NextPassages], level: float | None) -> list[tuple[list[str], list[list[str]]]]:
-    """What the next passages add: successes among the queries that had none before, and all relevant passages."""
+    """Tables of what the next passages add: successes in queries without one before, and relevant passages."""
     bits = "bits" if level is None else f"bits [{level_text(level)}]"
     ranks = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in brackets]
     successes = [
@@ -189,7 +189,7 @@ def next_grids(brackets: Sequence[NextPassages], level: float | None) -> list[tu
             ["next passages", what, "by chance", bits],
             [[rank, *cells] for rank, cells in zip(ranks, rows, strict=True)],
         )
-        for what, rows in (("new successes", successes), ("relevant ones", relevant))
+        for what, rows in (("new successes", successes), ("relevant", relevant))
     ]
 
 
@@ -202,24 +202,24 @@ def _with_ends(value: float, low: float, high: float) -> str:
 
 @blocks_of.register
 def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
-    found = report.agreement
-    data = found.to_dict()
-    drawn = "" if found.clusters is None else f" in {found.clusters} clusters"
-    verdict = found.verdict if found.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {found.verdict}"
-    of_queries = counted(found.queries, "query", "queries")
-    yield Paragraph(f"{found.n} pairs of {of_queries}{drawn}: {verdict}. {found.reason}")
+    agreement = report.agreement
+    data = agreement.to_dict()
+    drawn = "" if agreement.clusters is None else f" in {agreement.clusters} clusters"
+    verdict = agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {agreement.verdict}"
+    of_queries = counted(agreement.queries, "query", "queries")
+    yield Paragraph(f"{agreement.n} pairs of {of_queries}{drawn}: {verdict}. {agreement.reason}")
     names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
     header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]
     rows = []
     for name in names:
-        row = [name.replace("_", " "), _interval(getattr(found, name))]
+        row = [name.replace("_", " "), _interval(getattr(agreement, name))]
         rows.append([*row, number(getattr(report.itself, name).value)] if report.itself is not None else row)
     yield Table(header, rows, breaks=False)
     yield Table(
-        ["human \\ judge", *map(str, found.levels), "bias"],
+        ["human \\ judge", *map(str, agreement.levels), "bias"],
         [
-            [str(level), *map(str, counts), _interval(found.bias_by_grade.get(level))]
-            for level, counts in zip(found.levels, found.confusion.tolist(), strict=True)
+            [str(level), *map(str, counts), _interval(agreement.bias_by_grade.get(level))]
+            for level, counts in zip(agreement.levels, agreement.confusion.tolist(), strict=True)
         ],
         breaks=False,
     )

@@ -1,4 +1,4 @@
-"""The answer in words: what the selectivity is, who lost the evidence, which K to take, and how far to trust it."""
+"""Findings in words: the selectivity, which step lost evidence, which K to use, and how far to trust the figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_selectivity.wording import level_text, number, percent
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure that an answer rests on: what it is, under which key the report has it, and how it is written."""
+    """A figure behind an answer: its label, its key in the report, and its estimate."""
 
     label: str
     key: str
@@ -28,15 +28,15 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The value as a reader sees it."""
+        """The value as text."""
         return number(self.estimate.value)
 
     @property
     def interval(self) -> str:
-        """Its interval, or nothing."""
+        """The interval and the upper end of the possible range as text; empty without either."""
         ends = [] if math.isnan(self.estimate.low) else [f"{number(self.estimate.low)} to {number(self.estimate.high)}"]
         if self.estimate.possible is not None:
-            ends.append(f"up to {number(self.estimate.possible[1])} if all unjudged are junk")
+            ends.append(f"up to {number(self.estimate.possible[1])} if all unjudged passages are junk")
         return "; ".join(ends)
 
 
@@ -51,25 +51,25 @@ class Finding:
 
 
 def findings(report: Report, run: str, depth: int | None = None, advice: Recommendation | None = None) -> list[Finding]:
-    """What the report says of a run, first things first, at the recommended K or the one given.
+    """What the report says about a run, the most important first, at the given K or by default the advised K.
 
-    `advice` is that of `rag_selectivity.advice.advise_on`; made with its defaults if not given.
+    `advice` comes from `rag_selectivity.advice.advise_on`; by default it is computed with its defaults.
     """
     advice = advice if advice is not None else advise_on(report, run)
     chosen = depth if depth is not None else headline_depth(report, advice)
-    found = _figures_at(report, run, chosen)
+    figures = _figures_at(report, run, chosen)
     answers = [
-        _selectivity(report, run, chosen, found),
-        _evidence(report, run, chosen, found),
+        _selectivity(report, run, chosen, figures),
+        _evidence(report, run, chosen, figures),
         _which_k(report, advice),
-        _junk(report, run, chosen, found),
-        _trust(report, run, chosen, found),
+        _junk(report, run, chosen, figures),
+        _trust(report, run, chosen, figures),
     ]
     return [answer for answer in answers if answer is not None]
 
 
 def _figures_at(report: Report, run: str, depth: int) -> dict[str, Figure]:
-    """The figures at a depth by the names of their measures; the first BoR has `rel` and `m` of all against chance."""
+    """The figures at a depth by name; chance-corrected figures are those with the `rel` and `m` of the first BoR."""
     rel, m = parameters_of(report.measures)
     hits = 1 if m is None else m
     against_chance = (Success(rel=rel, m=hits), BoR(rel=rel, m=hits), BoR_max(rel=rel, m=hits), Lambda(rel=rel))
@@ -83,104 +83,104 @@ def _figures_at(report: Report, run: str, depth: int) -> dict[str, Figure]:
 
 
 def headline_depth(report: Report, advice: Recommendation | None) -> int:
-    """The K of the first screen: the recommended one, or the nearest that was measured."""
-    wanted = advice.K if advice is not None and advice.K is not None else 10
-    return min(report.depths, key=lambda depth: (abs(math.log(depth / wanted)), depth), default=wanted)
+    """The K of the findings: the advised K (10 without advice), or the nearest K that was measured."""
+    advised = advice.K if advice is not None and advice.K is not None else 10
+    return min(report.depths, key=lambda depth: (abs(math.log(depth / advised)), depth), default=advised)
 
 
-def _pick(found: Mapping[str, Figure], *names: str) -> tuple[Figure, ...]:
-    return tuple(found[name] for name in names if name in found)
+def _pick(figures: Mapping[str, Figure], *names: str) -> tuple[Figure, ...]:
+    return tuple(figures[name] for name in names if name in figures)
 
 
-def _selectivity(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
     question = "What is the selectivity?"
-    if "BoR" not in found:
-        if "Success" not in found:
+    if "BoR" not in figures:
+        if "Success" not in figures:
             return None
-        success = found["Success"].estimate.value
+        success = figures["Success"].estimate.value
         return Finding(
             question,
             f"{run} succeeds in {percent(success)} of the queries at K = {depth}. Give the corpus size "
             f"(--corpus-size) to see how much of this is chance.",
-            _pick(found, "Success"),
+            _pick(figures, "Success"),
         )
-    bits = found["BoR"].estimate
+    bits = figures["BoR"].estimate
     if math.isnan(bits.value):
-        return Finding(question, f"Undefined at K = {depth}: {bits.reason}.", _pick(found, "BoR"))
-    most = found["BoR_max"].estimate.value if "BoR_max" in found else math.nan
+        return Finding(question, f"Undefined at K = {depth}: {bits.reason}.", _pick(figures, "BoR"))
+    most = figures["BoR_max"].estimate.value if "BoR_max" in figures else math.nan
     if bits.value == -math.inf:
-        said, tone = f"{run} succeeds in none of the {bits.n:,} queries at K = {depth}.", "bad"
+        answer, tone = f"{run} succeeds in none of the {bits.n:,} queries at K = {depth}.", "bad"
     else:
-        said = f"At K = {depth} {run} is worth {number(bits.value)} bits over a random draw"
-        said += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
+        answer = f"At K = {depth}, {run} has {number(bits.value)} bits over a random draw"
+        answer += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
         doubt, tone = _beyond_chance(report, bits)
-        said += doubt
-    if "Success" in found and math.isfinite(most):
-        rate = found["Success"].estimate.value
-        said += f" It succeeds in {percent(rate)} of the queries, a random draw in {percent(2**-most)}."
+        answer += doubt
+    if "Success" in figures and math.isfinite(most):
+        rate = figures["Success"].estimate.value
+        answer += f" It succeeds in {percent(rate)} of the queries; a random draw succeeds in {percent(2**-most)}."
     if not math.isnan(most) and regime(2**-most) != "healthy":
-        said += (
+        answer += (
             f" Since a random draw of this size succeeds in {percent(2**-most)} of the queries "
             f"({regime(2**-most)}), no retriever can be more than {number(most)} bits better than it."
         )
         tone = "bad"
-    said += "".join(f" {caveat.text}" for caveat in bits.caveats)
-    return Finding(question, said, _pick(found, "BoR", "BoR_max", "Success", "lambda"), tone)
+    answer += "".join(f" {caveat.text}" for caveat in bits.caveats)
+    return Finding(question, answer, _pick(figures, "BoR", "BoR_max", "Success", "lambda"), tone)
 
 
 def _beyond_chance(report: Report, bits: Estimate) -> tuple[str, str]:
-    """What the interval of BoR says of chance, and in which tone."""
+    """A sentence on BoR and chance from the interval of BoR, and its tone."""
     if math.isnan(bits.low):
-        return " Without an interval it is not known how far this holds for other queries.", "plain"
+        return " There is no interval, so it is unknown how far this holds for other queries.", "plain"
     ends = f"{level_text(report.settings['level'])} interval" if "level" in report.settings else "interval"
     if bits.low > 0:
         return "", "good"
     if bits.high < 0:
-        return f" That is less than a random draw gives: the {ends} ends at {number(bits.high)}.", "bad"
+        return f" This is less than a random draw reaches: the {ends} ends at {number(bits.high)}.", "bad"
     held = f"{number(bits.low)} to {number(bits.high)}"
-    return f" It is not shown that this is more than a random draw gives: the {ends}, {held}, contains 0.", "bad"
+    return f" It is not shown that this is more than a random draw reaches: the {ends}, {held}, contains 0.", "bad"
 
 
-def _evidence(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
+def _evidence(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
     question = "Who lost the evidence?"
-    if "RA-nWG" not in found:
+    if "RA-nWG" not in figures:
         return None
-    share = found["RA-nWG"].estimate.value
+    share = figures["RA-nWG"].estimate.value
     if math.isnan(share):
-        return Finding(question, f"Undefined: {found['RA-nWG'].estimate.reason}.", _pick(found, "RA-nWG"))
-    said = f"On average over the queries, {percent(share)} of the best evidence that {depth} passages can hold is in "
-    said += f"the top {depth}."
-    figures = _pick(found, "RA-nWG", "PROC", "%PROC")
-    if "PROC" not in found or "%PROC" not in found:
-        return Finding(question, said, figures)
+        return Finding(question, f"Undefined: {figures['RA-nWG'].estimate.reason}.", _pick(figures, "RA-nWG"))
+    answer = f"On average over the queries, {percent(share)} of the best evidence that {depth} passages can hold is in "
+    answer += f"the top {depth}."
+    shown = _pick(figures, "RA-nWG", "PROC", "%PROC")
+    if "PROC" not in figures or "%PROC" not in figures:
+        return Finding(question, answer, shown)
     verdict = report.diagnosis(run, depth)
-    brought, picked = found["PROC"].estimate.value, found["%PROC"].estimate.value
-    said += f" The pool holds {percent(brought)} of it"
-    said += f", and {percent(picked)} of that was selected." if math.isfinite(picked) else "."
+    brought, picked = figures["PROC"].estimate.value, figures["%PROC"].estimate.value
+    answer += f" The pool holds {percent(brought)} of the best evidence"
+    answer += f", and {percent(picked)} of that was selected." if math.isfinite(picked) else "."
     if verdict.overall is None:
-        said += " The list is the whole pool, so losses cannot be split between retriever and reranker."
-        return Finding(question, said, figures)
+        answer += " The list is the whole pool, so losses cannot be split between retriever and reranker."
+        return Finding(question, answer, shown)
     if verdict.overall == "healthy":
-        said += " Each step kept at least 80% of what it could."
+        answer += " Each step kept at least 80% of the evidence that it could keep."
     else:
-        said += _who_lost_more(report, run, depth)
+        answer += _who_lost_more(report, run, depth)
     if verdict.counts:
         counted = ", ".join(f"{count} {name}" for name, count in sorted(verdict.counts.items()))
-        said += f" Query by query: {counted}."
-    return Finding(question, said, figures, "good" if verdict.overall == "healthy" else "bad")
+        answer += f" Number of queries: {counted}."
+    return Finding(question, answer, shown, "good" if verdict.overall == "healthy" else "bad")
 
 
 def _who_lost_more(report: Report, run: str, depth: int) -> str:
     """Which step lost more, if the queries show it."""
     gap = who_lost_more(report, run, depth)
     if gap is None or math.isnan(gap.low):
-        return " There are too few queries to tell which of the two lost more."
+        return " There are too few queries to tell whether the retriever or the selection lost more."
     if gap.high < 0:
         return " The retriever lost more of it than the selection."
     if gap.low > 0:
         return " The selection lost more of it than the retriever."
     return (
-        f" Which of the two lost more is not shown: the paired interval of PROC − %PROC, {number(gap.low)} to "
+        f" It is not shown which of the two lost more: the paired interval of PROC − %PROC, {number(gap.low)} to "
         f"{number(gap.high)}, contains 0."
     )
 
@@ -188,53 +188,53 @@ def _who_lost_more(report: Report, run: str, depth: int) -> str:
 def _which_k(report: Report, advice: Recommendation | None) -> Finding | None:
     if advice is None:
         return None
-    said = advice.reason
+    answer = advice.reason
     if advice.K is not None and advice.K not in report.depths:
-        said += f" (The nearest K that was measured is {headline_depth(report, advice)}.)"
-    said += "".join(f" {warning[0].upper()}{warning[1:]}." for warning in advice.warnings)
-    return Finding("Which K should be taken?", said, (), "bad" if advice.warnings else "plain")
+        answer += f" (The nearest K that was measured is {headline_depth(report, advice)}.)"
+    answer += "".join(f" {warning[0].upper()}{warning[1:]}." for warning in advice.warnings)
+    return Finding("Which K should be used?", answer, (), "bad" if advice.warnings else "plain")
 
 
-def _junk(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding | None:
-    question = "How much junk comes along?"
-    if "Harm" not in found:
+def _junk(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding | None:
+    question = "How much junk does the LLM read?"
+    if "Harm" not in figures:
         return None
-    harm = found["Harm"].estimate
+    harm = figures["Harm"].estimate
     if math.isnan(harm.value):
         return Finding(question, f"{harm.reason}.", ())
     ends = harm.possible or (harm.value, harm.value)
     shares = percent(ends[0]) if harm.possible is None else f"{percent(ends[0])} to {percent(ends[1])}"
-    said = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
+    answer = f"{shares} of what the LLM reads at K = {depth} is junk, on average over the queries."
     judged = report.runs[run].judged
     if judged is not None and judged.policy.unjudged == "condense":
-        said = f"{shares} of the K = {depth} slots are junk, on average over the queries; passages without a label are"
-        said += " left out of the lists."
+        answer = f"{shares} of the K = {depth} slots are junk, on average over the queries; unjudged passages are"
+        answer += " left out of the lists."
     elif judged is not None and judged.policy.short_lists == "requested":
         listed = judged.returned[judged.returned > 0]
         read = float(np.minimum(listed, depth).mean())
         junk = [f"{depth * end:.1f}" for end in ends]
         counted = junk[0] if harm.possible is None else f"between {junk[0]} and {junk[1]}"
-        said = f"Of {read:.1f} passages that the LLM reads on average at K = {depth}, {counted} are junk."
-        said += f" That is {shares} of the K slots."
+        answer = f"Of {read:.1f} passages that the LLM reads on average at K = {depth}, {counted} are junk."
+        answer += f" That is {shares} of the K slots."
     if harm.possible is not None:
-        said += "".join(f" {caveat.text}" for caveat in harm.caveats)
-    return Finding(question, said, _pick(found, "Harm"), "bad" if ends[0] > 0.5 else "plain")
+        answer += "".join(f" {caveat.text}" for caveat in harm.caveats)
+    return Finding(question, answer, _pick(figures, "Harm"), "bad" if ends[0] > 0.5 else "plain")
 
 
-def _trust(report: Report, run: str, depth: int, found: Mapping[str, Figure]) -> Finding:
+def _trust(report: Report, run: str, depth: int, figures: Mapping[str, Figure]) -> Finding:
     part = report.runs[run]
-    said = f"{part.evaluated:,} queries."
-    if "BoR" in found or "Success" in found:
-        cell = (found.get("BoR") or found["Success"]).estimate
+    answer = f"{part.evaluated:,} queries."
+    if "BoR" in figures or "Success" in figures:
+        cell = (figures.get("BoR") or figures["Success"]).estimate
         if cell.n < cell.n_total:
             short = cell.n_total - cell.n
             verb = "has" if short == 1 else "have"
-            said += f" {short:,} of them {verb} too few relevant passages for a success: Success and BoR leave "
-            said += "it out." if short == 1 else "them out."
-    if "Judged" in found and math.isfinite(found["Judged"].estimate.value):
-        judged = found["Judged"].estimate.value
-        said += f" {percent(judged)} of the top {depth} has a label"
+            answer += f" {short:,} of them {verb} too few relevant passages for a success: Success and BoR leave "
+            answer += "it out." if short == 1 else "them out."
+    if "Judged" in figures and math.isfinite(figures["Judged"].estimate.value):
+        judged = figures["Judged"].estimate.value
+        answer += f" {percent(judged)} of the top {depth} is judged"
         worst = part.judged is not None and part.judged.policy.unjudged == "worst"
         rest = "counts as junk" if worst else "counts as neither useful nor harmful"
-        said += f"; the rest {rest}." if judged < 0.95 else "."
-    return Finding("How far can it be trusted?", said, _pick(found, "Judged"))
+        answer += f"; the rest {rest}." if judged < 0.95 else "."
+    return Finding("How far can the figures be trusted?", answer, _pick(figures, "Judged"))

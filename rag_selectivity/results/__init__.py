@@ -1,1 +1,1 @@
-"""What comes out, as values."""
+"""Results as values: estimates, reports, comparisons, sweeps."""

@@ -1,4 +1,4 @@
-"""How far a judge agrees with people, and what its labels say once corrected."""
+"""JudgeReport: the agreement of a judge with people, and the corrected means of its grades."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class JudgeReport(Result):
     Attributes
     ----------
     agreement : Agreement
-        Over the pairs that both sides graded.
+        The agreement over the pairs that both sides graded.
     itself : Agreement or None
-        A judge's first grades beside its second ones, where a store holds several samples.
+        The agreement of the judge's first grade of a pair with its second; None without pairs graded twice.
     corrected : {"mean_grade" | "share_relevant": PredictionPowered}
-        Of all pairs that the judge graded, as humans would have it; empty where there are none.
+        Means over all pairs that the judge graded, corrected by the human grades; empty if there are none.
     uncorrected : str
-        Why there are no corrected means; empty where there are some.
+        Why there are no corrected means; empty if there are.
     """
 
     agreement: Agreement
@@ -35,7 +35,7 @@ class JudgeReport(Result):
     uncorrected: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON: the agreement's figures at the top."""
+        """As plain data, ready for JSON; the figures of the agreement come first."""
         return {
             "schema": SCHEMA,
             **self.agreement.to_dict(),
@@ -45,7 +45,7 @@ class JudgeReport(Result):
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row an agreement figure, as the CSV view has it."""
+        """One row for each figure of the agreement, as in the CSV output."""
         data = self.agreement.to_dict()
         names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
         return [{"figure": name, **{key: data[name][key] for key in ("value", "low", "high")}} for name in names]

@@ -1,4 +1,4 @@
-"""Claim checks as values: which passage supports which claim, and the measures that follow."""
+"""Results of claim checks: which passage supports which claim, and the measures computed from that."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class ClaimMeasure:
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """What was found for one sample; rows are claims or entities, columns the passages in rank order.
+    """The checks of one sample. Rows are claims or entities, columns are passages in rank order.
 
     Attributes
     ----------
     sample : Sample
     claims, entities : tuple of str
-        Of the reference.
+        The claims and the entities of the reference answer.
     support : bool[claims, passages]
-        Whether a passage by itself supports a claim.
+        Whether a passage alone supports a claim.
     mentions : bool[entities, passages]
     useful : bool[passages]
-        Whether a passage helps to arrive at the reference.
+        Whether a passage helps to reach the reference answer.
     statements, relevant : int64[passages]
-        Statements of each passage, and those of them that bear on the question.
+        The number of statements of each passage, and how many of them are relevant to the question.
     whole : {K: share of claims that the top K support when read together}
     known : {check: bool}
-        False where a call failed: the figures of that check are NaN.
+        False if a call failed; the figures of that check are then NaN.
     """
 
     sample: Sample
@@ -76,7 +76,7 @@ class ClaimCheck:
     known: Mapping[str, bool] = field(default_factory=dict)
 
     def context_precision(self, depth: int) -> float:
-        """Mean precision at the ranks of the useful passages in the top K: 0 without one, NaN without passages."""
+        """Mean precision at the ranks of the useful passages in the top K; 0 without any, NaN without passages."""
         if not self._known("precision") or not len(self.useful):
             return float("nan")
         useful = self.useful[:depth]
@@ -86,15 +86,15 @@ class ClaimCheck:
         return float((np.arange(1, len(ranks) + 1) / ranks).mean())
 
     def context_recall(self, depth: int) -> float:
-        """Claims that some passage of the top K supports by itself / all claims; NaN without claims."""
+        """Claims that at least one passage of the top K supports alone / all claims; NaN without claims."""
         return self._share(self.support, depth) if self._known("recall") else float("nan")
 
     def context_entity_recall(self, depth: int) -> float:
-        """Entities of the reference that the top K mention / all of them; NaN without entities."""
+        """Entities of the reference answer that the top K mention / all entities; NaN without entities."""
         return self._share(self.mentions, depth) if self._known("entities") else float("nan")
 
     def context_relevance(self, depth: int) -> float:
-        """Statements of the top K that bear on the question / all statements; NaN without statements."""
+        """Statements of the top K that are relevant to the question / all statements; NaN without statements."""
         total = int(self.statements[:depth].sum())
         if not self._known("relevance") or not total:
             return float("nan")
@@ -102,24 +102,24 @@ class ClaimCheck:
 
     @property
     def redundancy(self) -> float:
-        """Share of the supports that say again what an earlier passage supported; NaN without any."""
+        """The share of (claim, passage) supports whose claim an earlier passage supports too; NaN without any."""
         supports = int(self.support.sum())
         return 1 - int(self.support.any(axis=1).sum()) / supports if supports else float("nan")
 
     @property
     def smallest_set(self) -> tuple[int, ...]:
-        """The fewest passages (by position from 1) that support every claim which any passage supports.
+        """The smallest set of passages (positions from 1) that supports every claim that any passage supports.
 
-        Exact up to 18 supporting passages; beyond, the greedy cover, which is at most a little larger.
+        Exact up to 18 supporting passages. With more, it is the greedy cover, which may be larger than the smallest.
         """
-        wanted = self.support.any(axis=1)
+        supported = self.support.any(axis=1)
         useful = [i for i in range(self.support.shape[1]) if self.support[:, i].any()]
         if len(useful) <= _EXACT_COVER:
             for size in range(len(useful) + 1):
                 for chosen in combinations(useful, size):
-                    if (self.support[:, chosen].any(axis=1) >= wanted).all():
+                    if (self.support[:, chosen].any(axis=1) >= supported).all():
                         return tuple(i + 1 for i in chosen)
-        left, greedy = wanted.copy(), []
+        left, greedy = supported.copy(), []
         while left.any():
             best = max(useful, key=lambda i: int((self.support[:, i] & left).sum()))
             greedy.append(best + 1)
@@ -127,7 +127,7 @@ class ClaimCheck:
         return tuple(sorted(greedy))
 
     def figure(self, check: str, depth: int) -> float:
-        """One of the four measures by the name of its check."""
+        """The measure of a check, at a depth."""
         by_check = {
             "precision": self.context_precision,
             "recall": self.context_recall,
@@ -179,7 +179,7 @@ class ClaimReport(Result):
     def __getitem__(self, measure: str | ClaimMeasure) -> Estimate:
         by_name = {str(checked): estimate for checked, estimate in self.estimates.items()}
         if str(measure) not in by_name:
-            raise InputError(f"{measure} was not checked; there are {', '.join(by_name)}")
+            raise InputError(f"{measure} was not checked; the report has {', '.join(by_name)}")
         return by_name[str(measure)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,5 +199,5 @@ class ClaimReport(Result):
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row a measure and depth."""
+        """One row for each measure and depth."""
         return [{"measure": str(key), **estimate.to_dict()} for key, estimate in self.estimates.items()]

@@ -1,4 +1,4 @@
-"""A comparison: the differences between runs and a baseline."""
+"""Comparison: the differences between runs and a baseline run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SCHEMA = "rag-selectivity/comparison/2"
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
-#: In the order in which a table lists them.
+#: In the order of the notes below a table.
 VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A query's figures under a run and the baseline."""
+    """A query's figures under a run and under the baseline run."""
 
     query: str
     value: float
@@ -36,42 +36,45 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """A run beside the baseline under one measure at one depth.
+    """The difference between a run and the baseline run under one measure at one depth.
 
-    Paired (the default) it is over the queries defined for both; unpaired each run is over its own.
+    A paired difference (the default) is over the queries that have a figure under both runs; in an unpaired one, each
+    run is measured over its own queries.
 
     Attributes
     ----------
     value, baseline_value, difference : float
-        difference = value − baseline_value, whichever direction is better.
+        difference = value − baseline_value, also if lower is better.
     low, high : float
-        The interval of the difference, not adjusted for the number of comparisons. It holds 0 exactly where p is more
+        The interval of the difference, not adjusted for the number of tests. It contains 0 if and only if p is more
         than 1 − level. NaN with fewer than two queries.
     p, p_adjusted : float
-        Two-sided, and after Holm's correction over the tests of the comparison. NaN where nothing was tested.
+        The two-sided p-value, and the p-value after Holm's correction over the tests of the comparison. NaN if the row
+        was not tested.
     test : {"exact", "randomised", ""}
-        Whether all swaps of the two runs' figures were counted, or drawn at random.
+        Whether all swaps of the two runs' figures were counted, or a random part of them; empty if not tested.
     tested_as : str
-        The test that the row rests on. On the same queries with the same baseline BoR differs exactly where Success
-        does: both are one test, with one place in Holm's family.
+        The measure that was tested. On the same queries with the same random baseline, BoR differs exactly where
+        Success does: both rows share one test, which counts once in Holm's correction.
     effect : float
-        The mean of the queries' differences in standard deviations (Cohen's d for pairs); NaN if unpaired.
+        The mean difference over queries divided by its standard deviation (Cohen's d for pairs); NaN if unpaired.
     wins, ties, losses : int
-        Queries that are better, equal, worse under the run; of Success for BoR and EF. 0 if unpaired.
+        Queries that are better, equal and worse under the run (for BoR and EF: in Success); 0 if unpaired.
     n, n_baseline : int
-        Queries that the two values rest on; the same if paired.
+        The number of queries of each value; the same if paired.
     n_total : int
+        The number of queries that were compared, including those without a figure.
     detectable : float
-        The smallest true difference that would have been shown with the stated power, at the level that Holm leaves the
-        smallest p-value of the family. ∞ where so few queries can show none, NaN where nothing is known of it.
+        The smallest true difference that would have been shown with the stated power, at the level of Holm's correction
+        for the smallest p-value of the family. ∞ if so few queries can show none, NaN if it is unknown.
     possible : (low, high) or None
-        Where lists are judged in part: between which the difference lies, whatever the unjudged passages are.
+        The possible range of the difference, if lists are judged in part.
     caveats : tuple of Caveat
-        What speaks against taking the figures at face value.
+        The caveats of both runs' figures.
     moved : tuple of Moved
-        The queries that moved most, either way.
+        The queries with the largest differences in either direction.
     reason : str or None
-        Why the difference is not a finite number.
+        Why the difference is not a finite number; None if it is.
     """
 
     run: str
@@ -104,8 +107,8 @@ class RunDifference:
     def verdict(self) -> str:
         """`better`, `worse`, `no difference shown`, `undecided: judged in part` or `not tested`.
 
-        Better and worse are shown by p after Holm's correction at 1 − level; not where unjudged passages could turn the
-        difference around.
+        Better and worse need an adjusted p-value of at most 1 − level, and that unjudged passages cannot change the
+        sign of the difference.
         """
         if not self.test or math.isnan(self.p_adjusted):
             return NOT_TESTED
@@ -116,7 +119,7 @@ class RunDifference:
         return BETTER if (self.difference > 0) == bool(self.measure.higher_is_better) else WORSE
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: what is not finite is null."""
+        """As plain data, ready for JSON; a number that is not finite is None."""
         numbers = ("value", "baseline_value", "difference", "low", "high", "p", "p_adjusted", "effect", "detectable")
         names = ("test", "tested_as", "wins", "ties", "losses", "n", "n_baseline", "n_total", "verdict")
         return {
@@ -134,7 +137,7 @@ class RunDifference:
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference, `report` the runs themselves."""
+    """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
 
     has_latex = True
 
@@ -153,7 +156,7 @@ class Comparison(Result):
         runs = dict.fromkeys(row.run for row in self.rows)
         raise InputError(
             f"{measure} of {run!r} was not compared with {self.baseline!r}; "
-            f"runs: {', '.join(runs)}; measures: {', '.join(known)}"
+            f"choose from the runs {', '.join(runs)} and the measures {', '.join(known)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,7 +170,7 @@ class Comparison(Result):
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One flat row a difference, as the CSV view and the DataFrame have it."""
+        """One flat row for each difference, as in the CSV output and the DataFrame."""
         return [self._flat(row) for row in self.rows]
 
     @staticmethod

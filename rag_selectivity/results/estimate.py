@@ -1,4 +1,4 @@
-"""An estimate: a figure with its interval, its counts and what speaks against it."""
+"""Estimate: a figure over queries with its interval, its counts and its caveats."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """What speaks against taking a figure at face value: a code for programs, a sentence for people."""
+    """A reason not to take a figure at face value: a code for programs and a sentence for people."""
 
     code: str
     text: str
 
     def to_dict(self) -> dict[str, str]:
-        """As JSON has it."""
+        """As plain data, ready for JSON."""
         return {"code": self.code, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A measure at one depth, over the queries of one run.
+    """The figure of one measure at one depth, over the queries of one run.
 
     Attributes
     ----------
     value, low, high : float
-        The figure and the ends of its interval; NaN where undefined, −inf for BoR without a success.
+        The figure and the ends of its interval; NaN if undefined, −inf for BoR without a success.
     n, n_total : int
-        Queries that the figure rests on, and queries in all.
+        The number of queries with a figure, and the number of all queries.
     reason : str or None
         Why the value is not a finite number, or has no interval.
     possible : (low, high) or None
-        Where lists are judged in part: between which the figure lies, whatever the unjudged passages are.
+        The possible range of the figure, if lists are judged in part.
     caveats : tuple of Caveat
+        Reasons not to take the figure at face value.
     """
 
     value: float
@@ -48,7 +49,7 @@ class Estimate:
     caveats: tuple[Caveat, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: what is not finite is null, with the reason."""
+        """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
         result: dict[str, Any] = {
             "value": finite(self.value),
             "low": finite(self.low),
@@ -59,7 +60,7 @@ class Estimate:
         if self.reason is not None:
             result["reason"] = self.reason
         elif math.isinf(self.low) or math.isinf(self.high):
-            result["reason"] = "some resamples hold no success: −inf bits"
+            result["reason"] = "some resamples have no success, so an end of the interval is infinite"
         elif math.isnan(self.low):
             result["reason"] = "no interval was computed"
         if self.possible is not None:
@@ -70,5 +71,5 @@ class Estimate:
 
 
 def finite(value: float) -> float | None:
-    """The value, or None where JSON has no word for it."""
+    """The value, or None if it is not finite (JSON has no such numbers)."""
     return float(value) if np.isfinite(value) else None

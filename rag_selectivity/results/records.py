@@ -1,4 +1,4 @@
-"""What a stored report tells of its queries, so that a later one can be compared with it pair by pair or refused."""
+"""What a stored report holds about its queries, so that a later report can be compared with it query by query."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from rag_selectivity.statistics.poisson import query_hashes
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a run's figures rest on: sums of hashes, the same for the same queries in any order and any parts.
+    """Identifies the queries, judgments and settings behind a run's figures.
+
+    Hashes are summed over queries, so they are the same for any order and any partition of the queries.
 
     Attributes
     ----------
     count : int
-        Queries.
+        The number of queries.
     queries, sizes : int
-        Sums over the queries, modulo 2**64, of a hash of the id, and of a hash of id and corpus size.
+        Sums over the queries, modulo 2**64: of a hash of the id, and of a hash of id and corpus size.
     labels : int or None
-        The same of a hash of id, passages and grades; None where only counts are known.
+        The sum of a hash of id, passages and grades; None if only counts are known.
     lowest_size, highest_size : int or None
-        Of the corpus sizes N; None where no N was given.
+        The smallest and the largest corpus size N; None if no N was given.
     scale : str
     policy : {name: choice}
     pool : bool
-        Whether candidates were given beside the run's own lists.
+        Whether a pool was given.
     """
 
     count: int
@@ -47,7 +49,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, judged: JudgedRun, queries: Sequence[str] | None = None) -> Fingerprint:
-        """The fingerprint of a join; `queries` are its ids where they differ from the join's names."""
+        """The fingerprint of a join; `queries` gives the query ids if the join has other names for them."""
         ids = query_hashes(judged.queries if queries is None else queries)
         size, labels = judged.corpus_size, judged.label_hashes
         known = size is not None and len(size) > 0
@@ -64,18 +66,18 @@ class Fingerprint:
         )
 
     def merged(self, other: Fingerprint) -> Fingerprint:
-        """The fingerprint of both runs' queries together, of which none may be in both.
+        """The fingerprint of both parts' queries together; no query may be in both parts.
 
         Raises
         ------
         InputError
-            If the policies differ, so that no figure of both together exists.
+            If the policies differ.
         """
         for name in self.policy:
             if self.policy[name] != other.policy[name]:
                 raise InputError(
-                    f"figures under different policies cannot be merged: `{name}` is {self.policy[name]!r} "
-                    f"and {other.policy[name]!r}"
+                    f"parts with different policies cannot be merged: `{name}` is {self.policy[name]!r} "
+                    f"and {other.policy[name]!r}; use the same policy for all parts"
                 )
         lowest = [size for size in (self.lowest_size, other.lowest_size) if size is not None]
         highest = [size for size in (self.highest_size, other.highest_size) if size is not None]
@@ -92,7 +94,7 @@ class Fingerprint:
 
     @property
     def size_text(self) -> str:
-        """N for a message: one number, or from where to where."""
+        """N for a message: one number, or a range."""
         if self.lowest_size is None or self.highest_size is None:
             return "not given"
         if self.lowest_size == self.highest_size:
@@ -100,7 +102,7 @@ class Fingerprint:
         return f"{self.lowest_size:,} to {self.highest_size:,} by query"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data: hashes as 16 hexadecimal digits."""
+        """As plain data; hashes are strings of 16 hexadecimal digits."""
         data = asdict(self)
         for name in ("queries", "sizes", "labels"):
             data[name] = None if data[name] is None else f"{data[name]:016x}"
@@ -108,23 +110,24 @@ class Fingerprint:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Fingerprint:
-        """What `to_dict` gave."""
+        """Read the output of `to_dict`."""
         hashes = {name: None if data[name] is None else int(data[name], 16) for name in ("queries", "sizes", "labels")}
         return cls(**{**data, **hashes})
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRecords:
-    """Of each query of a run: its id, a hash of its labels, N, and the parts of every measure's outcome.
+    """For each query of a run: its id, a hash of its judgments, N, and the parts of every measure's outcome.
 
     Attributes
     ----------
     queries : tuple of str
     labels : uint64[queries] or None
-        Equal for equal passages with equal grades, in whatever order; None where only counts are known.
+        Equal if and only if passages and grades are equal (but for collisions), in any order; None if only counts are
+        known.
     sizes : int64[queries] or None
     parts : {measure: float64[queries] for each part}
-        See `rag_selectivity.measures.base.Outcome`; NaN where the measure is undefined for the query.
+        See `rag_selectivity.measures.base.Outcome`; NaN if the measure is undefined for the query.
     """
 
     queries: tuple[str, ...]
@@ -134,27 +137,26 @@ class QueryRecords:
 
     @classmethod
     def of(cls, judged: JudgedRun, parts: Mapping[str, tuple[FloatArray, ...]]) -> QueryRecords:
-        """Of a join and the parts of its outcomes."""
+        """The records of a join and of the parts of its outcomes."""
         return cls(judged.queries, judged.label_hashes, judged.corpus_size, parts)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data.
 
-        A part is a list with a number for each query, null where it is undefined; one number, where all queries have
-        the same; or a text such as `Success@10[0]`, where it equals the part of that number, counted from 0, of
-        another measure.
+        A part is a list with a number for each query, or None if it is undefined. It is a single number if all queries
+        have the same, and a text such as `Success@10[0]` if it equals another part (here: part 0 of Success@10).
         """
         written: dict[bytes, str] = {}
         measures: dict[str, list[Any]] = {}
         for key, columns in self.parts.items():
             measures[key] = []
             for number, column in enumerate(columns):
-                told = _plain(column)
+                column_data = _plain(column)
                 name = f"{key}[{number}]"
-                if isinstance(told, list):
+                if isinstance(column_data, list):
                     first = written.setdefault(np.ascontiguousarray(column).tobytes(), name)
-                    told = told if first == name else first
-                measures[key].append(told)
+                    column_data = column_data if first == name else first
+                measures[key].append(column_data)
         return {
             "queries": list(self.queries),
             "labels": None if self.labels is None else _hex(self.labels),
@@ -164,14 +166,16 @@ class QueryRecords:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> QueryRecords:
-        """What `to_dict` gave; a ValueError, KeyError or TypeError where it is damaged."""
+        """Read the output of `to_dict`; damaged data raise a ValueError, KeyError or TypeError."""
         queries = tuple(data["queries"])
         count = len(queries)
         known: dict[str, FloatArray] = {}
         parts: dict[str, tuple[FloatArray, ...]] = {}
         for key, columns in data["parts"].items():
-            for number, told in enumerate(columns):
-                known[f"{key}[{number}]"] = known[told] if isinstance(told, str) else _column(told, count)
+            for number, column_data in enumerate(columns):
+                known[f"{key}[{number}]"] = (
+                    known[column_data] if isinstance(column_data, str) else _column(column_data, count)
+                )
             parts[key] = tuple(known[f"{key}[{number}]"] for number in range(len(columns)))
         labels = None if data["labels"] is None else _from_hex(data["labels"], count)
         sizes = None if data["corpus_size"] is None else _column(data["corpus_size"], count).astype(np.int64)
@@ -183,12 +187,12 @@ def _sum(hashes: HashArray) -> int:
 
 
 def _plain(column: FloatArray) -> Any:
-    """A column as JSON has it: whole numbers without a point, NaN as null, and a single one where all are equal."""
+    """A column for JSON: whole numbers as integers, NaN as None, and a single number if all are equal."""
     if not len(column):
         return []
     known = ~np.isnan(column)
     filled = np.where(known, column, 0.0)
-    # Nothing above 2**53 is a whole number for certain, and an infinite one is none at all.
+    # Floats above 2**53 do not represent whole numbers exactly, and infinities are no whole numbers.
     whole = bool((np.abs(filled) <= 1 << 53).all() and (filled == np.floor(filled)).all())
     values = (filled.astype(np.int64) if whole else filled).astype(object)
     values[~known] = None
@@ -200,24 +204,24 @@ def _plain(column: FloatArray) -> Any:
     return values.tolist()
 
 
-def _column(told: Any, count: int) -> FloatArray:
-    """What `_plain` told, NaN for null."""
-    column = np.array(told, np.float64)
+def _column(column_data: Any, count: int) -> FloatArray:
+    """Read the output of `_plain`; None becomes NaN."""
+    column = np.array(column_data, np.float64)
     if column.ndim == 0:
         return np.full(count, column)
     if column.shape != (count,):
-        raise ValueError(f"{len(column)} figures of {count} queries")
+        raise ValueError(f"{len(column)} figures for {count} queries")
     return column
 
 
 def _hex(hashes: HashArray) -> list[str]:
     digits = np.frombuffer(hashes.astype(">u8").tobytes().hex().encode(), "S16")
-    told: list[str] = digits.astype("U16").tolist()
-    return told
+    texts: list[str] = digits.astype("U16").tolist()
+    return texts
 
 
 def _from_hex(digits: Sequence[str], count: int) -> HashArray:
     hashes = np.frombuffer(bytes.fromhex("".join(digits)), ">u8").astype(np.uint64)
     if len(hashes) != count:
-        raise ValueError(f"{len(hashes)} hashes of {count} queries")
+        raise ValueError(f"{len(hashes)} hashes for {count} queries")
     return hashes

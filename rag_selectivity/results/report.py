@@ -1,4 +1,4 @@
-"""Report: every measure's value, interval and count, every query's values, and what was left out."""
+"""Report: the estimates of each run, the figures of each query, and notes on what was left out."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ SCHEMA = "rag-selectivity/report/2"
 class RunReport:
     """One run's estimates and its figures for each query.
 
-    `per_query` holds a float64[queries] column for each canonical measure that has per-query
-    values; a ratio of means (EF, BoR) has none. `judged` is the join they rest on. Of queries that were
-    summed and let go nothing is left but how many they were, `summed`, and their `summed_fingerprint`.
+    `per_query` holds a float64[queries] column for each measure that has a figure for a single query;
+    a ratio of means (EF, BoR) has none. `judged` is the join that was measured. It is None if the report
+    was made from sums over queries; then `summed` is their number and `summed_fingerprint` their
+    fingerprint.
     """
 
     queries: tuple[str, ...]
@@ -45,20 +46,21 @@ class RunReport:
 
     @property
     def fingerprint(self) -> Fingerprint | None:
-        """What the figures rest on; None of live retrievals, which are never the same again."""
+        """Identifies the queries and judgments; None for live retrievals, which cannot be repeated."""
         return self.summed_fingerprint if self.judged is None else Fingerprint.of(self.judged)
 
     @property
     def evaluated(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         return len(self.queries) if self.summed is None else self.summed
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`retriever-limited`, `selection-limited`, `limited by both` or `healthy`: overall, counted, and query by query.
+    """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
-    The words follow the figures as they are; `rag_selectivity.advice.who_lost_more` says whether the queries show it.
+    The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
+    figures alone; `rag_selectivity.advice.who_lost_more` has an interval.
     """
 
     overall: str | None
@@ -68,9 +70,9 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Report(Result):
-    """What `evaluate` returns; `print` it, index it, or take it as JSON or DataFrame.
+    """What `evaluate` returns. It can be printed, indexed, and converted to JSON or a DataFrame.
 
-    `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` does.
+    `report["bm25", "BoR@10"]` is an `Estimate`; with a single run, `report["BoR@10"]` is enough.
     """
 
     has_latex = True
@@ -81,7 +83,7 @@ class Report(Result):
     corpus_size: int | None
     scale: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    #: How its intervals were made, for what is computed from its lists later.
+    #: The bootstrap of its intervals, also for figures that are computed from its lists later.
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Estimate:
@@ -99,9 +101,9 @@ class Report(Result):
         return iter(self.runs)
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
-        """ΔBoR of a run from depth k1 to k2: observed, predicted under sparse relevance, and flat, in bits.
+        """ΔBoR of a run from depth k1 to k2 in bits: observed, predicted under sparse relevance, and flat.
 
-        Both depths must have been measured for BoR, and Success with the same parameters.
+        BoR, and Success with the same parameters, must have been measured at both depths.
         """
         base = parse_measure(measure)
         if base.name != "BoR":
@@ -112,12 +114,11 @@ class Report(Result):
         return delta_bor((pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]), (k1, k2), m)
 
     def diagnosis(self, run: str, depth: int | None) -> Diagnosis:
-        """Who lost the evidence at a depth, overall and for each query, from PROC and %PROC.
+        """Which step lost evidence at a depth, overall and for each query, from PROC and %PROC.
 
-        None stands for all that was shown, where a monitor measured that.
-
-        Both must have been measured at the depth. See `rag_selectivity.measures.utility.diagnosis`
-        for the thresholds. Queries where they are undefined have None.
+        Both must have been measured at the depth. A depth of None stands for everything that was shown, as
+        a monitor measures it. `rag_selectivity.measures.utility.diagnosis` documents the thresholds. A query
+        without these figures has None.
         """
         pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
         overall = diagnosis(*(self[run, measure].value for measure in pair))
@@ -128,8 +129,8 @@ class Report(Result):
     def per_query(self, run: str | None = None) -> list[dict[str, Any]]:
         """A row for each run and query: {"run", "query", measure: value or None}.
 
-        What a figure was made of stands beside it: `RA-nWG.w4`, `RA-nWG@10.G_oracle`; and, where PROC
-        and %PROC were measured, who lost the evidence: `diagnosis@10`.
+        Further columns hold the details of a figure, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`, and, if
+        PROC and %PROC were measured, the diagnosis, such as `diagnosis@10`.
         """
         rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
@@ -139,35 +140,35 @@ class Report(Result):
             for i, query in enumerate(part.queries):
                 row: dict[str, Any] = {"run": name, "query": query}
                 row.update((measure, finite(values[i])) for measure, values in columns.items())
-                row.update((f"diagnosis@{depth}", found.queries[query]) for depth, found in verdicts.items())
+                row.update((f"diagnosis@{depth}", diagnosis.queries[query]) for depth, diagnosis in verdicts.items())
                 rows.append(row)
         return rows
 
     def _details(self, part: RunReport) -> dict[str, FloatArray]:
-        """What the measures' figures were made of, as `RA-nWG.w4` and `RA-nWG@10.G_oracle`."""
-        found: dict[str, FloatArray] = {}
+        """The details of the measures' figures, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`."""
+        details: dict[str, FloatArray] = {}
         if part.judged is None:
-            return found
+            return details
         for base in without_depth(self.measures):
             depths = np.array([depth for depth in self.depths if at_depth(part.estimates, base, depth)], np.int64)
             for name, values in base.details(part.judged, depths).items():
                 if values.ndim == 1:
-                    found[f"{base}.{name}"] = values
+                    details[f"{base}.{name}"] = values
                 else:
-                    found.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
-        return found
+                    details.update((f"{base @ depth}.{name}", values[:, i]) for i, depth in enumerate(depths.tolist()))
+        return details
 
     def outcome(self, run: str, measure: str | Measure) -> Outcome | None:
-        """The figures of every query under a measure of the report; None where single queries were not kept."""
-        wanted = parse_measure(measure)
+        """The figures of every query under a measure; None if the report was made from sums over queries."""
+        parsed = parse_measure(measure)
         judged = self._run(run).judged
         if judged is None:
             return None
-        at = wanted.at if wanted.at is not None else wanted.default_depths(np.array([1]))[0]
-        return replace(wanted, at=None).outcome(judged, np.array([at])).settled()
+        at = parsed.at if parsed.at is not None else parsed.default_depths(np.array([1]))[0]
+        return replace(parsed, at=None).outcome(judged, np.array([at])).settled()
 
     def query_records(self, run: str) -> QueryRecords | None:
-        """What a stored report tells of each query; None where single queries were not kept."""
+        """What a stored report holds about each query; None if the report was made from sums over queries."""
         part = self._run(run)
         if part.judged is None:
             return None
@@ -176,13 +177,13 @@ class Report(Result):
             named = [measure.at for measure in self.measures if replace(measure, at=None) == base]
             grid = {*base.default_depths(np.array(self.depths)).tolist(), *(at for at in named if at is not None)}
             depths = sorted(depth for depth in grid if str(base @ depth) in part.estimates)
-            found = base.outcome(part.judged, np.array(depths, dtype=None if depths else np.int64)).settled()
+            outcome = base.outcome(part.judged, np.array(depths, dtype=None if depths else np.int64)).settled()
             for column, depth in enumerate(depths):
-                parts[str(base @ depth)] = tuple(values[:, column] for values in found.parts)
+                parts[str(base @ depth)] = tuple(values[:, column] for values in outcome.parts)
         return QueryRecords.of(part.judged, parts)
 
     def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
-        """As plain data, ready for JSON; without `queries` nothing of single queries."""
+        """As plain data, ready for JSON; `queries=False` leaves out the figures of each query."""
         return {
             "schema": SCHEMA,
             "corpus_size": self.corpus_size,
@@ -206,10 +207,10 @@ class Report(Result):
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row a run, measure and depth, as the CSV view and the DataFrame have it.
+        """One row for each run, measure and depth, as in the CSV output and the DataFrame.
 
-        `possible_low` and `possible_high` are the ends of a figure of lists judged in part, NaN elsewhere; `caveats`
-        holds the codes of what speaks against the figure.
+        `possible_low` and `possible_high` are the ends of the possible range, NaN without one; `caveats` holds the
+        codes of the caveats.
         """
         none = (math.nan, math.nan)
         return [
@@ -230,7 +231,7 @@ class Report(Result):
         ]
 
     def to_html(self, **options: Any) -> str:
-        """One HTML file with words, plots and queries; see `rag_selectivity.render.html.to_html` for the options."""
+        """The report as one HTML file; `rag_selectivity.render.html.to_html` documents the options."""
         from rag_selectivity.render.html import to_html
 
         return to_html(self, **options)
@@ -250,14 +251,14 @@ class Report(Result):
         }
 
     def _diagnoses_as_data(self, run: str) -> dict[str, Any]:
-        found = {
+        diagnoses = {
             str(depth): {"overall": verdict.overall, "queries": dict(verdict.counts)}
             for depth, verdict in self._diagnoses(run).items()
         }
-        return {"diagnosis": found} if found else {}
+        return {"diagnosis": diagnoses} if diagnoses else {}
 
     def _stored_as_data(self, run: str) -> dict[str, Any]:
-        """What a later report is compared with: the fingerprint, and where there are any the figures of each query."""
+        """What a later report is compared with: the fingerprint, and the figures of each query if there are any."""
         fingerprint, records = self._run(run).fingerprint, self.query_records(run)
         return {
             "fingerprint": None if fingerprint is None else fingerprint.to_dict(),
@@ -272,5 +273,7 @@ class Report(Result):
 
     def _only_run(self) -> str:
         if len(self.runs) != 1:
-            raise InputError(f"say which run: report[run, measure]; runs: {', '.join(self.runs)}")
+            raise InputError(
+                f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
+            )
         return next(iter(self.runs))

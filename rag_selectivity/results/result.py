@@ -1,4 +1,4 @@
-"""What every result offers: plain data, rows, tables, a DataFrame, a file."""
+"""Result: the base of all results, with their conversions to data, rows, tables, DataFrames and files."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from rag_selectivity.io.writing import json_text, write_whole
 
 
 class Result(ABC):
-    """A result as a value: a subclass says what it is as data and as rows, `rag_selectivity.render` has its tables."""
+    """A result as a value. A subclass defines its data and its rows; `rag_selectivity.render` defines its tables."""
 
     __slots__ = ()
 
-    #: Whether papers print it.
+    #: Whether the result has a LaTeX table.
     has_latex: ClassVar[bool] = False
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; what is undefined is None."""
+        """As plain data, ready for JSON; an undefined figure is None."""
 
     @abstractmethod
     def to_rows(self) -> list[dict[str, Any]]:
         """As flat rows, for CSV and DataFrames."""
 
     def to_text(self, *, ruled: bool = True) -> str:
-        """Tables of 80 columns for a terminal; without `ruled` nothing but words and numbers."""
+        """Tables for a terminal of 80 columns; `ruled=False` leaves out the lines below the table heads."""
         from rag_selectivity.render.tables import as_text
 
         return as_text(self, ruled=ruled)
 
     def to_markdown(self) -> str:
-        """Tables for a pull request."""
+        """Markdown tables, for example for a pull request."""
         from rag_selectivity.render.tables import as_markdown
 
         return as_markdown(self)
 
     def to_latex(self) -> str:
-        """Tables for a paper (booktabs), where the result is one that papers print.
+        """LaTeX tables for a paper; they need the LaTeX package booktabs.
 
         Raises
         ------
         InputError
-            If it is not.
+            If results of this kind have no LaTeX table.
         """
         if not self.has_latex:
-            raise InputError(f"a {type(self).__name__} has no LaTeX view; it has text, Markdown, JSON and CSV")
+            raise InputError(f"a {type(self).__name__} has no LaTeX output; use text, Markdown, JSON or CSV")
         from rag_selectivity.render.tables import as_latex
 
         return as_latex(self)
 
     def to_json(self, indent: int | None = 2) -> str:
-        """As JSON text; what is undefined is null."""
+        """As JSON text; an undefined figure is null."""
         return json_text(self.to_dict(), indent)
 
     def to_dataframe(self) -> Any:
@@ -65,7 +65,7 @@ class Result(ABC):
         return pandas.DataFrame(self.to_rows())
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON view to a file, whole or not at all; what reads it back is `--against`."""
+        """Write the JSON to a file, completely or not at all; `--against` reads such a file."""
         write_whole(path, self.to_json() + "\n")
 
     def __str__(self) -> str:

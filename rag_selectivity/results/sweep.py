@@ -1,4 +1,4 @@
-"""A sweep: a run's figures at every K, what the next passages add, and the K to take."""
+"""Sweep: a run's figures at every K, what the next passages add, and the advised K."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ SCHEMA = "rag-selectivity/sweep/1"
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """Which K to take.
+    """The advised K, with its reason.
 
     Attributes
     ----------
     K : int or None
-        None where there is no advice: too few queries, no success, budgets that cannot be kept.
+        None if there is no advice: too few queries, no success, or requirements that no K meets.
     reason : str
-        In a few sentences, for whoever decides.
+        A few sentences for the person who decides.
     measure : str
-        What the loss is counted in: Success, or RA-nWG on the utility scale.
+        The measure of the loss: Success, or RA-nWG on the utility scale.
     max_k : int
-        Against which K the loss is measured: the budget, or the longest list where none is so long.
+        The K that the loss is measured against: the budget, or the length of the longest list if that is less.
     loss, loss_high : float or None
-        The measure at max_k less that at K, from 0 to 1 (0 at max_k itself), and the upper end of its paired interval.
-        None where there is no advice, and, for the latter, no interval.
+        The measure at max_k minus the measure at K, from −1 to 1 (0 at max_k), and the upper end of its paired
+        interval. None without advice; `loss_high` is also None without an interval.
     shown : bool
-        Whether that upper end is at most max_loss at K and at every K from there to max_k. Never at max_k itself, where
-        there is nothing to be shown.
+        Whether that upper end is at most max_loss at K and at every K from there to max_k. False at max_k itself, which
+        has no loss to show.
     within_tokens : int or None
-        The largest K up to max_k that the token budget pays for on average, 0 where not even one is; None without one.
+        The largest K up to max_k within the token budget on average; 0 if there is none, None without a budget.
     warnings : tuple of str
-        What speaks against it: a random draw that does as well, budgets that cannot be kept.
+        Reasons against this K, such as a random draw that succeeds nearly as often, and requirements that no K meets.
     """
 
     K: int | None
@@ -52,13 +52,12 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class RunSweep:
-    """One run's figures at every K, what the next passages add by themselves, and the K to take.
+    """One run's figures at every K, what the next passages alone add, and the advised K.
 
     Columns of a row: K, success, random_success, BoR, BoR_max, regime, headroom (BoR_max − BoR), lambda,
-    doubling (BoR at 2K − BoR at K) and doubling_predicted (what sparse relevance implies), with the
-    utility scale RA-nWG, Harm, Harm_most (Harm if every unjudged passage is junk) and Judged, with passage lengths
-    tokens (mean of the top K) and bits_per_1000_tokens.
-    What is undefined is None.
+    doubling (BoR at 2K − BoR at K) and doubling_predicted (the same, as sparse relevance implies). On the
+    utility scale also RA-nWG, Harm, Harm_most (Harm if every unjudged passage is junk) and Judged. With
+    passage lengths also tokens (mean of the top K) and bits_per_1000_tokens. An undefined figure is None.
     """
 
     rows: tuple[dict[str, Any], ...]
@@ -95,5 +94,5 @@ class Sweep(Result):
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One flat row a run and K."""
+        """One flat row for each run and K."""
         return [{"run": name, **row} for name, part in self.runs.items() for row in part.rows]

@@ -1,4 +1,4 @@
-"""What asking a judge took."""
+"""Usage: the tokens of calls to a judge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that a call took."""
+    """The number of tokens of a call, in the prompt and in the completion."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -1,1 +1,1 @@
-"""Data larger than memory, and many machines."""
+"""Evaluation of data larger than memory, and on many machines."""

@@ -1,8 +1,8 @@
-"""For engines that work on Arrow batches, such as Spark, DuckDB and Polars: rows in, the bytes of a tally out.
+"""For engines that work on Arrow batches, such as Spark, DuckDB and Polars: make the bytes of a tally from rows.
 
-Join the run with its judgments in the engine (a full outer join by query and passage), bring all rows of a query
-together, call `tally_rows` on each part, and make a report of all the states. The parts may be as many as you like: the
-figures are the same to the last digit.
+Join the run with its judgments in the engine (a full outer join by query and passage), put all rows of a query into the
+same part, call `tally_rows` on each part, and make a report from all the states. Any number of parts gives the same
+figures to the last digit.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ def tally_rows(
     seed: int = 7,
     **choices: Any,
 ) -> bytes:
-    """The sums of some queries, of which these are all rows.
+    """The sums over some queries; the rows must include all rows of each of these queries.
 
     Parameters
     ----------
-    rows : Arrow table, record batch or batches; or whatever offers Arrow's C stream (a Polars or pandas frame)
-        With a query and a passage column, `score` (or `rank`), null where a passage was judged and not retrieved, and
-        `grade`, null where it was retrieved and not judged.
+    rows : Arrow table, record batch or batches; or any object with Arrow's C stream (a Polars or pandas frame)
+        With a query and a passage column; `score` (or `rank`), null for a passage that was judged and not retrieved;
+        and `grade`, null for a passage that was retrieved and not judged.
     corpus_size, measures, depths, scale, grade_map, policy, choices
         As in `evaluate`, the same for all parts.
     resamples, seed
-        Of the Poisson bootstrap.
+        Resamples and seed of the Poisson bootstrap.
 
     Returns
     -------
     bytes
-        For `report_of_states`.
+        The state, for `report_of_states`.
     """
     table = _table(rows)
     sizes = corpus_size_of(corpus_size)
@@ -85,7 +85,7 @@ def tally_for(
     resamples: int,
     seed: int,
 ) -> Tally:
-    """An empty tally for the arguments of `evaluate`, which refuses at once what no query could mend."""
+    """An empty tally for the arguments of `evaluate`; wrong arguments are refused before any query is read."""
     tally = Tally(
         measures,
         depths,
@@ -102,7 +102,8 @@ def tally_for(
 def map_in_arrow(**settings: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """`tally_rows` for Spark: `joined.repartition("query_id").mapInArrow(map_in_arrow(…), "state binary")`.
 
-    Takes the batches of a partition, which must hold queries whole, and gives one batch with one state.
+    Takes the batches of a partition, which must hold all rows of each of its queries, and gives one batch with one
+    state.
     """
 
     def of_partition(batches: Iterable[Any]) -> Iterator[Any]:
@@ -123,14 +124,19 @@ def report_of_states(states: Iterable[bytes], *, name: str = "run", level: float
     ----------
     states : bytes of `tally_rows`, in any order
     name : str
-        Of the run.
+        The name of the run.
     level : float or None
-        Of the intervals; None leaves them out.
+        The level of the intervals; None leaves them out.
+
+    Returns
+    -------
+    Report
+        Without the figures of each query.
 
     Raises
     ------
     InputError
-        What `evaluate` would raise of all queries together, such as K > N.
+        If there are no states, or if `evaluate` would refuse all queries together, for example since K > N.
     """
     merged: Tally | None = None
     for state in states:
@@ -140,7 +146,7 @@ def report_of_states(states: Iterable[bytes], *, name: str = "run", level: float
         else:
             merged.merge(part)
     if merged is None:
-        raise InputError("there are no states to make a report of")
+        raise InputError("there are no states to make a report from: give the bytes of tally_rows")
     return report_of_tallies({name: merged}, level=level)
 
 
@@ -155,26 +161,26 @@ def _table(rows: Any) -> Any:
         table = pyarrow.table(rows)
     else:
         table = pyarrow.Table.from_batches(list(rows))
-    # Views (Polars) have no kernels for all that follows.
+    # Arrow has no kernels for some of the steps below on string views, which Polars uses.
     views = {pyarrow.string_view(): pyarrow.large_string()}
     fields = [field.with_type(views.get(field.type, field.type)) for field in table.schema]
     return table.cast(pyarrow.schema(fields))
 
 
 def _halves(table: Any) -> tuple[Qrels | None, Run | None]:
-    """The judgments and the lists of joined rows."""
+    """The qrels and the run in joined rows; None if there are none."""
     names = table.column_names
     query = find_column(names, QUERY_NAMES, "query", "joined rows")
     passage = find_column(names, PASSAGE_NAMES, "passage", "joined rows")
     score = optional_column(names, SCORE_NAMES)
-    # BEIR calls grades scores.
+    # The grade column must not be the score column: in BEIR's qrels, grades are named `score`.
     grade = find_column([name for name in names if name != score], GRADE_NAMES, "grade", "joined rows")
     figure = score or find_column(names, ("rank",), "score or rank", "joined rows")
     judged, listed = _valid(table, query, passage, grade), _valid(table, query, passage, figure)
     qrels = run = None
     if judged is not None:
         if (judged.scores != np.floor(judged.scores)).any():
-            raise InputError(f"joined rows: a {grade} is not a whole number")
+            raise InputError(f"joined rows: column {grade}: a grade is not a whole number")
         qrels = Qrels(judged.names, judged.codes, judged.passages, judged.scores.astype(np.int64))
     if listed is not None:
         run = Run.of_rows(listed.names, listed.codes, listed.passages, listed.scores * (1.0 if score else -1.0))
@@ -182,7 +188,7 @@ def _halves(table: Any) -> tuple[Qrels | None, Run | None]:
 
 
 def _valid(table: Any, query: str, passage: str, figure: str) -> Block | None:
-    """The rows that have a figure."""
+    """The rows that have a value in the given column."""
     import pyarrow
 
     batches = table.filter(table[figure].is_valid()).combine_chunks().to_batches()
@@ -191,7 +197,7 @@ def _valid(table: Any, query: str, passage: str, figure: str) -> Block | None:
     try:
         figures = batches[0].column(figure).cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
     except pyarrow.ArrowException:
-        raise InputError(f"joined rows: {figure} holds what is no number") from None
+        raise InputError(f"joined rows: column {figure} contains a value that is not a number") from None
     if np.isnan(figures).any():
-        raise InputError(f"joined rows: a {figure} is not a number; where there is none it must be null")
+        raise InputError(f"joined rows: column {figure} contains NaN; use null for rows without a value")
     return block_of_arrow(batches[0], query, passage, figures, "joined rows")

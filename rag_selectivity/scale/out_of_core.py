@@ -1,4 +1,4 @@
-"""`evaluate` for datasets that are larger than memory: parted by query on disk, measured part by part, summed."""
+"""`evaluate` for data larger than memory: divide it by query on disk, measure each part, and sum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rag_selectivity.scale.tally import report_of_tallies
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
 
-#: What a row takes while its part is joined: ids, offsets, scores, and the copies that sorting makes.
+#: The bytes of a row while its part is joined: ids, offsets, scores, and the copies made by sorting.
 _BYTES_A_ROW = 160
 _SHARE = 0.3
 _TREC_BLOCK = 1 << 23
@@ -56,43 +56,45 @@ def evaluate_out_of_core(
     progress: bool = True,
     **choices: Any,
 ) -> Report:
-    """Measure runs of any length against judgments of any number, within a bound of memory.
+    """Measure runs of any length against any number of judgments within a limit of memory.
 
     Parameters
     ----------
     qrels : path or Qrels
-        A Parquet file or a folder of them (partitioned or not) with a query, a passage and a grade column; or any other
-        file of judgments, or Qrels, which are held in memory.
+        A Parquet file, or a folder of Parquet files (partitioned or not), with a query, a passage and a grade column.
+        Any other file of judgments, and Qrels, are held in memory.
     runs : {name: path} or path
-        Parquet likewise, with a score or rank column if the rows are not in order; or a TREC run file. Rows may stand
-        in any order of queries.
+        Parquet as above, with a score or rank column if the rows are not in rank order; or a TREC run file. Queries may
+        come in any order.
     corpus_size : int or {query: int}, optional
     measures, depths, scale, grade_map, policy, choices
-        As in `evaluate`. There is no pool: a run's own list is its pool.
+        As in `evaluate`. A pool cannot be given: a run's own list is its pool.
     memory : int
-        Megabytes to stay within.
+        The limit in megabytes, at least 64.
     resamples, seed, level
-        Of the Poisson bootstrap; 0 resamples take the intervals from the moments, a level of None leaves them out.
+        Resamples, seed and level of the Poisson bootstrap. With 0 resamples the intervals come from moments (delta
+        method); a level of None leaves the intervals out.
     folder : path, optional
-        For the parts while it runs, about as large as the data; default: the system's folder for temporary files.
+        Where the parts are stored during the evaluation; they need about as much space as the data. Default: the
+        system's folder for temporary files.
     progress : bool
-        Bars, where there is a terminal.
+        Whether to show progress bars in a terminal.
 
     Returns
     -------
     Report
-        With the digits of `evaluate(…, bootstrap="poisson")`, but without figures of single queries.
+        The same digits as `evaluate(…, bootstrap="poisson")`, without the figures of each query.
 
     Raises
     ------
     InputError
-        Naming file and row group (Parquet) or line (TREC) of what is wrong. What only all queries together can tell,
-        such as K > N where every query brings its N, is said at the end.
+        If the input is wrong; the message names file and row group (Parquet) or line (TREC). Checks that need all
+        queries, such as K > N with an N for each query, come at the end.
     """
     if isinstance(memory, bool) or not isinstance(memory, int) or memory < 64:
         raise InputError(f"memory must be a whole number of megabytes ≥ 64, got {memory!r}")
     if level is not None:
-        # Refuses what is no level before anything is read.
+        # Refuses a wrong level before anything is read.
         Bootstrap(level=level)
     chosen_policy, sizes = resolve_policy(policy, **choices), corpus_size_of(corpus_size)
     mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
@@ -109,10 +111,10 @@ def evaluate_out_of_core(
 
 
 class _Parts:
-    """Rows of a run and its judgments on disk, parted by a hash of the query.
+    """Rows of a run and its judgments on disk, divided into parts by a hash of the query.
 
-    `bare` are queries of the qrels that have no judgment and so no row; `left_out` counts judgments that had been left
-    out before they were written.
+    `bare` holds the queries of the qrels without a judgment, which have no row; `left_out` counts judgments that were
+    left out before the rows were written.
     """
 
     def __init__(self, folder: Path, count: int, bare: Sequence[str] = (), left_out: Coverage = Coverage()) -> None:
@@ -125,7 +127,7 @@ class _Parts:
         return ((query_hashes(queries) >> np.uint64(20)) % np.uint64(self.count)).astype(np.uint16)
 
     def write(self, kind: str, blocks: Iterable[Block], bar: Any) -> None:
-        """Put every row into the part of its query."""
+        """Write every row to the part of its query."""
         import pyarrow
 
         schema = pyarrow.schema(
@@ -151,7 +153,7 @@ class _Parts:
                 bar.update(len(block.codes))
 
     def pairs(self, grade_map: Mapping[int, int] | None, progress: bool) -> Iterator[tuple[Qrels | None, Run | None]]:
-        """The judgments and the lists of each part; None where there are none."""
+        """The qrels and the run of each part; None if the part has none."""
         with _bar(self.count, "measuring", "part", progress) as bar:
             for part in range(self.count):
                 lists = self._read("run", part)
@@ -220,7 +222,7 @@ def _part(run: Path, qrels: str | Path | Qrels, folder: Path, memory: int, progr
 
 
 def _run_source(path: Path) -> tuple[int, Iterator[Block]]:
-    """About how many rows, and the rows."""
+    """The approximate number of rows, and the rows."""
     if datasets.is_dataset(path):
         files = datasets.parquet_files(path)
         return datasets.count_rows(files), datasets.run_blocks(files)
@@ -246,7 +248,7 @@ def _bar(total: int, what: str, unit: str, progress: bool) -> Any:
 
 
 class _NoBar:
-    """In the place of a bar that nobody would see."""
+    """In place of a progress bar if none is shown."""
 
     def __enter__(self) -> _NoBar:
         return self
@@ -255,4 +257,4 @@ class _NoBar:
         pass
 
     def update(self, count: int) -> None:
-        """Nothing to show."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Evaluation and grading on a Ray cluster, or on the cores of this machine, with Ray Data. Needs the extra `ray`."""
+"""Evaluation and grading with Ray Data, on a cluster or on the cores of one machine. Needs the extra `ray`."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ def evaluate(
     name: str = "run",
     **choices: Any,
 ) -> Report:
-    """Measure a run against judgments, both datasets of Ray, wherever their blocks lie.
+    """Measure a run against judgments; both are Ray datasets, with blocks on any machine of the cluster.
 
     Parameters
     ----------
     run, qrels : ray.data.Dataset
-        Rows with a query and a passage column, and `score` (or `rank`) or `grade`.
+        Rows with a query and a passage column; the run with `score` (or `rank`), the qrels with `grade`.
     parts : int, optional
-        Into how many parts the queries go; default: four for each core of the cluster.
+        The number of parts that the queries are divided into. Default: four for each core of the cluster.
     corpus_size, measures, depths, scale, grade_map, policy, resamples, seed, level, choices
         As in `evaluate` with `bootstrap="poisson"`; a `level` of None leaves the intervals out.
 
     Returns
     -------
     Report
-        With the digits of `rag_selectivity.evaluate(…, bootstrap="poisson")`, whatever the cluster. No figures of
-        single queries.
+        The same digits as `rag_selectivity.evaluate(…, bootstrap="poisson")`, on any cluster. Without the figures of
+        each query.
     """
     sizes = corpus_size_of(corpus_size)
     chosen_policy = resolve_policy(policy, **choices)
@@ -93,7 +93,7 @@ def evaluate(
 
 
 def _tagging(kind: str, count: int) -> Callable[[Any], Any]:
-    """Rows of a run or of judgments in one form, each with the part of its query."""
+    """A function that brings rows of a run or of judgments into one form, each with the part of its query."""
 
     def tagged(table: Any) -> Any:
         import pyarrow
@@ -111,7 +111,7 @@ def _tagging(kind: str, count: int) -> Callable[[Any], Any]:
             )
         column = table[figure]
         if column.null_count:
-            raise InputError(f"the {kind} dataset: a {figure} is missing")
+            raise InputError(f"the {kind} dataset: column {figure}: a value is missing")
         figures = sign * column.cast(pyarrow.float64()).to_numpy()
         (batch,) = table.select([query, passage]).combine_chunks().to_batches() or [None]
         if batch is None:
@@ -139,7 +139,7 @@ def _schema() -> dict[str, Any]:
 
 
 def _tallying(settings: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """All rows of a part as the bytes of a tally."""
+    """A function that makes the bytes of a tally from all rows of a part."""
 
     def tallied(table: Any) -> Any:
         import pyarrow
@@ -162,27 +162,27 @@ def grade(
     rubric: Any = None,
     limits: Any = None,
 ) -> dict[str, int]:
-    """Have judges in actors grade pairs, and load the grades into a label store.
+    """Let judges in Ray actors grade pairs, and write the labels into a label store.
 
-    Every batch is written as a Parquet file when it is done; a worker that dies costs its own batch, which another
-    one repeats, and a run that is started again with the same `folder` skips what is there.
+    Each finished batch is written as a Parquet file. If a worker dies, another worker repeats its batch. A call with
+    the same `folder` as an earlier one skips the batches that are already written.
 
     Parameters
     ----------
     pairs : ray.data.Dataset
         Rows with `query_id`, `passage_id` and their texts `query` and `passage`.
     store : path
-        The label store; made if it is not there.
+        The label store; it is created if it does not exist.
     judge : callable
-        Without arguments; makes the judge in each worker (`lambda: OpenAIJudge("…")`).
+        A function without arguments that makes the judge in each worker (`lambda: OpenAIJudge("…")`).
     folder : path, optional
-        For the Parquet files, seen by all workers; default: one beside the store.
+        The folder of the Parquet files, which all workers must be able to reach. Default: a folder next to the store.
     workers : int
-        Actors at the same time.
+        The number of actors that work at the same time.
     batch : int
-        Pairs that are graded and written together.
+        The number of pairs that are graded and written together.
     rpm, tpm : float, optional
-        Requests and tokens a minute, of all workers together.
+        Limits of requests and tokens per minute, for all workers together.
     rubric, limits
         As in `rag_selectivity.grade`.
 
@@ -205,7 +205,7 @@ def grade(
         batch_size=batch,
         batch_format="pyarrow",
         concurrency=workers,
-        # They wait for answers more than they compute, and must not keep the rest of the plan from its cores.
+        # The actors mostly wait for answers, so they must not reserve the cores that the other steps need.
         num_cpus=0.1,
         max_restarts=-1,
         max_task_retries=-1,
@@ -225,14 +225,14 @@ def grade(
 
 
 class SharedLimit:
-    """How many requests and tokens a minute all workers may use together: one bucket for each, in an actor."""
+    """The limits of requests and tokens per minute for all workers together: one token bucket each, in an actor."""
 
     def __init__(self, rpm: float | None, tpm: float | None) -> None:
         self._rates = {"requests": rpm, "tokens": tpm}
         self._free_at = dict.fromkeys(self._rates, 0.0)
 
     async def wait(self, tokens: int) -> None:
-        """Return when a request of so many tokens may be sent."""
+        """Wait until a request of so many tokens may be sent."""
         import asyncio
 
         now = time.monotonic()
@@ -247,7 +247,7 @@ class SharedLimit:
 
 
 class _Limited:
-    """A judge that asks the shared limit before every request."""
+    """A judge that waits for the shared limit before every request."""
 
     def __init__(self, judge: Any, limiter: Any) -> None:
         self._judge, self._limiter = judge, limiter
@@ -259,7 +259,7 @@ class _Limited:
 
 
 class _Grader:
-    """Grades batches in an actor; each becomes a Parquet file, whole or not at all."""
+    """Grades batches in an actor; each batch becomes a Parquet file, written completely or not at all."""
 
     def __init__(self, make_judge: Any, folder: str, limiter: Any, rubric: Any, limits: Any) -> None:
         from rag_selectivity.grading.judge import judge_of
@@ -274,8 +274,8 @@ class _Grader:
         rows = table.to_pylist()
         absent = [name for name in _PAIR if name not in table.column_names]
         if absent:
-            raise InputError(f"the pairs have no column {', '.join(absent)}; they need {', '.join(_PAIR)}")
-        # The name follows from what was asked, so that a batch that is repeated finds what is done.
+            raise InputError(f"the pairs have no column {', '.join(absent)}; they must have {', '.join(_PAIR)}")
+        # The file name is a hash of the batch, so that a repeated batch finds its file.
         digest = hashlib.sha256(repr([[row[name] for name in _PAIR] for row in rows]).encode()).hexdigest()[:24]
         target = self._folder / f"{digest}.parquet"
         graded, failed = self._counts(target) if target.exists() else self._grade(rows, target)

@@ -1,7 +1,7 @@
-"""What a report needs of any number of queries, as sums: taken in parts, anywhere, and merged in any order.
+"""Tally: the sums over queries that a report needs. Parts can be summed anywhere and merged in any order.
 
-A million queries and a billion take the same few hundred kilobytes; the same queries give the same digits, however they
-were split.
+A tally takes a few hundred kilobytes for any number of queries. The same queries give the same digits for any
+partition.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Tally:
     ----------
     measures : sequence of str or Measure, optional
     depths : sequence of int, optional
-        For the measures that name none. Default: 1, 2, 5, 10, … 1000; a report keeps those that the longest list and
-        the largest corpus reach.
+        The depths of measures that name none. Default: 1, 2, 5, 10, … 1000; a report shows those up to the length of
+        the longest list and the largest corpus size.
     scale : {"trec", "utility"}
     sized : bool
-        Whether the queries come with a corpus size.
+        Whether the queries have a corpus size.
     resamples, seed : int
-        Of the Poisson bootstrap; 0 resamples leave the intervals to the moments (delta method).
+        Resamples and seed of the Poisson bootstrap. With 0 resamples the intervals come from moments (delta method).
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Tally:
         seed: int = 7,
     ) -> None:
         if resamples != 0:
-            # Refuses what is no number of resamples, and no seed.
+            # Refuses a wrong number of resamples, and a wrong seed.
             Bootstrap(resamples, seed, method="poisson")
         self.scale = scale_named(scale).name
         self.measures = tuple(wanted_measures(measures, self.scale, sized=sized))
@@ -104,14 +104,14 @@ class Tally:
         self._ranks = ranks_in(self._plan)
         #: How many queries have a corpus smaller than each of these ranks.
         self._clipped = np.zeros(len(self._ranks), np.int64)
-        #: The complaint of `unjudged="error"` at each rank where there is one.
+        #: The error message of `unjudged="error"` for each rank that has one.
         self._unjudged: dict[int, str] = {}
         self._moments: list[Moments] | None = None
 
     def add(self, judged: JudgedRun, queries: Sequence[str] | None = None) -> None:
-        """Take in queries that have been joined with their labels; no query may come twice.
+        """Add the queries of a join; no query may be added twice.
 
-        Whether K may exceed N, and all else that takes all queries to tell, is settled by `report`.
+        `report` makes the checks that need all queries, such as K > N.
         """
         unjudged = {}
         if judged.policy.unjudged == "error":
@@ -137,7 +137,7 @@ class Tally:
             self._unjudged[rank] = min(complaint, self._unjudged.get(rank, complaint))
 
     def check_corpus_size(self, corpus_size: int) -> None:
-        """Refuse a depth beyond the N of all queries, before any of them was read."""
+        """Refuse a depth above the N that all queries share, before any query is read."""
         named = self._plan if self.depths_given else plan_of(self.measures, np.array([1]))
         check_depth_fits(int(ranks_in(named).max(initial=0)), (corpus_size, corpus_size))
 
@@ -150,7 +150,7 @@ class Tally:
         policy: str | Policy | None = None,
         name: str = "run",
     ) -> None:
-        """Take in all judgments and all rows of some queries; either may be missing.
+        """Add all judgments and all rows of some queries; either may be missing.
 
         `corpus_size` is a whole number, or {query: N}.
         """
@@ -175,7 +175,7 @@ class Tally:
         )
 
     def add_outcomes(self, outcomes: Sequence[Outcome], queries: Sequence[str]) -> None:
-        """Take in figures that were taken already, in the order of the plan."""
+        """Add outcomes that were measured before, in the order of the plan."""
         batch = moments_of(outcomes, queries, self.resamples, self.seed)
         if self._moments is None:
             self._moments = batch
@@ -185,17 +185,17 @@ class Tally:
         self.queries += len(queries)
 
     def merge(self, other: Tally) -> None:
-        """Take in the queries of another tally.
+        """Add the queries of another tally.
 
         Raises
         ------
         InputError
-            If that is of other measures, depths, labels or resamples.
+            If the other tally has different measures, depths, judgments or resamples.
         """
         if self._settings() != other._settings():
             mine, theirs = self._settings(), other._settings()
             different = ", ".join(f"{key} ({mine[key]} and {theirs[key]})" for key in mine if mine[key] != theirs[key])
-            raise InputError(f"these tallies cannot be merged, they differ in {different}")
+            raise InputError(f"these tallies cannot be merged: they differ in {different}; use the same settings")
         fingerprint = _together(self.fingerprint, other.fingerprint)
         if other._moments is not None:
             if self._moments is None:
@@ -213,21 +213,21 @@ class Tally:
         self._complain(other._unjudged)
 
     def report(self, name: str = "run", *, level: float | None = 0.95) -> Report:
-        """The figures over everything that was taken in. There are no figures of single queries.
+        """The report over all queries that were added, without the figures of each query.
 
         A `level` of None leaves the intervals out.
 
         Raises
         ------
         InputError
-            If all queries together are not what `evaluate` takes: no query id in common, K > N for all of them.
+            If `evaluate` would refuse all queries together: if no query id is in both run and qrels, or if K > N.
         """
         return report_of_tallies({name: self}, level=level)
 
     def estimates(self, level: float | None, plan: Plan) -> dict[str, Estimate]:
-        """The figures at some of the depths."""
+        """The estimates at the depths of a plan."""
         if self._moments is None:
-            raise InputError("there are no queries to report on")
+            raise InputError("there are no queries to report on: add some first")
         chosen = {measure: set(at.tolist()) for measure, at in plan}
         estimates = {
             str(measure @ depth): estimate
@@ -241,10 +241,10 @@ class Tally:
         return with_caveats(estimates, self.measures, exhaustive=policy.get("unjudged") == "worst")
 
     def check(self, name: str, ranks: IntArray) -> None:
-        """Refuse what all queries together cannot have at these depths."""
+        """Make the checks that need all queries, at these depths."""
         self.facts.check(name)
         if self._moments is None:
-            raise InputError(f"{name}: there are no queries to report on")
+            raise InputError(f"{name}: there are no queries to report on: add some first")
         deepest = int(ranks.max(initial=0))
         if self.size is not None:
             check_depth_fits(deepest, self.size)
@@ -252,13 +252,13 @@ class Tally:
             raise InputError(self._unjudged[deepest])
 
     def notes(self, name: str, ranks: IntArray) -> list[str]:
-        """What is worth knowing beside figures at these depths."""
+        """The notes on figures at these depths."""
         deepest = int(ranks.max(initial=0))
         clipped = int(self._clipped[self._ranks == deepest].sum())
         return [*self.facts.notes(name), *self.coverage.notes(clipped)]
 
     def settings(self, level: float | None = 0.95) -> dict[str, Any]:
-        """How the intervals are made, for a report."""
+        """The settings of the intervals, for a report."""
         if level is None:
             return {}
         if not self.resamples:
@@ -268,7 +268,7 @@ class Tally:
     # -- as bytes ------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Everything in one piece, for a file, a queue or another machine."""
+        """The tally as bytes, for a file, a queue or another machine."""
         header: dict[str, Any] = {
             "format": _FORMAT,
             **self._settings(),
@@ -299,24 +299,27 @@ class Tally:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Tally:
-        """What `to_bytes` made.
+        """Read the output of `to_bytes`.
 
         Raises
         ------
         InputError
-            If it is damaged, of something else, or of a newer version.
+            If the bytes are damaged, are not a tally, or have a format that this version does not read.
         """
         start = len(_MAGIC) + 4
         if data[: len(_MAGIC)] != _MAGIC or len(data) < start:
-            raise InputError("these bytes are no tally of rag-selectivity")
+            raise InputError("these bytes are not a tally of rag-selectivity: give the output of to_bytes")
         body = data[start:]
         if zlib.crc32(body) != struct.unpack("<I", data[len(_MAGIC) : start])[0]:
-            raise InputError("this tally is damaged: its checksum does not fit")
+            raise InputError("this tally is damaged, since its checksum is wrong: make it again")
         raw = zlib.decompress(body)
         (length,) = struct.unpack("<Q", raw[:8])
         header = json.loads(raw[8 : 8 + length])
         if header["format"] != _FORMAT:
-            raise InputError(f"this tally has format {header['format']}, this version reads {_FORMAT}; update it")
+            raise InputError(
+                f"this tally has format {header['format']}, but this version reads only {_FORMAT}: make it again, "
+                f"or use the version that made it"
+            )
         tally = cls(
             header["measures"],
             header["depths"] if header["depths_given"] else None,
@@ -366,7 +369,7 @@ class Tally:
         }
 
     def _templates(self) -> list[Outcome]:
-        """An outcome of each measure, for what bytes cannot carry: how it aggregates."""
+        """An empty outcome of each measure, which tells how to aggregate; bytes do not hold this."""
         lowest = max(1, scale_named(self.scale).lowest)
         judged = join(
             Qrels.from_dict({"q": {"d": lowest}}),
@@ -378,12 +381,12 @@ class Tally:
 
 
 def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.95) -> Report:
-    """The report of one run or several, each summed in a tally of the same measures and depths.
+    """The report of one or more runs, each summed in a tally of the same measures and depths.
 
-    Says and refuses what `evaluate` would of the same queries. A `level` of None leaves the intervals out.
+    Warnings, notes and errors are those of `evaluate` for the same queries. A `level` of None leaves the intervals out.
     """
     if level is not None:
-        # Refuses what is no level.
+        # Refuses a wrong level.
         Bootstrap(level=level)
     for name, tally in tallies.items():
         tally.facts.check(name)
@@ -412,12 +415,12 @@ def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint
 
 
 def _as_tuples(value: Any) -> Any:
-    """What JSON made lists of."""
+    """The value with lists turned into tuples: JSON has no tuples."""
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _copy(moments: Moments) -> Moments:
-    """Arrays are never changed in place but for ExactSums, which are made anew."""
+    """A copy that shares arrays, since these are never changed in place; ExactSums are copied."""
     resampled = None if moments.resampled is None else ExactSums(moments.resampled.limbs)
     return replace(
         moments,
@@ -428,7 +431,7 @@ def _copy(moments: Moments) -> Moments:
 
 
 def _described(value: Any, arrays: list[bytes]) -> Mapping[str, Any] | None:
-    """An array's type and shape for the header; its bytes go to the list."""
+    """The type and shape of an array, for the header; its bytes are appended to `arrays`."""
     if value is None:
         return None
     array = value.limbs if isinstance(value, ExactSums) else value

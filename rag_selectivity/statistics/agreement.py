@@ -1,4 +1,4 @@
-"""How far two sets of labels agree, with intervals that keep the pairs of a query together."""
+"""The agreement of a judge's grades with human grades, with intervals from queries drawn whole."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.dirichlet import WeightedSums
 
-#: Conventions for a verdict; see `Agreement.verdict`.
+#: The limits of the verdicts; see `Agreement.verdict`.
 FIT_KAPPA, FIT_BIAS, RANKING_KAPPA = 0.6, 0.25, 0.4
-#: From these on the intervals of the coefficients hold in simulation (benchmarks/agreement_simulation.py).
+#: From these numbers on, the intervals keep their level in simulation (benchmarks/agreement_simulation.py).
 MIN_PAIRS, MIN_QUERIES = 30, 10
 
-#: By how much the jackknife's interval is widened, so that it holds with few queries (same simulation).
+#: The factor that widens the jackknife's interval, so that it keeps its level with few queries (same simulation).
 _WIDER = 1.1
 
 FIT, FIT_TO_RANK, UNFIT = "fit", "fit to rank systems", "unfit"
@@ -28,7 +28,7 @@ TOO_FEW, UNDETERMINED = "too few to tell", "undetermined"
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the ends of its interval; `reason` says why there is no interval, where there is none."""
+    """An estimate and the ends of its interval; `reason` says why there is no interval, if there is none."""
 
     value: float
     low: float
@@ -36,11 +36,11 @@ class Interval:
     reason: str = ""
 
     def within(self, distance: float) -> bool:
-        """Whether the whole interval is at most so far from 0; False without an interval."""
+        """Whether the whole interval is within ±`distance`; False without an interval."""
         return -distance <= self.low and self.high <= distance
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: null for what is not finite."""
+        """As plain data, ready for JSON; a number that is not finite is None."""
         ends = (("value", self.value), ("low", self.low), ("high", self.high))
         numbers = {name: (value if np.isfinite(value) else None) for name, value in ends}
         return {**numbers, "reason": self.reason} if self.reason else numbers
@@ -54,36 +54,37 @@ class Agreement:
     ----------
     n, queries : int
     clusters : int or None
-        Groups of queries that were drawn together; None where each query is its own.
+        The number of clusters; None without clusters.
     exact, within_one : Interval
-        Shares of pairs with the same grade, and with one that is at most one off.
+        The shares of pairs with equal grades, and with grades that differ by at most one.
     kappa, kappa_linear, kappa_quadratic : Interval
-        Cohen's, with disagreements weighing all alike, by their size, and by its square. 1 is full agreement, 0
-        what two judges with these habits would reach by luck; NaN where one grade is all there is.
+        Cohen's kappa, where disagreements weigh all the same, by their size, and by its square. 1 is full agreement, 0
+        is the agreement expected by chance from the frequencies of the grades; NaN if there is only one grade.
     ac2 : Interval
-        Gwet's, with quadratic weights: as kappa, but steady where one grade is very common.
+        Gwet's AC2 with quadratic weights: like kappa, but stable if one grade is very common.
     alpha : Interval
-        Krippendorff's, ordinal.
+        Krippendorff's alpha for ordinal grades.
     spearman : Interval
-        Rank correlation; NaN where either side has one grade only.
+        Spearman's rank correlation; NaN if either side has only one grade.
     bias : Interval
-        Mean of the judge's grade less the human's.
+        The mean of the judge's grade minus the human's grade.
     bias_by_grade : {human grade: Interval}
+        The bias over the pairs of each human grade.
     levels : tuple of int
-        All grades that there could be.
+        All possible grades.
     confusion : int64[levels, levels]
         Pairs by the human's grade (rows) and the judge's (columns).
     per_query : {query: (pairs, exact, bias)}
 
     Notes
     -----
-    The drawn units are the queries, or their clusters. All intervals come from Dirichlet(1, …, 1) weights over
-    the units and one unseen unit of average size, so that none has width zero. Shares and biases: the unseen unit
-    lies at the end of the range (Gaffke's bound). Coefficients: all grades are equally common in the unseen unit,
-    which agrees by luck alone for the lower end (for alpha and Spearman's rho half of it is graded the other way
-    round), and fully for the upper one; the interval also holds that of Student's t for √(1 − coefficient) with the
-    jackknife's error, widened by a tenth. Coefficients have no interval with fewer than 30 pairs or 10 units, and
-    where either side gave one grade only: such intervals would not hold.
+    The drawn units are the queries, or their clusters. All intervals come from Dirichlet(1, …, 1) weights over the
+    units and one unseen unit of average size, so that none has width zero. For shares and biases the unseen unit is at
+    the end of the range (Gaffke's bound). For coefficients all grades are equally common in the unseen unit. For the
+    lower end it agrees only by chance (for alpha and Spearman's rho half of it is graded in reverse); for the upper end
+    it agrees fully. The interval of a coefficient also includes that of Student's t for √(1 − coefficient) with the
+    jackknife's error, widened by a tenth. A coefficient has no interval with fewer than 30 pairs or 10 units, or if
+    either side gave only one grade: such intervals would not keep their level.
 
     References
     ----------
@@ -111,11 +112,11 @@ class Agreement:
     def verdict(self) -> str:
         """`fit`, `fit to rank systems`, `unfit`, `undetermined` or `too few to tell`.
 
-        - too few to tell: fewer than 30 pairs, or fewer than 10 queries (clusters, where there are some).
-        - fit: the interval of the quadratic kappa is at or above .6, that of the bias within a quarter of a grade.
+        - too few to tell: fewer than 30 pairs, or fewer than 10 queries (with clusters: 10 clusters).
+        - fit: the interval of the quadratic kappa is at or above .6, and that of the bias within a quarter of a grade.
         - fit to rank systems: the interval of the quadratic kappa is at or above .4.
         - unfit: the interval of the quadratic kappa is below .4.
-        - undetermined: the interval of the quadratic kappa contains .4, or either side gave one grade only.
+        - undetermined: the interval of the quadratic kappa contains .4, or either side gave only one grade.
 
         The limits are conventions; `reason` says which of them decided.
         """
@@ -123,7 +124,7 @@ class Agreement:
 
     @property
     def reason(self) -> str:
-        """What the verdict rests on, as a sentence."""
+        """The reason for the verdict, in one or two sentences."""
         return self._verdict[1]
 
     @property
@@ -147,7 +148,7 @@ class Agreement:
         return UNDETERMINED, f"{shown} contains {RANKING_KAPPA}. More {self._unit_name} make it narrower."
 
     def _lacking(self) -> str:
-        """What keeps a judge that is fit to rank from being fit."""
+        """What a judge that is fit to rank systems lacks to be fit."""
         lacking = []
         if self.kappa_quadratic.low < FIT_KAPPA:
             lacking.append(f"the interval of the quadratic kappa must be at or above {FIT_KAPPA}")
@@ -193,24 +194,24 @@ def agreement(
     grades: tuple[int, int] | None = None,
     bootstrap: Bootstrap = Bootstrap(),
 ) -> Agreement:
-    """Agreement of two sequences of grades of the same pairs.
+    """The agreement of two sequences of grades of the same pairs.
 
     Parameters
     ----------
     human, judge : int64[pairs]
     queries : sequence of str
-        The query of each pair; queries are drawn whole for the intervals.
+        The query of each pair; for the intervals, queries are drawn whole.
     grades : (int, int), optional
-        The lowest and the highest grade that there could be; by default those that occur. AC2's agreement by luck
-        and the range of the bias depend on them.
+        The lowest and the highest possible grade; by default those that occur. AC2's agreement by chance and the range
+        of the bias depend on them.
     bootstrap : Bootstrap
-        Its resamples, seed, level and clusters.
+        Gives resamples, seed, level and clusters.
 
     Raises
     ------
     InputError
-        If there are no pairs, if a query has no cluster, or for a `method` of the bootstrap: the intervals have
-        their own.
+        If there are no pairs, if a query has no cluster, or if the bootstrap has a `method`: the intervals here have
+        their own method.
 
     >>> agreement([1, 2, 3, 3], [1, 2, 3, 2], ["p", "p", "q", "q"]).exact.value
     0.75
@@ -219,15 +220,15 @@ def agreement(
     if first.shape != second.shape or first.ndim != 1 or len(first) != len(queries):
         raise InputError(f"agreement needs a grade of each side for each pair, got {first.shape} and {second.shape}")
     if not len(first):
-        raise InputError("there are no pairs that both sides graded")
+        raise InputError("no pair was graded by both sides: give grades of the same pairs")
     if bootstrap.method != "bca":
         raise InputError(
-            f"agreement has intervals of its own; leave the bootstrap's method out, got {bootstrap.method!r}"
+            f"agreement has its own method of intervals: leave the bootstrap's method out, got {bootstrap.method!r}"
         )
     seen = (int(min(first.min(), second.min())), int(max(first.max(), second.max())))
     ends = seen if grades is None else (min(grades[0], seen[0]), max(grades[1], seen[1]))
     if ends[1] - ends[0] >= 50:
-        raise InputError(f"grades reach from {ends[0]} to {ends[1]}: these are no grades")
+        raise InputError(f"the grades range from {ends[0]} to {ends[1]}, more than 50 levels: give grades of a scale")
     names, of_pair = np.unique(np.asarray(queries, object).astype(str), return_inverse=True)
     groups = bootstrap.units(names.tolist())
     unit_of_query = np.arange(len(names)) if groups is None else groups
@@ -256,7 +257,7 @@ def agreement(
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The confusion table of each drawn unit.
+    """The table of each drawn unit: its pairs by human grade and judge's grade.
 
     `cells` is float64[units, human · judge], `levels` int64[levels].
     """
@@ -278,14 +279,14 @@ class _Tables:
         levels = np.arange(ends[0], ends[1] + 1)
         cells = np.zeros((int(unit.max()) + 1, len(levels) ** 2))
         np.add.at(cells, (unit, (human - ends[0]) * len(levels) + judge - ends[0]), 1)
-        # Clusters may hold queries without a common pair.
+        # A cluster may have no pair that both sides graded.
         cells = cells[cells.any(axis=1)]
         weighted = WeightedSums.of(cells, draws=bootstrap.resamples, seed=bootstrap.seed)
         return cls(cells, levels, weighted, (1 - bootstrap.level) / 2)
 
     @property
     def total(self) -> FloatArray:
-        """Pairs by human grade and judge grade: float64[human, judge]."""
+        """Pairs by human grade and judge's grade: float64[human, judge]."""
         return self._square(self.cells.sum(axis=0))
 
     def mean(
@@ -296,7 +297,7 @@ class _Tables:
         *,
         of_human: int | None = None,
     ) -> Interval:
-        """Mean of a function of the gap (judge less human) over the pairs, or over those of one human grade."""
+        """The mean of a function of the gap (judge minus human) over the pairs, or over those of one human grade."""
         gaps = self.levels - self.levels[:, None]
         counted = (
             np.ones(gaps.shape) if of_human is None else np.broadcast_to((self.levels == of_human)[:, None], gaps.shape)
@@ -317,7 +318,7 @@ class _Tables:
         intervals = {}
         for name, coefficient in _COEFFICIENTS.items():
             with np.errstate(invalid="ignore", divide="ignore"):
-                # Rounding lifts full agreement a little above 1.
+                # Rounding may make full agreement a little more than 1.
                 value = float(np.minimum(1.0, coefficient(self.total, levels)))
                 ends = (np.nan, np.nan) if reason else self._ends(coefficient, levels, value)
             intervals[name] = Interval(value, *ends, reason=reason)
@@ -339,7 +340,7 @@ class _Tables:
     def _ends(self, coefficient: _Coefficient, levels: FloatArray, value: float) -> tuple[float, float]:
         size, count = float(self.cells.sum()) / len(self.cells), len(levels)
         by_luck, agreeing = np.full((count, count), 1 / count**2), np.eye(count) / count
-        # Luck hardly moves a coefficient of ranks where one grade is very common; half of the unit is reversed.
+        # Agreement by chance hardly changes a rank coefficient if one grade is very common: reverse half of the unit.
         worst = (by_luck + agreeing[::-1]) / 2 if coefficient in (_alpha, _spearman) else by_luck
         low, high = (
             coefficient(self._square(self.weighted.sums) + size * self.weighted.unseen[:, None, None] * unseen, levels)
@@ -357,9 +358,9 @@ class _Tables:
 
 
 def _jackknifed(without_each: FloatArray, value: float, tail: float) -> tuple[float, float]:
-    """Interval of Student's t for √(1 − value), from the values without each unit; NaN where one is undefined.
+    """Interval of Student's t for √(1 − value), from the values without each unit; NaN if one is undefined.
 
-    The root makes the spread of a coefficient near 1 steadier.
+    The root makes the spread of a coefficient near 1 more stable.
     """
     from scipy.special import stdtrit
 
@@ -406,7 +407,7 @@ def _alpha(table: FloatArray, levels: FloatArray) -> FloatArray:
     counts = coincidences.sum(axis=-1)
     total = counts.sum(axis=-1)
     reached = np.cumsum(counts, axis=-1)
-    # The ordinal distance of two grades: all the values from one to the other, the ends by half.
+    # The ordinal distance of two grades: the number of values from one to the other, counting both ends by half.
     middle = reached - counts / 2
     distance = (middle[..., :, None] - middle[..., None, :]) ** 2
     observed = (coincidences * distance).sum(axis=(-2, -1))

@@ -1,4 +1,4 @@
-"""Upper bounds that hold at any number of queries: of a rate, and of a mean of values between known ends."""
+"""Upper bounds that are valid for any number of queries: of a rate, and of a mean of bounded values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray
 
-#: Stakes, as shares of the most that may be staked, and how much of the money lies on each. Half is on nearly all: it
-#: wins where no value is above the lowest, and makes the bound nearly as low as that of a rate.
+#: Stakes, as shares of the largest possible stake, and the share of the money on each. Half of the money is on a stake
+#: near 1: if no value is above the lowest, it makes the bound nearly as low as that of a rate.
 _STAKES = np.array([*np.geomspace(0.004, 0.9, 11), 0.999])
 _MONEY = np.array([*np.full(11, 0.5 / 11), 0.5])
 
 
 def highest_rate(events: IntArray, trials: IntArray, tail: float) -> FloatArray:
-    """Clopper and Pearson's upper bound: the rate at which so few events have the probability `tail`.
+    """Clopper and Pearson's upper bound: the rate at which at most that many events have the probability `tail`.
 
     >>> highest_rate(np.array([0, 4]), np.array([225, 225]), 0.025).round(4).tolist()
     [0.0163, 0.0449]
@@ -28,17 +28,17 @@ def highest_rate(events: IntArray, trials: IntArray, tail: float) -> FloatArray:
 
 
 def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float) -> FloatArray:
-    """A bound that the true mean exceeds in no more than a share `tail` of samples, whatever the distribution.
+    """A bound that the true mean exceeds in at most a share `tail` of samples, for any distribution.
 
-    By betting: who stakes on every value being below a mean of μ multiplies the money by 1 + c(μ − x)/(highest − μ) at
-    each, which is fair or worse if the mean is μ or more. By Markov's inequality the money then grows to 1/tail with
-    a probability of at most `tail`. The money is divided over several stakes c, so that the order of the values does
-    not matter. The bound is the smallest μ at which it does grow so much.
+    The bound comes from betting that values are below a mean of μ: each value x multiplies the money by
+    1 + c(μ − x)/(highest − μ). If the true mean is μ or more, the expected money does not grow; by Markov's inequality
+    it then reaches 1/tail with a probability of at most `tail`. The money is divided over several stakes c, each
+    constant, so the order of the values does not matter. The bound is the smallest μ at which the money reaches 1/tail.
 
     Parameters
     ----------
     values : float64[queries, columns]
-        Independent, each between `lowest` and `highest`; NaN is left out.
+        Independent values between `lowest` and `highest`; NaN is left out.
     lowest, highest : float
     tail : float
 
@@ -60,9 +60,10 @@ def highest_mean(values: FloatArray, lowest: float, highest: float, tail: float)
 def highest_mean_of_clusters(
     values: FloatArray, units: IntArray, lowest: float, highest: float, tail: float
 ) -> FloatArray:
-    """As `highest_mean`, where queries of one cluster depend on each other: the stakes are on whole clusters.
+    """As `highest_mean`, if queries of the same cluster depend on each other: the bets are on whole clusters.
 
-    A cluster stakes by its size, the largest the most; no cluster that was not drawn may be larger.
+    The stake of a cluster is proportional to its size. The bound assumes that no cluster outside the sample is larger
+    than the largest one in it.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def _highest_share(share: FloatArray, weights: FloatArray, tail: float) -> Float
 
 
 def _log_money(share: FloatArray, weight: FloatArray, mean: FloatArray) -> FloatArray:
-    """Logarithm of what the stakes have grown to: float64[columns]."""
+    """The logarithm of the money after all bets: float64[columns]."""
     won = np.nan_to_num(weight * (mean - share) / np.maximum(1 - mean, 1e-300))
     grown = np.log(_MONEY)[:, None] + np.array([np.log1p(stake * won).sum(axis=0) for stake in _STAKES.tolist()])
     largest = grown.max(axis=0)

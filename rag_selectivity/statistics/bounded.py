@@ -1,7 +1,7 @@
-"""Intervals of figures whose values are bounded, for samples in which few queries differ.
+"""Intervals of figures with bounded values, for samples in which few queries differ.
 
-Where nearly all queries agree, resampling knows nothing of those that were not drawn: it gives no width at all. What
-the sample could have missed lies between its values and the ends of their range, and that is what these intervals add.
+If nearly all queries agree, resampling gives an interval that is too narrow, or of width 0, since it knows only the
+queries in the sample. These intervals allow for unseen queries with values up to the ends of the range.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from rag_selectivity.measures.base import FloatArray
 
-#: With fewer queries than this beside the commonest value, the ends of the range count.
+#: If fewer queries than this differ from the most common value, these intervals are used.
 FEW = 10
 _DRAWS = 5_000
 _CELLS_AT_ONCE = 1 << 22
 
 
 def few_differ(rows: FloatArray) -> bool:
-    """Whether fewer than 10 of the rows, float64[units, columns], differ from the commonest one."""
+    """Whether fewer than 10 of the rows, float64[units, columns], differ from the most common row."""
     if len(rows) < FEW:
         return True
     _, counts = np.unique(_to_digits(rows), axis=0, return_counts=True)
@@ -35,20 +35,20 @@ def ends(
     level: float,
     seed: int = 7,
 ) -> tuple[float, float]:
-    """The interval of a statistic of column means that Gaffke's bound gives on either side.
+    """The interval of a statistic of column means with Gaffke's bound on either side.
 
-    The n rows and one more, at the end of the range, get random weights, Dirichlet(1, …, 1); the bound is a quantile
-    of the statistic under these weights. For 0 and 1 it is Clopper and Pearson's bound; where all rows agree it is
-    value ± (1 − tail^(1/n)) of the way to the end. No sample is known in which it misses the level.
+    The n rows and one more row at the end of the range get random weights, Dirichlet(1, …, 1); the bound is a quantile
+    of the statistic under these weights. For values 0 and 1 it is Clopper and Pearson's bound. If all rows agree, it is
+    1 − tail^(1/n) of the way from the value to the end. No case is known in which it does not keep its level.
 
     Parameters
     ----------
     rows : float64[units, columns]
-        What each drawn unit (query, or cluster of queries) adds to each column's sum.
+        What each drawn unit (query or cluster) adds to the sum of each column.
     lowest, highest : float64[columns]
-        The row that pulls the statistic down, and up, the most.
+        The rows that decrease and increase the statistic the most.
     statistic : callable
-        float64[draws, columns] → float64[draws], rising from `lowest` to `highest`; it sees weighted sums.
+        float64[draws, columns] → float64[draws], from weighted sums; it must increase from `lowest` to `highest`.
     level : float
 
     References
@@ -81,12 +81,12 @@ def _weights(counts: NDArray[np.int64], rng: np.random.Generator) -> Iterator[Fl
 
 
 def _to_digits(rows: FloatArray) -> FloatArray:
-    """Twelve digits: what differs in the last ones alone is one value."""
+    """The rows rounded to twelve digits, so that values that differ only by rounding are equal."""
     return np.round(rows, 12) + 0.0
 
 
 def _quantile(values: FloatArray, share: float) -> float:
-    """A quantile that may be infinite: no interpolation between ±∞ and a number."""
+    """A quantile that may be infinite, without interpolation between ±∞ and a number."""
     ordered = np.sort(values[~np.isnan(values)])
     if not len(ordered):
         return float("nan")

@@ -16,21 +16,21 @@ _HALVINGS = 40
 
 
 def rate_difference(n: int, discordant: float, level: float, power: float) -> float:
-    """The gain in success rate that McNemar's exact test finds with the power, among n queries.
+    """The smallest gain in success rate that McNemar's exact test shows with the given power, among n queries.
 
     Parameters
     ----------
     n : int
     discordant : float
-        Share of the queries in which one run alone succeeds; a gain beyond it has that much discordance of its own.
+        The share of queries in which only one run succeeds. For a gain larger than this, the gain takes its place.
     level : float
-        Of the test: what Holm leaves of the family's, its share for the smallest of its p-values.
+        The level of the test: in Holm's correction, that of the smallest p-value of the family.
     power : float
 
     Returns
     -------
     float
-        ∞ where not even a gain in every query would be shown.
+        From 0 to 1; ∞ if not even a gain in every query would be shown.
 
     >>> round(rate_difference(200, 0.1, 0.05, 0.8), 3)
     0.064
@@ -50,10 +50,10 @@ def rate_difference(n: int, discordant: float, level: float, power: float) -> fl
 
 
 def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) -> float:
-    """The mean difference that a sign-flip test finds with the power, from the spread of the units' differences.
+    """The smallest mean difference that a sign-flip test shows with the given power, from the units' differences.
 
-    The power is that of Student's t test, which the sign-flip test shares. NaN without any spread, ∞ where so few units
-    (or so few draws) never give a p-value below the level.
+    The power is that of Student's t test, which approximates that of the sign-flip test. NaN if all differences are
+    equal, ∞ if so few units (or so few draws) can never give a p-value below the level.
 
     Parameters
     ----------
@@ -77,7 +77,9 @@ def mean_difference(gaps: FloatArray, level: float, power: float, draws: int) ->
 
 
 def bits_of_gain(gain: float, rate: float) -> float:
-    """A gain in success rate as bits over a rate; beyond certainty, a loss of as much; ∞ where neither is possible.
+    """A gain in success rate from a given rate, in bits.
+
+    If the gain would lead to a rate above 1, it is the size of an equal loss in bits; ∞ if that is not possible either.
 
     >>> bits_of_gain(0.25, 0.25), round(bits_of_gain(0.25, 0.9), 3), bits_of_gain(0.6, 0.5)
     (1.0, 0.469, inf)

@@ -1,4 +1,4 @@
-"""Intervals from Dirichlet weights over the drawn units and one unit that was not seen, at the end of the range."""
+"""Intervals from Dirichlet weights over the drawn units and one unseen unit at the end of the range."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _CELLS_AT_ONCE = 1 << 20
 class WeightedSums:
     """Column sums under random weights of the units.
 
-    The weights of a draw, divided by their sum, are Dirichlet(1, …, 1) over all units and the unseen one. They
-    stay undivided, since what is made of the sums are ratios.
+    The weights of a draw, divided by their sum, are Dirichlet(1, …, 1) over all units and the unseen one. The division
+    is left out, since only ratios of the sums are used.
 
     Attributes
     ----------
     sums : float64[draws, columns]
-        Of the seen units.
+        The weighted sums over the drawn units.
     unseen : float64[draws]
-        Weight of the unseen unit.
+        The weight of the unseen unit.
     """
 
     sums: FloatArray
@@ -45,21 +45,21 @@ class WeightedSums:
     def mean_bounds(
         self, total: int, count: int, size: float, lowest: float, highest: float, tail: float
     ) -> tuple[float, float]:
-        """Interval of the ratio of two columns' means, whose terms lie between `lowest` and `highest`.
+        """Interval of the ratio of two columns' means, where every value is between `lowest` and `highest`.
 
         Parameters
         ----------
         total, count : int
-            The columns: a unit's sum of values, and how many they are.
+            The numbers of two columns: the sum of a unit's values, and the number of its values.
         size : float
-            Values of the unseen unit. All of them lie at an end of the range.
+            The number of values of the unseen unit. All of them are at an end of the range.
         lowest, highest : float
         tail : float
-            Probability outside on either side.
+            The probability outside the interval on either side.
 
         Notes
         -----
-        With as many values in every unit this is Gaffke's bound, which for values of 0 and 1 is Clopper and
+        If every unit has the same number of values this is Gaffke's bound, which for values 0 and 1 is Clopper and
         Pearson's (Gaffke 2005; Learned-Miller and Thomas 2019, arXiv 1905.06208).
         """
         unseen = self.unseen * size

@@ -1,4 +1,4 @@
-"""Whether labelled pairs can have been drawn as somebody says."""
+"""Tests of whether labelled pairs can have been drawn in the way that the user states."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.measures.base import FloatArray
 
-#: A draw is refused where it would look like this by luck in at most one case of a thousand.
+#: A stated draw is refused if at most one random draw in a thousand differs as much.
 REFUSED_AT = 0.001
 _DRAWS = 3999
-_MEND = "leave it out and have no corrected means, or draw pairs at random and have people label those"
+_MEND = "leave it out (there are then no corrected means), or draw pairs at random and let people label those"
 
 BoolArray = NDArray[np.bool_]
 
@@ -22,21 +22,21 @@ BoolArray = NDArray[np.bool_]
 def check_random(query: IntArray, grade: IntArray, labelled: BoolArray, *, seed: int = 7) -> None:
     """Refuse labelled pairs that cannot be a random draw from all pairs.
 
-    Such a draw has the judge's grades of all pairs, and the queries' labelled pairs vary as luck has it: neither as
-    many of each query, nor all of a few. Both are tested against 3,999 random draws (permutation tests), each at a
-    level of .001.
+    In a random draw, the judge's grades are distributed as in all pairs, and the number of labelled pairs varies
+    between queries: they are neither equal, nor all from a few queries. Both are tested against 3,999 random draws
+    (permutation tests), each at a level of .001.
 
     Parameters
     ----------
     query, grade : int64[pairs]
-        Number of the query, and the judge's grade.
+        The number of the query, and the judge's grade.
     labelled : bool[pairs]
     seed : int
 
     Raises
     ------
     InputError
-        It says what differs.
+        If a test rejects; the message says what differs.
     """
     _, query = np.unique(query, return_inverse=True)
     levels, of_level = np.unique(grade, return_inverse=True)
@@ -53,7 +53,7 @@ def check_random(query: IntArray, grade: IntArray, labelled: BoolArray, *, seed:
     rarity = _rarity(statistics, np.flatnonzero(labelled), len(labelled), seed)
     if rarity[:2].min() <= REFUSED_AT / 2:
         raise InputError(
-            f'drawn="random": the labelled pairs are no random draw from what the judge graded: the judge\'s mean '
+            f'drawn="random": the labelled pairs are not a random draw from the graded pairs: the judge\'s mean '
             f"grade is {grade[labelled].mean():.2f} on them and {grade[~labelled].mean():.2f} on the others "
             f"(p {_p(rarity[:2])}); {_MEND}"
         )
@@ -61,13 +61,13 @@ def check_random(query: IntArray, grade: IntArray, labelled: BoolArray, *, seed:
         counts = np.bincount(query[labelled], minlength=len(by_query))
         even = rarity[3] < rarity[2]
         raise InputError(
-            f'drawn="random": the labelled pairs are no random draw from what the judge graded: they are spread over '
-            f"the queries {'more' if even else 'less'} evenly than such a draw is, {counts.min()} to {counts.max()} a "
-            f"query (p {_p(rarity[2:])}); "
+            f'drawn="random": the labelled pairs are not a random draw from the graded pairs: they are spread over '
+            f"the queries {'more' if even else 'less'} evenly than a random draw, {counts.min()} to {counts.max()} for "
+            f"each query (p {_p(rarity[2:])}); "
             + (
-                "pairs drawn at random within each query have `weights`"
+                "if pairs were drawn at random within each query, give `weights`"
                 if even
-                else 'whole queries are drawn="by query"'
+                else 'if whole queries were drawn, give drawn="by query"'
             )
             + f"; otherwise {_MEND}"
         )
@@ -79,7 +79,7 @@ def check_by_query(query: IntArray, grade: IntArray, labelled: BoolArray, names:
     Parameters
     ----------
     query, grade : int64[pairs]
-        Number of the query (its place in `names`), and the judge's grade.
+        The number of the query (its position in `names`), and the judge's grade.
     labelled : bool[pairs]
     names : list of str
     seed : int
@@ -87,8 +87,8 @@ def check_by_query(query: IntArray, grade: IntArray, labelled: BoolArray, names:
     Raises
     ------
     InputError
-        If a query is labelled in part; if the judge's grades of the labelled queries, or their number of pairs,
-        differ from the others' as a random draw would in at most one case of a thousand (permutation test).
+        If a query is labelled in part; or if the judge's grades of the labelled queries, or their numbers of pairs,
+        differ from those of the other queries more than in all but one of a thousand random draws (permutation test).
     """
     pairs, known = np.bincount(query), np.bincount(query, labelled)
     part = np.flatnonzero((known > 0) & (known < pairs))
@@ -111,30 +111,30 @@ def check_by_query(query: IntArray, grade: IntArray, labelled: BoolArray, names:
         means = [total[kind].sum() / pairs[kind].sum() for kind in (known > 0, known == 0)]
         sizes = [pairs[kind].mean() for kind in (known > 0, known == 0)]
         raise InputError(
-            f'drawn="by query": the labelled queries are no random draw: the judge\'s mean grade is {means[0]:.2f} on '
-            f"them and {means[1]:.2f} on the others, with {sizes[0]:.1f} and {sizes[1]:.1f} pairs a query "
-            f"(p {_p(rarity)}); leave it out and have no corrected means, or draw queries at random"
+            f'drawn="by query": the labelled queries are not a random draw: the judge\'s mean grade is {means[0]:.2f} '
+            f"on them and {means[1]:.2f} on the others, with {sizes[0]:.1f} and {sizes[1]:.1f} pairs for each query "
+            f"(p {_p(rarity)}); leave it out (there are then no corrected means), or draw queries at random"
         )
 
 
 def check_weights(query: IntArray, grade: IntArray, labelled: BoolArray, inclusion: FloatArray) -> None:
-    """Refuse inclusion probabilities that the labelled pairs cannot have been drawn with.
+    """Refuse inclusion probabilities with which the labelled pairs cannot have been drawn.
 
-    Weighted by 1/probability they stand for all pairs: for their number, and for the judge's mean grade. Both are
-    tested at .001 (Student's t over queries).
+    Weighted by 1/probability, the labelled pairs estimate the number of all pairs and the judge's mean grade over all
+    pairs. Both estimates are tested at a level of .001 (Student's t over queries).
 
     Parameters
     ----------
     query, grade : int64[pairs]
-        Number of the query, and the judge's grade.
+        The number of the query, and the judge's grade.
     labelled : bool[pairs]
     inclusion : float64[pairs]
-        Read where `labelled`.
+        Only the values of labelled pairs are used.
 
     Raises
     ------
     InputError
-        It says what differs.
+        If a test rejects; the message says what differs.
     """
     from scipy.special import stdtrit
 
@@ -142,26 +142,26 @@ def check_weights(query: IntArray, grade: IntArray, labelled: BoolArray, inclusi
     weights = 1 / inclusion[labelled]
     counts = np.bincount(place, weights)
     n, total = len(counts), counts.sum()
-    # Drawn one by one, or query by query: whichever tells less.
+    # The pairs may have been drawn one by one or query by query: use the larger standard error.
     apart = np.sqrt(((1 - inclusion[labelled]) * weights**2).sum())
     bound = -float(stdtrit(max(n - 1, 1), REFUSED_AT / 2))
     if abs(total - len(query)) > bound * max(apart, 1e-9 * total, np.sqrt(n) * counts.std(ddof=1) * (apart > 0)):
         raise InputError(
-            f"weights: 1/probability adds up to {total:,.0f} over the labelled pairs, and the judge graded "
-            f"{len(query):,}: these are not the probabilities with which the pairs were drawn"
+            f"weights: 1/probability adds up to {total:,.0f} over the labelled pairs, but the judge graded "
+            f"{len(query):,} pairs: give the probabilities with which the pairs were drawn"
         )
     residual = np.bincount(place, weights * (grade[labelled] - grade.mean()))
     off = residual.sum() / total
     if abs(residual.sum()) > bound * np.sqrt(n) * residual.std(ddof=1):
         raise InputError(
             f"weights: weighted by 1/probability, the judge's mean grade of the labelled pairs is "
-            f"{grade.mean() + off:.2f}, and that of all pairs is {grade.mean():.2f}: these are not the probabilities "
-            f"with which the pairs were drawn"
+            f"{grade.mean() + off:.2f}, but that of all pairs is {grade.mean():.2f}: give the probabilities with "
+            f"which the pairs were drawn"
         )
 
 
 def _rarity(statistics: Callable[[IntArray], FloatArray], chosen: IntArray, count: int, seed: int) -> FloatArray:
-    """For each statistic the share of random draws, this one included, that reach as far."""
+    """For each statistic the share of random draws, including this one, that are at least as extreme."""
     rng = np.random.default_rng(seed)
     observed = statistics(chosen) - 1e-9
     reached = np.ones(len(observed))
@@ -172,5 +172,5 @@ def _rarity(statistics: Callable[[IntArray], FloatArray], chosen: IntArray, coun
 
 
 def _p(rarity: FloatArray) -> str:
-    """Of two tests in one: twice the smaller share."""
+    """The p-value of two tests together, as text: twice the smaller share."""
     return f"≤ {2 * rarity.min():.1g}"

@@ -1,4 +1,4 @@
-"""Bounds that need no resampling: of a plain success rate, and of samples without any spread."""
+"""Bounds that need no resampling: of success rates, and of samples with little or no spread."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def mid_p_rate(successes: FloatArray, trials: IntArray, share: float) -> FloatAr
 def ends_of_few(
     sums: FloatArray, squares: FloatArray, n: IntArray, bounds: tuple[Any, Any], tail: float, few: int
 ) -> FloatArray:
-    """Where few values lie off an end of their range: bounds of the mean that hold for any values, float64[2, depths].
+    """Bounds of the mean if few values differ from an end of their range: float64[2, depths].
 
-    NaN where the sum is spread over as many values as `few`: (Σx)²/Σx², x the distance from the end. Of all values with
-    a mean, zeros and ones spread the most, so Clopper and Pearson's bounds of as many successes as the sum makes hold
-    for them all.
+    NaN if the effective number of such values, (Σx)²/Σx² with x the distance from the end, is `few` or more. Among all
+    values with the same mean, zeros and ones have the largest spread. So Clopper and Pearson's bounds, with the sum as
+    the number of successes, are valid for any values.
     """
     from scipy.special import betaincinv
 
@@ -56,11 +56,11 @@ def ends_if_all_agree(
     tail: float,
     aggregate: Aggregate,
 ) -> FloatArray:
-    """Where all queries have the same figure: what their number can rule out, float64[2, depths]; NaN elsewhere.
+    """Bounds of the mean if all queries have the same figure: float64[2, depths]; NaN otherwise.
 
-    If more than ε = 1 − tail^(1/n) of all queries differed, n that agree would be rarer than `tail`. So the
-    mean is at most ε of the way from the common figure to either end of its range. Next to an end this
-    is Clopper and Pearson's bound. A figure without `bounds` is no matter of luck: NaN.
+    If more than ε = 1 − tail^(1/n) of all queries differed, n queries that agree would be rarer than `tail`. So the
+    mean is at most ε of the way from the common figure to either end of its range. If the common figure is at an end,
+    this is Clopper and Pearson's bound. NaN for a figure without `bounds`.
     """
     if bounds is None:
         return np.full((2, len(units)), np.nan)

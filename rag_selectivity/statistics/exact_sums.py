@@ -1,4 +1,4 @@
-"""Sums of floats that are exact, and so the same in whatever order and on however many machines they are taken."""
+"""Exact sums of floats, which are therefore the same in any order and on any number of machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROWS = 1 << 20
 class ExactSums:
     """Sums in limbs of whole numbers: int64[limbs, ...].
 
-    What lies below 2^-152 of a value is cut off before it is added, the same in every order. Values must be smaller
+    Digits of a value below 2^-152 are cut off before it is added, so the order does not matter. Values must be smaller
     than 2^40 = 1.1e12.
     """
 
@@ -33,12 +33,12 @@ class ExactSums:
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> ExactSums:
-        """No sum yet."""
+        """Sums of nothing: 0."""
         return cls(np.zeros((_LIMBS, *shape), np.int64))
 
     @classmethod
     def of(cls, rows: FloatArray) -> ExactSums:
-        """The sums over the first axis: of float64[rows, ...]."""
+        """The sums of float64[rows, ...] over the first axis."""
         result = cls.zeros(rows.shape[1:])
         for start in range(0, len(rows), _ROWS):
             for limb, part in _split(rows[start : start + _ROWS]):
@@ -56,7 +56,7 @@ class ExactSums:
         return result
 
     def add(self, other: ExactSums) -> None:
-        """Take in other sums of the same shape."""
+        """Add other sums of the same shape."""
         if self.limbs.shape != other.limbs.shape:
             raise InputError(f"sums of different shapes: {self.limbs.shape[1:]} and {other.limbs.shape[1:]}")
         self.limbs = self.limbs + other.limbs
@@ -73,7 +73,7 @@ class ExactSums:
         return values.reshape(self.limbs.shape[1:])
 
     def nearly(self) -> FloatArray:
-        """Each sum to some 1e-15, quickly, and with the same digits for the same sums."""
+        """Each sum with a relative error of about 1e-15, quickly; equal sums give equal digits."""
         result = np.zeros(self.limbs.shape[1:])
         for limb in range(_LIMBS - 1, -1, -1):
             result += np.ldexp(self.limbs[limb].astype(np.float64), _TOP - _BITS * (limb + 1))
@@ -81,7 +81,7 @@ class ExactSums:
 
 
 def _split(rows: FloatArray) -> list[tuple[int, FloatArray]]:
-    """The limbs that are not all 0: whole numbers as floats."""
+    """The limbs that are not all 0, with their numbers: whole numbers as floats."""
     rest = rows
     limbs = []
     if not (np.abs(rows) < 2.0**_TOP).all():

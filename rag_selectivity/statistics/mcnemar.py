@@ -1,4 +1,4 @@
-"""McNemar's exact test of two paired success rates: its p-value, and how often it finds a difference."""
+"""McNemar's exact test of two paired success rates: its p-value and its power."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
 
-#: How far from its mean, in standard deviations, the number of discordant pairs is followed: the rest is below 1e-14.
+#: How far from its mean, in standard deviations, the number of pairs that differ is summed: the rest is below 1e-14.
 _REACH = 8
-#: Probabilities closer than this, relative, are equal: the last digits of a tail are not to decide a test.
+#: Two probabilities with a smaller relative difference are equal: rounding must not decide a test.
 _SAME = 1e-12
 
 
 def two_sided_p(gains: ArrayLike, losses: ArrayLike) -> FloatArray:
-    """Exact two-sided p-values of "a pair that differs is as often a gain as a loss".
+    """Exact two-sided p-values of the hypothesis that a pair that differs is as often a gain as a loss.
 
-    Twice the smaller tail of Binomial(gains + losses, 1/2), at most 1; 1 where no pair differs. Pairs that agree
+    Twice the smaller tail of Binomial(gains + losses, 1/2), at most 1; 1 if no pair differs. Pairs that agree
     do not matter.
 
     Parameters
     ----------
     gains, losses : array_like of whole numbers, broadcast together
-        Pairs of which only the first, and only the second, is a success.
+        Pairs in which only the first is a success, and pairs in which only the second is.
 
     Returns
     -------
@@ -49,27 +49,27 @@ def two_sided_p(gains: ArrayLike, losses: ArrayLike) -> FloatArray:
 def power(n: int, gain_share: float, loss_share: float, level: float) -> float:
     """The probability that the test rejects among n pairs, computed exactly.
 
-    The number of pairs that differ is Binomial(n, gain_share + loss_share), and the gains among them are binomial
-    again: the sum over the former of the probability that the p-value is at most `level`.
+    The number of pairs that differ is Binomial(n, gain_share + loss_share), and the number of gains among them is
+    binomial too. The power is the sum over both of the probability that the p-value is at most `level`.
 
     Parameters
     ----------
     n : int
         Pairs.
     gain_share, loss_share : float
-        Of all pairs, how many are successes of the first system alone, and of the second alone.
+        The shares of all pairs in which only the first system succeeds, and in which only the second does.
     level : float
-        The test rejects where its two-sided p-value is at most this, as .05.
+        The test rejects if its two-sided p-value is at most this, for example .05.
 
     Returns
     -------
     float
-        0 to 1. A rejection in the wrong direction counts too; where the power is large it is next to impossible.
+        From 0 to 1. A rejection in the wrong direction counts too; it is very rare if the power is large.
 
     Raises
     ------
     InputError
-        For shares below 0 or above 1 together, and a level outside (0, 1).
+        If a share is below 0, if their sum is above 1, or if the level is outside (0, 1).
 
     >>> round(power(200, 0.2, 0.1, 0.05), 4)
     0.7034
@@ -108,7 +108,7 @@ def _checked(n: int, gain_share: float, loss_share: float, level: float) -> floa
 
 
 def _most_in_the_smaller_cell(discordant: IntArray, level: float) -> IntArray:
-    """For each number of pairs that differ, the most in the smaller cell for p ≤ level; −1 where nothing suffices."""
+    """For each number of pairs that differ, the most in the smaller cell for p ≤ level; −1 if p is never ≤ level."""
     from scipy.special import bdtr, ndtri
 
     def rejects(most: IntArray) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Mergeable sums of a measure's figures: what is left of queries that were seen once and let go."""
+"""Moments: sums of a measure's figures over queries, which can be merged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.poisson import counts, query_hashes
 from rag_selectivity.statistics.quantiles import quantiles
 
-#: How far to step for a slope, as a share of the standard error: far above rounding, far below curvature.
+#: The step for a numerical slope, as a share of the standard error: large against rounding, small against curvature.
 _STEP = 1e-3
 _CHUNK = 4096
 _QUERIES_AT_ONCE = 16_384
@@ -26,11 +26,10 @@ _QUERIES_AT_ONCE = 16_384
 
 @dataclass(slots=True)
 class Moments:
-    """Sums over the defined queries of an outcome's parts and of their products, at each depth; and, for
-    resampled intervals, the parts' sums in every resample.
+    """Sums over the defined queries at each depth: of an outcome's parts, of their products, and for every resample.
 
-    Size does not grow with the queries; `add` takes those of another batch, `merge` those of another process. Sums are
-    exact, so that neither order nor partition changes a digit.
+    The size does not depend on the number of queries. `add` adds a batch of queries, `merge` the sums of another
+    process. Sums are exact, so that order and partition do not change a digit.
 
     Attributes
     ----------
@@ -38,15 +37,15 @@ class Moments:
     products : ExactSums[parts, parts, depths]
     lowest, highest : float64[parts, depths]
     count : int64[depths]
-        Queries with a figure.
+        The number of queries with a figure.
     total : int
-        Queries in all.
+        The number of all queries.
     binary : bool[depths]
         Whether the first part was 0 or 1 in every query.
     premise : bool
         See `Outcome`.
     resampled : ExactSums[resamples, parts + 1, depths] or None
-        The last one counts the defined queries.
+        The parts' sums in every resample; the last part counts the defined queries.
     baseline : int or None
         See `Outcome`.
     """
@@ -67,7 +66,7 @@ class Moments:
 
     @classmethod
     def of(cls, outcome: Outcome, counts: NDArray[Any] | None = None) -> Moments:
-        """The moments of a batch; `counts` says how often each of its queries is in each resample."""
+        """The moments of a batch; `counts` tells how often each of its queries is in each resample."""
         defined = outcome.defined
         parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)
         width, depths = parts.shape[1:]
@@ -96,19 +95,19 @@ class Moments:
         )
 
     def add(self, outcome: Outcome, counts: NDArray[Any] | None = None) -> None:
-        """Take in a further batch of queries."""
+        """Add a batch of queries."""
         self.merge(Moments.of(outcome, counts))
 
     def merge(self, other: Moments) -> None:
-        """Take in what another saw.
+        """Add the sums of other queries.
 
         Raises
         ------
         InputError
-            If that was of another measure or of other depths, or resampled otherwise.
+            If the other moments have another measure, other depths or other resamples.
         """
         if self.sums.limbs.shape != other.sums.limbs.shape or (self.resampled is None) != (other.resampled is None):
-            raise InputError("moments of different measures or depths cannot be merged")
+            raise InputError("moments of different measures or depths cannot be merged: use the same for both")
         if other.premise and not self.premise:
             self.undefined = other.undefined
         self.sums.add(other.sums)
@@ -124,12 +123,12 @@ class Moments:
 
     @property
     def defined(self) -> IntArray:
-        """Queries that the figure rests on at each depth: none without the premise."""
+        """The number of queries with a figure at each depth; 0 without the premise."""
         return self.count if self.premise else np.zeros_like(self.count)
 
     @property
     def value(self) -> FloatArray:
-        """The measure's figure at each depth; NaN without a query that has one."""
+        """The measure's figure at each depth; NaN if no query has one."""
         return self._of(self._means())
 
     def without_spread(self) -> NDArray[np.bool_]:
@@ -146,12 +145,11 @@ class Moments:
         return effective_number(sums, squares, self.lowest[part], self.highest[part])
 
     def interval(self, level: float | None = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Low and high at each depth, NaN where fewer than two queries count, and everywhere for a level of None.
+        """Low and high at each depth; NaN with fewer than two defined queries, and everywhere for a level of None.
 
-        From the resamples where there are some: their quantiles, on levels widened for few queries (Hesterberg
-        2015); else from the delta method with Student's t, on the measure's own scale (bits, for BoR). A
-        success rate has its exact mid-P interval, and where all queries agree the interval is what so many can rule
-        out.
+        With resamples, the interval has their quantiles, at a level widened for few queries (Hesterberg 2015). Without,
+        it comes from the delta method with Student's t, on the measure's own scale (bits for BoR). A success rate has
+        its exact mid-P interval. If all queries have the same figure, the bounds are those of `ends_if_all_agree`.
         """
         if level is None:
             return np.full(len(self.count), np.nan), np.full(len(self.count), np.nan)
@@ -186,7 +184,7 @@ class Moments:
         from scipy.special import ndtr, stdtrit
 
         if self.resampled is None:
-            raise InputError("there are no resamples")
+            raise InputError("there are no resamples: add queries with their counts")
         sums = self.resampled.nearly()
         with np.errstate(invalid="ignore", divide="ignore"):
             means = sums[:, :-1] / sums[:, -1:]
@@ -209,7 +207,7 @@ class Moments:
             return self.aggregate.value(*means)
 
     def _variance(self, means: FloatArray) -> FloatArray:
-        """Of the figure, for one query: the parts' covariances, carried through the figure's slopes."""
+        """The variance of the figure for one query, from the parts' covariances and the figure's slopes."""
         with np.errstate(invalid="ignore", divide="ignore"):
             covariance = self.products.rounded() / self.count - means[:, None] * means[None, :]
         slopes = np.zeros_like(means)
@@ -224,9 +222,9 @@ class Moments:
 
 
 def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: int, seed: int) -> list[Moments]:
-    """The moments of each outcome, with the sums of every resample of the Poisson bootstrap, if there are any.
+    """The moments of each outcome, with sums for every resample of the Poisson bootstrap (none with 0 resamples).
 
-    `queries` are the ids of the outcomes' rows: they alone decide how often a query is drawn.
+    `queries` are the ids of the outcomes' rows: how often a query is drawn depends only on its id and the seed.
     """
     totals: list[Moments] = []
     hashes = query_hashes(queries)

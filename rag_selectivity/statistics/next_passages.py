@@ -1,4 +1,4 @@
-"""What the next passages add by themselves: ranks a+1 to b against a random draw from what is left after a."""
+"""What the next passages alone add: ranks a+1 to b compared with a random draw from the corpus left after rank a."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _BITS_OF_COUNTS = Aggregate(value=_log_ratio, statistic=_ratio, link=_log2)
 
 @dataclass(frozen=True, slots=True)
 class NextPassages:
-    """What the passages of ranks `first` to `last` add.
+    """What the passages of the ranks `first` to `last` add.
 
     Attributes
     ----------
     first, last : int
         The bracket's ranks: a+1 and b.
     queries, successes : int
-        Queries with fewer than m hits before the bracket (and m relevant passages in all), and how many of them reach m
-        hits in it.
+        Queries with fewer than m hits before the bracket (and at least m relevant passages), and how many of these
+        reach m hits in it.
     random_successes : float
-        How many a random draw would be expected to bring there.
+        The expected number of successes of a random draw there.
     bits, low, high : float
-        log2(successes / random_successes) with its interval. −inf where none succeeds, NaN where no query is left.
+        log2(successes / random_successes) with its interval. −inf without a success, NaN if no query is left.
     relevant_found, relevant_expected : float
-        Relevant passages in the bracket, over all queries that have any, and how many a random draw would hold.
+        Relevant passages in the bracket, over all queries that have any, and the expected number in a random draw.
     relevant_bits, relevant_low, relevant_high : float
-        log2 of their ratio with its interval.
+        log2(relevant_found / relevant_expected) with its interval.
     """
 
     first: int
@@ -71,7 +71,7 @@ class NextPassages:
     relevant_high: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; what is not finite is None."""
+        """As plain data; a number that is not finite is None."""
         return {
             name: value if isinstance(value, int) or np.isfinite(value) else None
             for name, value in ((name, getattr(self, name)) for name in self.__slots__)
@@ -81,23 +81,24 @@ class NextPassages:
 def next_passages(
     judged: JudgedRun, *, rel: int | None = None, m: int = 1, bootstrap: Bootstrap | None = None
 ) -> tuple[NextPassages, ...]:
-    """The brackets (0, 1], (1, 2], (2, 5], (5, 10], (10, 20], … as far as the lists reach.
+    """What the passages of the ranks (0, 1], (1, 2], (2, 5], (5, 10], (10, 20], … add, up to the longest list.
 
-    A random draw that has taken as many passages as the list, and found as much, goes on: with N passages, R of them
-    relevant and h_a distinct hits among the first a, it reaches m hits in the next b − a with the probability
-    P[X ≥ m − h_a], X ~ Hypergeometric(N − a, R − h_a, b − a), and holds (b − a)(R − h_a)/(N − a) relevant ones on
-    average. Under `short_lists="returned"` a and b end with the query's own list, and with N per query at its corpus.
+    The comparison is with a random draw of b − a passages from the corpus without the first a of the list. With N
+    passages, R of them relevant, and h_a distinct hits among the first a, the draw reaches m hits with the probability
+    P[X ≥ m − h_a], X ~ Hypergeometric(N − a, R − h_a, b − a). It holds (b − a)(R − h_a)/(N − a) relevant passages on
+    average. With `short_lists="returned"`, a and b are at most the length of the query's list; with an N for each
+    query they are at most its N.
 
     Parameters
     ----------
     judged : JudgedRun
-        With N.
+        A join with a corpus size.
     rel : int, optional
-        Lowest relevant grade; default: the scale's.
+        The lowest relevant grade. Default: that of the scale.
     m : int
         Hits that make a success.
     bootstrap : Bootstrap, optional
-        For the intervals; without it they are NaN.
+        For the intervals. Without it they are NaN.
 
     Returns
     -------
@@ -106,11 +107,11 @@ def next_passages(
     Raises
     ------
     InputError
-        Without N.
+        If the join has no corpus size.
 
     References
     ----------
-    The definition is BoR's ("The 99% Success Paradox", ICLR Blogposts 2026), on what is left after a.
+    The definition of BoR ("The 99% Success Paradox", ICLR Blogposts 2026), on the corpus left after rank a.
 
     >>> from rag_selectivity import Qrels, Run, join
     >>> lists = Run.from_dict({"q": ["d", "a"], "r": ["b", "e"]})
@@ -146,7 +147,7 @@ def next_passages(
 
 
 def _edges(reach: int) -> IntArray:
-    """0, 1, 2, 5, 10, … and where the longest list ends."""
+    """0, 1, 2, 5, 10, … and the length of the longest list."""
     edges, scale = [0], 1
     while edges[-1] < reach:
         edges += [min(step * scale, reach) for step in _STEPS]
@@ -155,12 +156,12 @@ def _edges(reach: int) -> IntArray:
 
 
 def _outcomes(judged: JudgedRun, size: IntArray, edges: IntArray, rel: int | None, m: int) -> tuple[Outcome, Outcome]:
-    """Success of the queries that had none before each bracket, and relevant passages as a share of its slots."""
+    """Success in queries without one before the bracket, and relevant passages as a share of its slots."""
     taken = np.where(edges > 0, judged.drawn_at(np.maximum(edges, 1)), 0)
     hits = np.where(edges > 0, judged.hits_at(np.maximum(edges, 1), rel), 0)
     before, after = hits[:, :-1], hits[:, 1:]
     left = size[:, None] - taken[:, :-1]
-    # A list with the same passage twice has seen fewer of them than it has slots.
+    # A list with copies has drawn fewer passages than it has slots.
     relevant = np.minimum(judged.relevant(rel)[:, None] - before, left)
     drawn = np.diff(taken, axis=1)
 
@@ -177,7 +178,7 @@ def _outcomes(judged: JudgedRun, size: IntArray, edges: IntArray, rel: int | Non
     observed = np.where(known, (after - before) / width, np.nan)
     expected = np.where(known, drawn * relevant / np.maximum(left, 1) / width, np.nan)
     return (
-        Outcome((success, chance, miss), "every query had its hits before", _BITS),
+        Outcome((success, chance, miss), "every query succeeds before these ranks", _BITS),
         Outcome((observed, expected), "no query has a relevant passage", _BITS_OF_COUNTS),
     )
 
@@ -185,7 +186,7 @@ def _outcomes(judged: JudgedRun, size: IntArray, edges: IntArray, rel: int | Non
 def _intervals(
     outcome: Outcome, queries: tuple[str, ...], bootstrap: Bootstrap | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Low and high where a query is left, NaN elsewhere."""
+    """Low and high of each bracket; NaN if no query is left."""
     low, high = np.full((2, outcome.parts[0].shape[1]), np.nan)
     some = outcome.defined.any(axis=0)
     if bootstrap is not None and some.any():

@@ -1,9 +1,10 @@
-"""Two runs over the same queries: a p-value and an interval from one distribution, and Holm's correction over a family.
+"""Two runs over the same queries: a p-value and an interval from one distribution, and Holm's correction.
 
-If two runs were interchangeable, each query's figures could as well have been swapped between them. The p-value is the
-share of all swaps that move the runs at least as far apart as they are. The interval holds the differences that the
-same test would not reject: for success rates Tango's score interval, brought into line with McNemar's exact test; for
-means and ratios of means the figures of random subsets of the queries, which is what inverting the test comes to.
+If two runs were interchangeable, the figures of each query could be swapped between them. The p-value is the share of
+all swaps that give a difference at least as large as the observed one. The interval contains the differences that the
+same test would not reject. For success rates it is Tango's score interval, adjusted so that it agrees with McNemar's
+exact test. For means and ratios of means it comes from the figures of random subsets of the queries, which is
+equivalent to inverting the test.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded, mcnemar, score
 
-#: Up to so many differences that are not zero, all their signs are tried.
+#: Up to this many differences that are not zero, all combinations of their signs are tried.
 _ENUMERATED = 16
-#: Up to so many units, all swaps are tried for the interval too.
+#: Up to this many units, all swaps are tried for the interval too.
 _ALL_SWAPS = 12
-#: Sums closer than this, relative to the largest possible, are equal.
+#: Two sums that differ by less than this share of the largest possible sum are equal.
 _SAME = 1e-11
 _CELLS_PER_CHUNK = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one run differs from another at each depth: float64[depths] each, NaN where it cannot be said.
+    """The difference between two runs at each depth: float64[depths] each, NaN if undefined.
 
     Attributes
     ----------
-    value : difference of the figures (for BoR, in bits)
-    low, high : the interval; it holds 0 exactly where p is more than 1 − level
-    p : two-sided
-    test : `exact` where all swaps were counted, `randomised` where they were drawn
+    value : the difference of the figures (for BoR in bits)
+    low, high : the interval; it contains 0 if and only if p is more than 1 − level
+    p : the two-sided p-value
+    test : `exact` if all swaps were counted, `randomised` if they were drawn
     """
 
     value: FloatArray
@@ -57,17 +58,21 @@ def paired_difference(
     seed: int = 7,
     units: IntArray | None = None,
 ) -> Difference:
-    """How the first outcome differs from the second, over the queries where both are defined.
+    """The difference between two outcomes (first minus second) over the queries where both are defined.
 
     Parameters
     ----------
     first, second : Outcome
-        Of one measure at the same depths, over the same queries.
+        Outcomes of the same measure at the same depths, over the same queries.
     level : float
     draws : int
-        Random swaps, where they cannot all be counted.
+        The number of random swaps, used if there are too many to count all of them.
     units : int64[queries], optional
         The number of each query's cluster; clusters are swapped whole.
+
+    Returns
+    -------
+    Difference
 
     References
     ----------
@@ -87,10 +92,10 @@ def paired_difference(
 
 @dataclass(slots=True)
 class _Pair:
-    """Both runs at one depth: each unit's sums of the numerators and denominators, and what comes of them.
+    """Both runs at one depth: each unit's sums of numerators and denominators, and the results computed from them.
 
-    `form` is the scale of the difference: `mean`, `ratio` or `bits`; a mean has the count of queries below. `sizes`
-    says how many queries a unit has, `ends` between what a query's numerator lies.
+    `form` is the scale of the difference: `mean`, `ratio` or `bits`; for a mean, the denominator counts queries.
+    `sizes` holds the number of queries of each unit, `ends` the range of a query's numerator.
     """
 
     form: str
@@ -111,7 +116,7 @@ class _Pair:
         both = (first.defined & second.defined)[:, column]
         form = first.aggregate.form
         sizes = np.ones(int(both.sum()))
-        # The third part of a ratio, if any, holds 1 − the second for the digits next to 1.
+        # The third part of a ratio, if there is one, is 1 minus the second, accurate near 1.
         sides = [
             [outcome.parts[0][both, column], sizes if form == "mean" else outcome.parts[1][both, column]]
             for outcome in (first, second)
@@ -127,12 +132,12 @@ class _Pair:
 
     @property
     def n(self) -> int:
-        """How many units there are."""
+        """The number of units."""
         return len(self.top)
 
     @property
     def gaps(self) -> FloatArray:
-        """Differences of the numerators; what differs in the last digits alone is a tie."""
+        """The differences of the numerators; a difference that is only rounding is 0."""
         gaps = self.top - self.other_top
         return np.where(np.abs(gaps) <= _SAME * np.maximum(np.abs(self.top), np.abs(self.other_top)), 0.0, gaps)
 
@@ -142,25 +147,25 @@ class _Pair:
 
     @property
     def is_success_rate(self) -> bool:
-        """Whether every query is a success or none in both runs, and all else is the same for both."""
+        """Whether every query is a success or a failure in each run, and the denominators are the same."""
         values = np.concatenate([self.top, self.other_top])
         alone = bool((self.sizes == 1).all())
         return alone and self.n > 0 and self.same_bottom and bool(((values == 0) | (values == 1)).all())
 
     def alike_columns(self) -> FloatArray:
-        """Where the denominators are the same: what signs are put to, float64[units, 2]; see `_swapped`."""
+        """If the denominators are the same: the columns that get random signs, float64[units, 2]; see `_swapped`."""
         if self.form == "bits":
             return np.stack([self.top, self.other_top], axis=1)
         return np.stack([self.gaps, self.bottom], axis=1)
 
     def settle(self, low: float, high: float, level: float) -> None:
-        """Take an interval of two units or more, brought into line with the test."""
+        """Set the interval if there are two units or more, adjusted so that it agrees with the test."""
         if self.n > 1 and not math.isnan(self.value):
             self.low, self.high = settled(self.value, self.p, low, high, level)
 
 
 def settled(value: float, p: float, low: float, high: float, level: float) -> tuple[float, float]:
-    """The interval, extended or cut so that it holds 0 where, and only where, the test does not reject 0."""
+    """The interval, extended or cut so that it contains 0 if and only if the test does not reject 0."""
     if math.isnan(low) or math.isnan(high):
         return math.nan, math.nan
     if p > 1 - level:
@@ -190,8 +195,8 @@ def _value(first: Outcome, second: Outcome, both: NDArray[np.bool_], column: int
 def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
     """McNemar's exact test, with a score interval of the difference or of the ratio.
 
-    Where few queries differ, or a run has few successes, a ratio says less than its score interval claims (its coverage
-    falls to .87): it is no narrower there than the interval of bounded values.
+    If few queries differ, or if a run has few successes, the score interval of a ratio is too narrow (its coverage
+    falls to .87). The interval is then at least as wide as the interval of bounded values.
     """
     if not pairs:
         return
@@ -220,7 +225,7 @@ def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
 
 
 def _swap(pairs: Sequence[_Pair], level: float, draws: int, seed: int) -> None:
-    """Swaps of the runs' figures unit by unit: a p-value of no difference, and the interval by inversion."""
+    """Swaps of the runs' figures unit by unit: the p-value of no difference, and the interval by inversion."""
     by_size: dict[int, list[_Pair]] = {}
     for pair in pairs:
         by_size.setdefault(pair.n, []).append(pair)
@@ -238,10 +243,9 @@ def _swap(pairs: Sequence[_Pair], level: float, draws: int, seed: int) -> None:
 
 
 def _swapped(pair: _Pair, signs: FloatArray) -> FloatArray:
-    """For each swap (a, b): it moves the runs apart by a − θ·b if they truly differ by θ.
+    """(a, b) for each swap: the swap gives the difference a − θ·b if the true difference is θ.
 
-    θ is a shift of ratios; of bits it is the ratio itself. Where the denominators are the same, a and b are plain sums
-    of `alike_columns` with signs.
+    For bits, θ is the ratio itself. If the denominators are the same, a and b are sums of `alike_columns` with signs.
     """
     one, down, other, other_down = pair.top, pair.bottom, pair.other_top, pair.other_bottom
     stays, goes = (signs > 0).astype(np.float64), (signs < 0).astype(np.float64)
@@ -279,7 +283,7 @@ def _conclude(pair: _Pair, sums: FloatArray, every: bool, level: float, seed: in
 
 
 def _few_gaps(pair: _Pair) -> float | None:
-    """The exact p-value where few differences are not zero, or all of those have one size."""
+    """The exact p-value if few differences are not zero, or if all of these have the same size; otherwise None."""
     if not pair.same_bottom:
         return None
     values = pair.gaps[pair.gaps != 0]
@@ -297,11 +301,11 @@ def _few_gaps(pair: _Pair) -> float | None:
 def _inverted(
     pair: _Pair, sums: FloatArray, observed: tuple[float, float], every: bool, level: float
 ) -> tuple[float, float]:
-    """The differences that the test does not reject: between quantiles of what single swaps accept."""
+    """The interval of the differences that the test does not reject, from quantiles over single swaps."""
     a, b = observed
     with np.errstate(invalid="ignore", divide="ignore"):
         roots = np.sort(np.stack([(a - sums[0]) / (b - sums[1]), (a + sums[0]) / (b + sums[1])]), axis=0)
-    # A swap of none or of all accepts everything; so, to be safe, does one that moves more than there is.
+    # A swap of no unit or of all units accepts every difference. So does, to be safe, a swap with |b| above the total.
     open_ended = np.isnan(roots).any(axis=0) | (np.abs(sums[1]) > abs(b) * (1 + _SAME))
     lows = np.sort(np.where(open_ended, -np.inf, roots[0]))
     highs = np.sort(np.where(open_ended, np.inf, roots[1]))
@@ -315,7 +319,7 @@ def _inverted(
 
 
 def _skewed(pair: _Pair, level: float) -> tuple[float, float]:
-    """Hall's interval, which follows the skewness of the units' differences; flips of signs know of none.
+    """Hall's interval, which allows for skewness of the units' differences; random signs do not.
 
     Hall 1992, On the removal of skewness by transformation.
     """
@@ -339,7 +343,7 @@ def _skewed(pair: _Pair, level: float) -> tuple[float, float]:
 
 
 def influence(top: FloatArray, bottom: FloatArray, form: str) -> FloatArray:
-    """What each unit adds to a mean, a ratio of means or its log2, to first order: float64[units], with mean 0."""
+    """The first-order effect of each unit on a mean, a ratio of means or its log2: float64[units], with mean 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = top.mean() / bottom.mean()
         steps: FloatArray = (top - ratio * bottom) / bottom.mean()
@@ -354,7 +358,7 @@ def _within_range(pair: _Pair, low: float, high: float) -> tuple[float, float]:
 
 
 def _is_coarse(pair: _Pair) -> bool:
-    """Whether so few units differ from the commonest that subsets of them say nothing of the rest."""
+    """Whether too few units differ from the most common one for an interval from subsets."""
     if pair.same_bottom and pair.form != "bits":
         return bounded.few_differ(pair.gaps[:, None])
     return bounded.few_differ(np.stack([pair.top, pair.other_top], axis=1))
@@ -395,7 +399,7 @@ def _all_signs(count: int) -> FloatArray:
 def _drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
     """Random signs, float64[some draws, count], block by block."""
     rng = np.random.default_rng(seed)
-    # Whole 32-bit words for every draw, so that its signs do not depend on how many are drawn at a time.
+    # Each draw uses whole 32-bit words, so that its signs do not depend on the size of the block.
     row_bytes = -(-count // 32) * 4
     step = max(1, _CELLS_PER_CHUNK // max(1, count))
     for start in range(0, draws, step):
@@ -405,7 +409,7 @@ def _drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
 
 
 def holm(p: NDArray[np.float64]) -> FloatArray:
-    """Holm's step-down correction: p-values that hold for the whole family; NaN stays out of it.
+    """Holm's step-down correction: p-values adjusted for the whole family; NaN is left out and stays NaN.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]

@@ -1,8 +1,7 @@
-"""Poisson bootstrap: every query counts 0, 1, 2, … times in each resample, by a hash of its id.
+"""Poisson bootstrap: a hash of its id decides how often (0, 1, 2, …) a query counts in each resample.
 
-Which resamples a query is in depends on nothing but the query, so that any partition of the queries over any number of
-machines makes the same resamples. After Chamandy, Muralidharan, Najmi and Naidu 2012, Estimating Uncertainty for
-Massive Data Streams.
+This depends only on the query's id and the seed, so any partition of the queries over any number of machines gives the
+same resamples. After Chamandy, Muralidharan, Najmi and Naidu 2012, Estimating Uncertainty for Massive Data Streams.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _COUNTS = _table()
 
 
 def query_hashes(queries: Sequence[str]) -> HashArray:
-    """64 bits of each query id, the same on every machine."""
+    """A 64-bit hash of each query id, the same on every machine."""
     return IdColumn.from_strings(list(queries)).hashes()
 
 

@@ -1,4 +1,4 @@
-"""Means from a few human labels and many of a judge's: prediction-powered inference with a tuned weight (PPI++)."""
+"""Means from few human grades and many of a judge: prediction-powered inference with a tuned weight (PPI++)."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics.dirichlet import WeightedSums
 
-#: From so many labelled units on the intervals hold in simulation (benchmarks/agreement_simulation.py).
+#: From this many labelled units on, the intervals keep their level in simulation (benchmarks/agreement_simulation.py).
 MIN_UNITS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionPowered:
-    """A mean over all that the judge graded, as humans would have it.
+    """The mean over everything that the judge graded, corrected by human values.
 
     Attributes
     ----------
     value, low, high : float
         The corrected mean and its interval, inside the range of the values.
     weight : float
-        How much the judge's values count, 0 to 1: 0 where they tell nothing.
+        The weight of the judge's values, from 0 to 1; 0 means that they are not used.
     human_only, human_low, human_high : float
-        What the human values alone say.
+        The mean of the human values alone, with its interval.
     judge_only : float
-        The mean of all the judge's values, with whatever bias it has.
+        The mean of all the judge's values, uncorrected.
     n_human, n_judge : int
-        Values with a human's and the judge's, and values with the judge's alone.
+        The number of values with a human value, and of values with the judge's value only.
     units : int
-        Drawn units with human values.
+        The number of drawn units with human values.
     """
 
     value: float
@@ -65,26 +65,26 @@ def prediction_powered_mean(
     draws: int = 5000,
     seed: int = 7,
 ) -> PredictionPowered:
-    """The mean of what humans would say of all values: λ·mean(judge) + mean(human − λ·judge) where humans said it.
+    """The mean of human values over all pairs: λ·mean(judge) over all + mean(human − λ·judge) over the labelled.
 
-    λ is tuned to the smallest variance, so that a judge that tells nothing costs nothing. That is PPI++ for a finite
-    set, all of which the judge has graded.
+    λ is chosen for the smallest variance, so that a judge unrelated to the human values does not widen the interval.
+    This is PPI++ for a finite set that the judge has graded completely.
 
     Parameters
     ----------
     human : float64[values]
-        NaN where no human said anything.
+        NaN without a human value.
     judge : float64[values]
     units : sequence, optional
-        What was drawn as one: the query of each value, where whole queries were drawn. Every value is its own if
-        not given.
+        The drawn unit of each value: its query, if whole queries were drawn. Default: every value is a unit.
     bounds : (float, float)
-        Lowest and highest possible value, of both sides.
+        The lowest and the highest possible value, for both sides.
     inclusion : float64[values], optional
-        With which probability a human was asked for the value; read where a human was. Equal ones if not given.
+        The probability with which a human was asked for each value; only those with a human value are used. Default:
+        all equal.
     level : float
     draws, seed : int
-        Of the Dirichlet weights.
+        The number and the seed of the Dirichlet weights.
 
     Returns
     -------
@@ -97,9 +97,9 @@ def prediction_powered_mean(
 
     Notes
     -----
-    The mean is over the given values: the interval tells how far the drawing of the human's part can mislead, and
-    nothing of other queries. It comes from Dirichlet weights over the units and an unseen one at the end of the
-    range of human − λ·judge (Gaffke's bound). Where it would be wider than the human values' own, λ is 0.
+    The mean is over the given values. The interval covers the error from drawing a part of them for humans; it does not
+    cover other queries. It comes from Dirichlet weights over the units and one unseen unit at the end of the range of
+    human − λ·judge (Gaffke's bound). If it would be wider than the interval of the human values alone, λ is 0.
 
     References
     ----------
@@ -120,7 +120,7 @@ def prediction_powered_mean(
     tuned = _tuned(columns)
     chosen = _mean_at(tuned, columns, sums, everywhere, bounds, tail)
     if chosen[2] - chosen[1] >= alone[2] - alone[1]:
-        # A judge that does not narrow the interval is not listened to.
+        # If the judge does not make the interval narrower, its values are not used.
         tuned, chosen = 0.0, alone
     return PredictionPowered(
         *chosen,
@@ -138,10 +138,10 @@ def _check(
 ) -> None:
     if graded.shape != predicted.shape or graded.ndim != 1:
         raise InputError(
-            f"one human and one judge value is needed for each row, got {graded.shape} and {predicted.shape}"
+            f"give one human and one judge value for each row, got the shapes {graded.shape} and {predicted.shape}"
         )
     if units is not None and len(units) != len(graded):
-        raise InputError(f"there are {len(graded)} values and {len(units)} units")
+        raise InputError(f"there are {len(units)} units for {len(graded)} values: give one for each value")
     if np.isnan(predicted).any():
         raise InputError(f"the judge's value is missing in row {int(np.isnan(predicted).argmax())}")
     if not 0 < level < 1:
@@ -150,7 +150,7 @@ def _check(
     for values in (graded, predicted):
         off = (values < lowest) | (values > highest)
         if off.any():
-            raise InputError(f"row {int(off.argmax())}: {values[off.argmax()]} is not within {lowest} and {highest}")
+            raise InputError(f"row {int(off.argmax())}: {values[off.argmax()]} is not between {lowest} and {highest}")
 
 
 def _inverted(inclusion: FloatArray, both: Any) -> FloatArray:
@@ -175,12 +175,12 @@ def _by_unit(group: Any, columns: Sequence[FloatArray]) -> FloatArray:
 
 
 def _tuned(columns: FloatArray) -> float:
-    """λ of the smallest variance: how the units' human sums follow the judge's, between 0 and 1."""
+    """λ of the smallest variance: the slope of the units' human sums on the judge's, cut to the range 0 to 1."""
     human, judge, count = columns.T
     human = human - count * human.sum() / count.sum()
     judge = judge - count * judge.sum() / count.sum()
     spread = float(judge @ judge)
-    # Rounding leaves a constant judge with a spread of the order of 1e-32.
+    # Because of rounding, a constant judge has a variance of about 1e-32.
     return float(np.clip(human @ judge / spread, 0, 1)) if spread > 1e-12 * float(count @ count) else 0.0
 
 

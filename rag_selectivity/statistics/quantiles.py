@@ -1,4 +1,4 @@
-"""Quantiles of figures of which some may be infinite, as BoR_max is where no draw can succeed."""
+"""Quantiles of figures that may be infinite, such as BoR_max if no draw can succeed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_selectivity.measures.base import FloatArray
 
 
 def quantiles(values: FloatArray, shares: Sequence[float]) -> FloatArray:
-    """`numpy.quantile` along the last axis; between a finite and an infinite figure lies the infinite one.
+    """`numpy.quantile` along the last axis; a quantile between a finite and an infinite figure is infinite.
 
     >>> quantiles(np.array([1.0, 2.0, np.inf, np.inf]), [0.0, 0.5, 1.0]).tolist()
     [1.0, inf, inf]

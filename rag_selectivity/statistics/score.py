@@ -1,8 +1,8 @@
-"""Score intervals of two rates: their difference and their ratio, on the same queries and on different ones.
+"""Score intervals of the difference and the ratio of two rates, on the same queries and on different queries.
 
-A score interval holds every difference (or ratio) that a score test at that level would not reject, its variance taken
-under the very difference in question. It keeps its coverage where Wald's and the bootstrap's break down: with
-few queries, and next to 0 and 1.
+A score interval contains every difference (or ratio) that a score test would not reject; the test computes its variance
+under that difference. Its coverage is better than that of Wald's interval and of the bootstrap with few queries, and
+for rates near 0 and 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rag_selectivity.measures.base import FloatArray
 Numbers = FloatArray | float
 
 _HALVINGS = 80
-#: No ratio beyond 2**±_WIDEST is looked for: the end of the interval is then 0 or infinity.
+#: Ratios beyond 2**±_WIDEST are not searched: the end of the interval is then 0 or infinity.
 _WIDEST = 60.0
 
 
@@ -26,8 +26,9 @@ def paired_difference(gained: Numbers, lost: Numbers, n: Numbers, level: float) 
     Parameters
     ----------
     gained, lost : float64[…]
-        Queries in which the first alone, and the second alone, succeeded.
+        Queries in which only the first succeeded, and in which only the second did.
     n : float64[…]
+        The number of queries.
     level : float
 
     Returns
@@ -59,13 +60,14 @@ def paired_ratio(
 ) -> tuple[FloatArray, FloatArray]:
     """The score interval of log2(p1 / p2), two success rates over the same n queries.
 
-    −∞ and ∞ where that is as far as the counts can tell; both where neither run has a success.
+    An end is −∞ or ∞ if the counts give no bound on that side; both are if neither run has a success.
 
     Parameters
     ----------
     both, gained, lost : float64[…]
-        Queries in which both, the first alone, and the second alone, succeeded.
+        Queries in which both succeeded, in which only the first did, and in which only the second did.
     n : float64[…]
+        The number of queries.
     level : float
 
     References
@@ -93,13 +95,13 @@ def unpaired_difference(
 
     References
     ----------
-    Miettinen and Nurminen 1985, Comparative analysis of two rates (without their factor n/(n−1)'s effect at n = 1).
+    Miettinen and Nurminen 1985, Comparative analysis of two rates (their factor n/(n−1) has no effect at n = 1).
     """
     x1, n1, x2, n2 = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (hits, n, other_hits, other_n)))
     total = n1 + n2
 
     def score(delta: FloatArray) -> FloatArray:
-        # The common rate under p1 − p2 = delta solves a cubic; trigonometric form of its root.
+        # The constrained rate under p1 − p2 = delta is a root of a cubic, here in its trigonometric form.
         a = total
         b = (n1 + 2 * n2) * delta - total - (x1 + x2)
         c = (n2 * delta - total - 2 * x2) * delta + x1 + x2
@@ -140,7 +142,7 @@ def unpaired_ratio(
 
 
 def _studentized(distance: FloatArray, variance: FloatArray) -> FloatArray:
-    """distance / √variance; ±∞ where there is a distance and no variance, 0 where there is neither."""
+    """distance / √variance; if the variance is 0: ±∞ for a distance, 0 without one."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(distance == 0, 0.0, distance / np.sqrt(variance))
 
@@ -159,7 +161,7 @@ def _ends(
 def _ends_of_bits(
     score: Callable[[FloatArray], FloatArray], first: FloatArray, second: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """As `_ends` of a logarithm that may be infinite."""
+    """As `_ends`, for a logarithm that may be infinite."""
     known = (first > 0) & (second > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         middle = np.where(known, np.log2(first / second), np.where(first > 0, _WIDEST, -_WIDEST))
@@ -173,10 +175,10 @@ def _ends_of_bits(
 def _crossing(
     score: Callable[[FloatArray], FloatArray], outside: FloatArray, inside: FloatArray, limit: float
 ) -> FloatArray:
-    """Where the falling score crosses the limit between a point outside of the interval and one inside, by halving."""
+    """The point where the decreasing score crosses the limit, by bisection between a point outside and one inside."""
     outside, inside = outside.copy(), inside.copy()
     with np.errstate(invalid="ignore", divide="ignore"):
-        # An end of the range that the test does not reject is the end of the interval.
+        # If the test does not reject the end of the range, this is the end of the interval.
         open_end = np.abs(score(outside)) <= abs(limit)
         for _ in range(_HALVINGS):
             middle = (outside + inside) / 2

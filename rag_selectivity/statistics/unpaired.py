@@ -1,7 +1,7 @@
-"""Two runs over different queries: rates by Fisher's test and a score interval, means by a studentized permutation.
+"""Two runs over different queries: Fisher's test and a score interval for rates, studentized permutations for means.
 
-If the arms were interchangeable, each query could as well have been in the other one. The statistic is divided by its
-standard error in every permutation, so that arms of different size and spread are compared at the level they claim.
+If the arms were interchangeable, each query could be in either arm. The statistic is divided by its standard error in
+every permutation, so that the test keeps its level for arms of different size and spread.
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ _HALVINGS = 50
 def unpaired_difference(
     first: Outcome, second: Outcome, *, level: float = 0.95, draws: int = 10_000, seed: int = 7
 ) -> Difference:
-    """How the first outcome differs from the second, each over queries of its own.
+    """The difference between two outcomes (first minus second), each over its own queries.
 
     Parameters
     ----------
     first, second : Outcome
-        Of one measure at the same depths.
+        Outcomes of the same measure at the same depths.
     level : float
     draws : int
-        Random permutations of the queries over both arms.
+        The number of random permutations of the queries over both arms.
+
+    Returns
+    -------
+    Difference
 
     References
     ----------
@@ -66,7 +70,7 @@ def _of_column(
 
 @dataclass(frozen=True, slots=True)
 class _Arm:
-    """Numerators and denominators of an arm's queries; a mean has ones below."""
+    """Numerators and denominators of an arm's queries; for a mean the denominators are 1."""
 
     top: FloatArray
     bottom: FloatArray
@@ -95,7 +99,7 @@ def _of_rates(one: _Arm, other: _Arm, form: str, level: float) -> tuple[float, f
 
 
 def _bounded(outcome: Outcome, arms: list[_Arm], column: int, level: float, seed: int) -> tuple[float, float] | None:
-    """Where few queries of an arm differ: the arms' own intervals, put together (MOVER); None elsewhere.
+    """If few queries of an arm differ: an interval from the intervals of both arms (MOVER); otherwise None.
 
     Zou and Donner 2008, Construction of confidence limits about effect measures.
     """
@@ -114,10 +118,10 @@ def _bounded(outcome: Outcome, arms: list[_Arm], column: int, level: float, seed
 
 @dataclass(frozen=True, slots=True)
 class _Permuted:
-    """Sums of both groups under every permutation, from which the statistic follows for any difference θ.
+    """Sums of both groups under every permutation, from which the statistic for any difference θ is computed.
 
     `groups[g][arm]` holds Σtop, Σbottom, Σtop², Σbottom², Σtop·bottom of the arm's queries in the group: float64[5,
-    draws + 1], the arms as they are first; `counts` the sizes of the groups.
+    draws + 1], where the first column has the arms unchanged; `counts` holds the sizes of the groups.
     """
 
     groups: tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
@@ -128,7 +132,7 @@ class _Permuted:
 
     @classmethod
     def of(cls, one: _Arm, other: _Arm, form: str, draws: int, seed: int) -> _Permuted:
-        # Denominators to a mean of one, so that an arm does not weigh more for having more of them.
+        # Scale the denominators to a mean of 1, so that an arm with larger denominators does not weigh more.
         columns = []
         for arm in (one, other):
             top, bottom = arm.top / arm.bottom.mean(), arm.bottom / arm.bottom.mean()
@@ -147,7 +151,7 @@ class _Permuted:
         return cls(((sums[:5], sums[5:]), (total[:5] - sums[:5], total[5:] - sums[5:])), (n, m), form, centre, ends)
 
     def statistic(self, theta: float) -> FloatArray:
-        """The studentized distance of the groups, had the first arm θ less (bits: the second θ times as much)."""
+        """The studentized distance of the groups if the first arm had θ less (bits: the second had θ times as much)."""
         figures = []
         for (mine, others), count in zip(self.groups, self.counts, strict=True):
             if self.form == "bits":
@@ -166,12 +170,12 @@ class _Permuted:
             return np.where(np.abs(gap) <= _SAME, 0.0, np.abs(gap) / np.sqrt(spread + other_spread))
 
     def p(self, theta: float) -> float:
-        """Share of the permutations at least as far apart as the arms are, if they truly differ by θ."""
+        """The share of permutations with a distance at least as large as that of the arms, if their difference is θ."""
         distances = self.statistic(theta)
         return float((distances >= distances[0] * (1 - 1e-9)).mean())
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The differences that are not rejected, by halving from the estimate outwards."""
+        """The differences that are not rejected, by bisection from the estimate outwards."""
         if not math.isfinite(self.centre) or (self.form == "bits" and self.centre <= 0):
             return -math.inf, math.inf
         if self.form != "bits":
@@ -193,7 +197,7 @@ class _Permuted:
 
 
 def _lowered(sums: FloatArray, theta: float) -> FloatArray:
-    """The sums, had every numerator θ times its denominator less."""
+    """The sums if θ times its denominator were subtracted from every numerator."""
     top, bottom, top2, bottom2, product = sums
     return np.stack(
         [
@@ -207,7 +211,7 @@ def _lowered(sums: FloatArray, theta: float) -> FloatArray:
 
 
 def _scaled(sums: FloatArray, factor: float) -> FloatArray:
-    """The sums, had every numerator so many times its size."""
+    """The sums if every numerator were multiplied by the factor."""
     top, bottom, top2, bottom2, product = sums
     return np.stack([factor * top, bottom, factor**2 * top2, bottom2, factor * product])
 

@@ -49,10 +49,10 @@ for (const input of document.querySelectorAll("input[type=search]")) {
       const next = row.nextElementSibling;
       const passages = next && next.classList.contains("passages") ? next : null;
       const text = (row.textContent + (passages ? passages.textContent : "")).toLowerCase();
-      const found = words.every((word) => text.includes(word));
-      row.hidden = !found;
-      if (passages) passages.hidden = !found || row.querySelector("button.open").getAttribute("aria-expanded") !== "true";
-      shown += found;
+      const matches = words.every((word) => text.includes(word));
+      row.hidden = !matches;
+      if (passages) passages.hidden = !matches || row.querySelector("button.open").getAttribute("aria-expanded") !== "true";
+      shown += matches;
     }
     status.textContent = words.length ? `${shown} found` : "";
   });
