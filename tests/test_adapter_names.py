@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -12,22 +13,12 @@ import rag_selectivity as rs
 
 ADAPTERS = Path(__file__).resolve().parents[1] / "integrations"
 SOURCES = sorted(ADAPTERS.glob("*/*.py"))
-#: The modules that are there for adapters and their authors.
-PUBLIC = {
-    "rag_selectivity",
-    "rag_selectivity.errors",
-    "rag_selectivity.gates",
-    "rag_selectivity.grading.judge",
-    "rag_selectivity.grading.model_judge",
-    "rag_selectivity.grading.single",
-    "rag_selectivity.live.calls",
-    "rag_selectivity.live.retrieval",
-    "rag_selectivity.live.tools",
-    "rag_selectivity.measures",
-    "rag_selectivity.single",
-}
-
-
+#: The public modules, as the page for extenders lists them.
+PUBLIC = re.findall(
+    r"^\| `(rag_selectivity[\w.]*)` \|",
+    (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8"),
+    flags=re.M,
+)
 #: Functions that read an attribute by its name in quotes.
 BY_NAME = {"getattr", "getattr_static", "hasattr", "attrgetter", "methodcaller"}
 

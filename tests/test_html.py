@@ -130,7 +130,10 @@ def test_the_words_have_the_reports_numbers(report) -> None:
         f"in {success:.1%} of the queries; a random draw succeeds in {2**-most:.1%}" in said["What is the selectivity?"]
     )
     proc, share = report["mine", "PROC@2"].value, report["mine", "%PROC@2"].value
-    assert f"The pool holds {proc:.1%} of it, and {share:.1%} of that was selected" in said["Who lost the evidence?"]
+    assert (
+        f"The pool holds {proc:.1%} of the best evidence, and {share:.1%} of that was selected"
+        in said["Who lost the evidence?"]
+    )
     verdict = report.diagnosis("mine", 2)
     for name, count in verdict.counts.items():
         assert f"{count} {name}" in said["Who lost the evidence?"]

@@ -50,7 +50,7 @@ def page_of(case: str, bootstrap, **options) -> tuple[rs.Report, Page]:
 @pytest.mark.parametrize("case", CASES)
 def test_there_is_a_page_without_intervals(case) -> None:
     report, page = page_of(case, None, short_lists="returned" if "empty" in case else "requested")
-    drawn = any("collapse zone" in (given["aria-label"] or "") for given, _ in page.of("svg"))
+    drawn = any("regimes of K" in (given["aria-label"] or "") for given, _ in page.of("svg"))
     assert drawn == math.isfinite(report["BoR_max@2"].value)
 
 

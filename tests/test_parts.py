@@ -234,9 +234,9 @@ def test_an_unjudged_passage_is_refused_as_soon_as_one_is_met(parted) -> None:
 def test_a_size_that_is_missing_is_said_without_counting_a_part(parted) -> None:
     few = {query: n for query, n in SIZES.items() if query != "q5"}
     said, _ = parted(LABELS, {"run": LISTS}, corpus_size=few)
-    assert said == "corpus_size has no entry for queries of the qrels ('q5')"
+    assert said == "corpus_size has no entry for queries of the qrels ('q5'): add them"
     assert in_memory(LABELS, {"run": LISTS}, corpus_size=few)[0] == (
-        "corpus_size has no entry for 1 of the 8 queries ('q5')"
+        "corpus_size has no entry for 1 of the 8 queries ('q5'): add them"
     )
 
 

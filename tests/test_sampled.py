@@ -115,7 +115,7 @@ def test_the_whole_family_takes_the_sample_and_only_the_listed_size_matters() ->
 @pytest.mark.parametrize(
     ("options", "measure", "message"),
     [
-        ({}, "BoR(R=sampled)@1", r"needs judgments of a random sample .* pass sample="),
+        ({}, "BoR(R=sampled)@1", r"needs judgments of a random sample .* give sample="),
         ({"sample": {"q": {"d": 1}}}, "BoR@1", "passage 'd' is in the qrels too"),
         ({"sample": {"p": {"d": 1}}}, "BoR@1", r"1 queries of the sample are not in the qrels \('p'\)"),
         ({"sample": {"q": {"s": 1, "t": 0}}, "sample_size": 1}, "BoR@1", "lists 2 passages, more than sample_size = 1"),

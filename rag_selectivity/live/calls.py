@@ -20,7 +20,6 @@ __all__ = ["CallTree", "Faults", "Kind", "Passages", "Retrieval", "approximate_t
 
 _log = logging.getLogger("rag_selectivity")
 
-__all__ = ["CallTree", "Kind", "Passages"]
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
