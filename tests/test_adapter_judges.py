@@ -55,6 +55,7 @@ def test_a_langchain_fake_without_structured_output_is_asked_in_words(tmp_path) 
     assert (done.judge, done.graded, done.usage.prompt_tokens) == ("fake", 3, 44)  # one was asked again
 
 
+@pytest.mark.slow
 def test_langchains_openai_client_against_the_server(tmp_path) -> None:
     langchain_openai = pytest.importorskip("langchain_openai")
     from rag_selectivity_langchain import ChatModelJudge
