@@ -25,10 +25,20 @@ class InputError(SelectivityError, ValueError):
 
 
 class MissingExtraError(SelectivityError, ImportError):
-    """An optional dependency is not installed; the message names the extra that installs it."""
+    """An optional dependency is not installed; the message names the extra that installs it.
+
+    >>> import pickle
+    >>> str(pickle.loads(pickle.dumps(MissingExtraError("typer", "cli", "the command line"))))
+    "the command line needs typer: pip install 'rag-selectivity[cli]'"
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'rag-selectivity[{extra}]'")
+        self._made_of = package, extra, purpose
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        # A worker process, as Ray's, sends its exceptions pickled; by default that calls __init__ with the message.
+        return type(self), self._made_of
 
 
 class SelectivityWarning(UserWarning):

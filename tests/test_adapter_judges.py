@@ -72,6 +72,7 @@ def test_a_langchain_model_is_known_by_its_public_attributes() -> None:
     assert ChatModelJudge(FakeListChatModel(responses=["x"])).name == "FakeListChatModel"
 
 
+@pytest.mark.slow
 def test_langchains_openai_client_against_the_server(tmp_path) -> None:
     langchain_openai = pytest.importorskip("langchain_openai")
     from rag_selectivity_langchain import ChatModelJudge

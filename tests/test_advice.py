@@ -290,6 +290,7 @@ def test_the_collapse_is_judged_by_a_random_draw_and_claims_no_more() -> None:
 # -- one advice for every part --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -91,6 +91,7 @@ def test_small_tables_equal_the_libraries_or_are_undefined(pairs) -> None:
     assert found.ac2.value == pytest.approx(gwet_ac2(first, second, labels))
 
 
+@pytest.mark.slow
 def test_intervals_keep_queries_together() -> None:
     rng = np.random.default_rng(0)
     held = {"together": 0, "apart": 0}
@@ -557,6 +558,7 @@ def test_what_cannot_be_such_a_draw_is_refused() -> None:
             rs.agree(human, judged, bootstrap=FEW, **how)
 
 
+@pytest.mark.slow
 def test_true_draws_are_hardly_ever_refused() -> None:
     rng = np.random.default_rng(7)
     refused = 0

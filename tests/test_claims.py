@@ -239,6 +239,7 @@ def test_a_wrong_key_says_so(tmp_path) -> None:
         checked(server, tmp_path / "s.db", [sample("c1")])
 
 
+@pytest.mark.slow
 def test_the_command_line_and_ragas_own_samples(tmp_path) -> None:
     (tmp_path / "samples.jsonl").write_text(json.dumps(sample("useful c1 c2 c3", "n1")) + "\n")
     base = f"{sys.executable} -m rag_selectivity claims --samples samples.jsonl --store labels.db --model m".split()

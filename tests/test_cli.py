@@ -66,6 +66,7 @@ def test_a_measure_with_a_depth_and_one_at_every_depth(folder) -> None:
     assert list(json.loads(done.stdout)["runs"]["bm25"]["measures"]) == ["BoR@1", "BoR(rel=5)@2"]
 
 
+@pytest.mark.slow
 def test_csv_markdown_table_and_files(folder) -> None:
     rows = list(csv.DictReader(io.StringIO(evaluate(folder, "--format", "csv").stdout)))
     assert rows[0]["run"] == "bm25"
@@ -151,6 +152,7 @@ def test_warnings_go_to_stderr_in_one_line(folder) -> None:
     json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_pool_tells_the_retrievers_losses_from_the_rerankers(folder) -> None:
     (folder / "pool.trec").write_text("q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq2 Q0 x 1 2 t\n")
     base = ["--measure", "PROC", "--measure", "%PROC", "--depths", "1", "--format", "json"]

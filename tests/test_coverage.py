@@ -76,6 +76,7 @@ def draw(name: str, queries: int, seed: int) -> tuple[np.ndarray, Bootstrap, lis
     return rng.integers(0, POPULATION, (queries, SAMPLES)), Bootstrap(resamples=RESAMPLES), names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queries", [50, 200, 1000])
 @pytest.mark.parametrize("success", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("name", WORLDS)

@@ -247,6 +247,7 @@ def ran(folder, server, tmp_path_factory) -> dict[tuple[str, int], subprocess.Co
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "command"),
     [pytest.param(page.name, each, id=f"{page.stem}:{each.line}") for page in PAGES for each in commands(page)],
@@ -259,6 +260,7 @@ def test_commands_do_what_is_shown(ran, page, command) -> None:
     assert [line for line in command.printed if line not in printed] == [], said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [pytest.param(each, id=f"{each.line}") for each in commands(ROOT / "README.md")])
 def test_the_commands_of_the_readme_run(ran, command) -> None:
     done = ran["README.md", command.line]

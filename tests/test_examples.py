@@ -24,6 +24,7 @@ def run(name: str, *arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_ragas_existing_run() -> None:
     pytest.importorskip("ragas")
     printed = run("ragas_existing_run.py")
@@ -31,6 +32,7 @@ def test_ragas_existing_run() -> None:
     assert "bits over random at K = 10" in printed
 
 
+@pytest.mark.slow
 def test_llama_index_retriever_evaluation(data) -> None:
     pytest.importorskip("llama_index.core")
     printed = run("llama_index_retriever_evaluation.py", data / "cranfield")
@@ -41,11 +43,13 @@ def test_llama_index_retriever_evaluation(data) -> None:
     assert "selection-limited" in printed
 
 
+@pytest.mark.slow
 def test_llama_index_retriever_evaluation_without_data() -> None:
     pytest.importorskip("llama_index.core")
     assert "Reranking the 50 to 5 changes RA-nWG" in run("llama_index_retriever_evaluation.py")
 
 
+@pytest.mark.slow
 def test_langchain_live_monitor(tmp_path) -> None:
     pytest.importorskip("langchain_core")
     printed = run("langchain_live_monitor.py", tmp_path)

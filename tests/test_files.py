@@ -161,6 +161,7 @@ def test_a_fault_in_a_later_block_has_the_right_line(tmp_path, monkeypatch, bloc
         list(stream_run(tmp_path / "run"))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data(), st.booleans())
 def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, shuffled) -> None:

@@ -541,6 +541,7 @@ def command(folder, *arguments) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_exit_status_of_the_commands(tmp_path) -> None:
     (tmp_path / "qrels.trec").write_text(
         "".join(f"{q} 0 {p} {g}\n" for q, row in QRELS.items() for p, g in row.items())
@@ -598,6 +599,7 @@ def test_options_that_need_one_another(tmp_path) -> None:
         assert message in done.stderr
 
 
+@pytest.mark.slow
 def test_shared_queries_and_sums_on_the_command_line(tmp_path) -> None:
     lines = [f"{q} 0 {p} {g}\n" for q, row in HUNDRED.items() for p, g in row.items()]
     (tmp_path / "qrels.trec").write_text("".join(lines))

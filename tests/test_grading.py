@@ -555,6 +555,7 @@ def start(folder, server, *arguments, **options) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_grades_evaluates_and_exports(files) -> None:
     with JudgeServer(by_number) as server:
         planned = start(files, server, "--dry-run", "--price-in", ".25", "--price-out", "2")
@@ -611,6 +612,7 @@ def test_a_key_is_asked_for_where_none_is_and_no_server_was_named(files) -> None
     assert finished.stderr.startswith("error: no API key: set OPENAI_API_KEY")
 
 
+@pytest.mark.slow
 def test_twenty_kills_lose_nothing_but_the_calls_on_their_way(tmp_path) -> None:
     queries = {f"q{i}": f"question {i}?" for i in range(20)}
     (tmp_path / "queries.tsv").write_text("".join(f"{q}\t{text}\n" for q, text in queries.items()))

@@ -316,6 +316,7 @@ def test_a_notebook_shows_words_and_tables(report) -> None:
     assert number(report["other", "BoR@3"].value) in " ".join(said for _, said in shown.of("table"))
 
 
+@pytest.mark.slow
 def test_the_command_on_cranfield(data, tmp_path) -> None:
     folder = data / "cranfield"
     (tmp_path / "quality.csv").write_text("K,score\n5,0.5\n5,0.7\n10,0.8\n10,0.6\n")

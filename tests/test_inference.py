@@ -14,6 +14,7 @@ def figures(lines) -> dict[str, dict[str, float]]:
     return {line.cell: line.figures for line in lines}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 50])
 def test_rates_and_bits_of_two_runs(n) -> None:
     for cell, found in figures(inference.of_rates(WORLDS, queries=(n,), rates=(0.02, 0.5, 0.98))).items():
@@ -23,6 +24,7 @@ def test_rates_and_bits_of_two_runs(n) -> None:
             assert found["p ≤ .05"] <= 0.06 + ROOM / 2, cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20])
 def test_bits_with_baselines_of_their_own(n) -> None:
     for cell, found in figures(inference.of_baselines(WORLDS // 2, queries=(n,))).items():
@@ -30,6 +32,7 @@ def test_bits_with_baselines_of_their_own(n) -> None:
         assert found["p ≤ .05"] <= 0.06 + ROOM, cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20, 50])
 def test_means_of_two_runs(n) -> None:
     for cell, found in figures(inference.of_means(WORLDS // 2, queries=(n,))).items():
@@ -50,12 +53,14 @@ def test_single_figures_hold_the_truth_or_are_called_rough() -> None:
             assert found["plain and wrong"] <= 0.07, cell
 
 
+@pytest.mark.slow
 def test_rates_and_means_of_one_run() -> None:
     for cell, found in figures(inference.of_single_means(WORLDS, queries=(10, 50))).items():
         assert found["Success"] >= 0.93 - ROOM / 2, cell
         assert found["mean"] >= 0.93 - ROOM / 2, cell
 
 
+@pytest.mark.slow
 def test_what_is_called_detectable_is_found_four_times_in_five() -> None:
     lines = figures(inference.of_power(200))
     for cell, found in lines.items():

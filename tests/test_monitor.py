@@ -141,6 +141,7 @@ def test_moments_do_not_depend_on_how_the_queries_were_split(rows, data) -> None
     assert np.array(joined.interval()) == pytest.approx(np.array(whole.interval()), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_delta_intervals_hold_what_they_promise() -> None:
     rng = np.random.default_rng(5)
     population = np.clip(rng.lognormal(-3, 1, 100_000), 0, 0.9)

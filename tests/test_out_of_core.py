@@ -161,6 +161,7 @@ def cli(*words: object, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_command_takes_folders_and_files(tmp_path) -> None:
     labels, runs = world()
     for folder, rows, names in (("qrels", judgments(labels), GRADE), ("run", rows_of(runs), (*GRADE[:2], "score"))):
@@ -230,6 +231,7 @@ def test_wrong_columns_and_values_are_named(tmp_path) -> None:
         found(qrels, run, memory=1)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_cleanly(tmp_path) -> None:
     rng = np.random.default_rng(0)
     count = 3_000_000

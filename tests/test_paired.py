@@ -163,6 +163,7 @@ def test_independent_rates_agree_with_newcombes_published_table() -> None:
 counts = st.integers(0, 12)
 
 
+@pytest.mark.slow
 @given(counts, counts, counts, counts, st.sampled_from([0.8, 0.95, 0.999, 0.9999]))
 @settings(max_examples=150, deadline=None)
 def test_intervals_of_rates_hold_zero_exactly_where_the_test_does_not_reject(

@@ -26,6 +26,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "sized"), EXPECTED)
 def test_every_way_in_has_the_same_measures(tmp_path, scale, sized) -> None:
     size = 100 if sized else None

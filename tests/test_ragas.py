@@ -362,6 +362,7 @@ def test_four_claim_metrics_cost_no_more_than_one(m, tmp_path) -> None:
     assert again.scores[0] == {"ContextRecall@1": 0.5}
 
 
+@pytest.mark.slow
 def test_a_ragas_that_does_not_import_says_how_to_mend_it() -> None:
     code = (
         "import sys\nsys.modules['langchain_community.chat_models.vertexai'] = None\n"

@@ -77,6 +77,7 @@ def test_the_evaluate_command_runs_on_cranfield(data) -> None:
     assert "lsa: 225 queries, N = 1,400, utility scale" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_published_scifact_row_live(data) -> None:
     import json
 

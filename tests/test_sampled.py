@@ -67,6 +67,7 @@ def world(queries: int, rng: np.random.Generator, *, sampled: int) -> tuple[dict
     return qrels, run, sample, relevant
 
 
+@pytest.mark.slow
 def test_the_corrected_interval_holds_the_truth_where_the_naive_one_does_not() -> None:
     rng = np.random.default_rng(11)
     held = {"BoR@10": 0, "BoR(R=sampled)@10": 0}

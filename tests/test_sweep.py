@@ -140,6 +140,7 @@ def test_mistakes_are_named(options, message) -> None:
         rs.sweep(qrels, {"r": run}, **{"corpus_size": 100, **options})
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_views_agree(data) -> None:
     folder = data / "cranfield"
     base = ["sweep", "--qrels", "qrels.trec", "--run", "bm25=runs/bm25.trec", "--corpus-size", "1400"]

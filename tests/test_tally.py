@@ -129,6 +129,7 @@ def test_the_poisson_figures_are_those_of_the_default_and_the_intervals_near(cra
         assert (found.low, found.high) == pytest.approx((cell.low, cell.high), abs=0.12 * (cell.high - cell.low)), key
 
 
+@pytest.mark.slow
 def test_the_poisson_intervals_hold_what_they_promise() -> None:
     rng = np.random.default_rng(11)
     population = np.clip(rng.lognormal(-3, 1, 50_000), 0, 0.9)

@@ -22,7 +22,7 @@ EXTRAS = ("relevant_span", "misleading")
 
 _SUSPICIOUS = re.compile(
     r"""
-    (?:ignore|disregard|forget|override) \W+ (?:\w+\W+){0,4}? 
+    (?:ignore|disregard|forget|override) \W+ (?:\w+\W+){0,4}?
         (?:above|previous|prior|earlier|preceding|instructions?|rubric|prompt|rules?)
     | (?:grade|score|rate|rank|label|mark) \W+ (?:this|it|me|(?:the|my) \W+ (?:above|passage|document|text|following))
         \W+ (?:\w+\W+){0,4}? [1-5] \b

@@ -1,0 +1,179 @@
+"""Every check of the project: `nox` runs them all, `nox -s lint` one of them.
+
+`.ci/run` and the workflows in `.github/` call these sessions and decide nothing by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import nox
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "uv"
+os.environ.setdefault("UV_LINK_MODE", "copy")  # works whatever file system the cache is on
+
+ROOT = Path(__file__).parent
+PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+#: The lowest versions have no wheels for later ones.
+LOWEST_PYTHON = "3.11"
+#: A file's tests stay together, since they share what they set up.
+IN_PARALLEL = ("-n", "2", "--dist", "loadfile")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format and lint the code, hold the layers of its imports, validate what GitHub reads."""
+    session.install(*dev_tools("ruff", "import-linter", "check-jsonschema"))
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("lint-imports", env={"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "integrations")])})
+    for schema, pattern in (
+        ("github-workflows", ".github/workflows/*.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("dependabot", ".github/dependabot.yml"),
+        ("citation-file-format", "CITATION.cff"),
+    ):
+        files = sorted(map(str, ROOT.glob(pattern)))
+        session.run("check-jsonschema", "--default-filetype", "yaml", "--builtin-schema", f"vendor.{schema}", *files)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types, strictly."""
+    install_everything(session)
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run all tests and show which lines they reach; `nox -s tests -- -m "not slow"` runs the quick ones."""
+    install_everything(session)
+    monitored = session.run("python", "-c", "import sys; print(hasattr(sys, 'monitoring'))", silent=True)
+    core = {"COVERAGE_CORE": "sysmon"} if str(monitored).strip() == "True" else {}
+    session.run("pytest", *IN_PARALLEL, "--cov", *session.posargs, env=core)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Run what the README, the pages of `docs/` and the examples show; `docs/cli.md` must be that of the commands."""
+    install_everything(session)
+    pages = ("tests/test_docs.py", "tests/test_readme.py", "tests/test_examples.py")
+    session.run("pytest", *IN_PARALLEL, *pages, *session.posargs)
+
+
+@dataclass(frozen=True)
+class Bearing:
+    """The tests that bear on an extra; before them `.ci/smoke` uses it without any test tool installed."""
+
+    files: str
+    #: pytest's `-k`: some tests of these files need another extra as well.
+    choice: str = ""
+    #: What the tests themselves import besides pytest and hypothesis.
+    imports: tuple[str, ...] = ()
+
+
+BEARING = {
+    "core": Bearing("bootstrap comparison edges import mcnemar measure_examples names paired unpaired", "not views"),
+    "files": Bearing("files engines out_of_core", "not command and not ctrl_c"),
+    "cli": Bearing("cli planning", "not parquet"),
+    "report": Bearing("html html_edges", "not command and not label_store"),
+    "demo": Bearing(""),
+    "judge": Bearing(
+        "grading claims store", "not (command or ctrl_c or key_is_asked or kills or two_processes or parquet)"
+    ),
+    "ragas": Bearing("ragas adapters adapter_judges", "ragas"),
+    "llama-index": Bearing("llama_index llama_index_judging adapters adapter_judges", "llama", ("openai",)),
+    "langchain": Bearing(
+        "langchain tool_selection adapters adapter_judges",
+        "langchain and not legacy or tool_selection",
+        ("llama-index-core", "openai"),
+    ),
+    "ray": Bearing("ray", imports=("pydantic",)),
+}
+each_by_itself = nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])
+
+
+@nox.session(python=LOWEST_PYTHON)
+@each_by_itself
+def lowest(session: nox.Session, extra: str) -> None:
+    """Use the core, and each extra by itself, with the lowest versions that pyproject.toml declares."""
+    installed = install_alone(session, extra, "lowest-direct")
+    for name, bound in lowest_versions(extra).items():
+        if installed[name] != bound:
+            session.error(f"{name}: {bound} is declared, but the lowest that fits the others is {installed[name]}")
+    use_alone(session, extra, installed, tests=True)
+
+
+@nox.session
+@each_by_itself
+def extras(session: nox.Session, extra: str) -> None:
+    """Use the core, and each extra by itself, with the newest versions."""
+    installed = install_alone(session, extra, "highest")
+    # `tests` does without Ray, which is as large as all the others together.
+    use_alone(session, extra, installed, tests=extra == "ray")
+
+
+# -- what the sessions share ------------------------------------------------------------------------
+
+
+def dev_tools(*names: str) -> list[str]:
+    """Requirements of the extra `dev`, by name."""
+    listed = {canonicalize_name(Requirement(line).name): line for line in EXTRAS["dev"]}
+    return [listed[name] for name in names]
+
+
+def install_everything(session: nox.Session) -> None:
+    """Install as the README does."""
+    session.install("--editable", ".[all,dev]")
+
+
+def install_alone(session: nox.Session, extra: str, resolution: str) -> dict[str, Version]:
+    """Install the wheel, and what it requires with this extra alone; return the versions that were chosen."""
+    choice = () if extra == "core" else ("--extra", extra)
+    session.install("--resolution", resolution, "--requirements", "pyproject.toml", *choice)
+    printed = str(session.run("uv", "pip", "freeze", silent=True, stderr=subprocess.DEVNULL))
+    with tempfile.TemporaryDirectory() as folder:
+        session.run("uv", "build", "--quiet", "--wheel", "--out-dir", folder)
+        session.install("--no-deps", *map(str, Path(folder).glob("*.whl")))
+    return {name: Version(version) for name, version in (line.split("==") for line in printed.splitlines())}
+
+
+def lowest_versions(extra: str) -> dict[str, Version]:
+    """Return the lower bounds that pyproject.toml declares for the core or for an extra."""
+    bounds: dict[str, Version] = {}
+    for line in PROJECT["dependencies"] if extra == "core" else EXTRAS[extra]:
+        requirement = Requirement(line)
+        if requirement.name == PROJECT["name"]:
+            for other in requirement.extras:
+                bounds |= lowest_versions(other)
+        else:
+            (bound,) = (each.version for each in requirement.specifier if each.operator == ">=")
+            bounds[canonicalize_name(requirement.name)] = Version(bound)
+    return bounds
+
+
+def use_alone(session: nox.Session, extra: str, installed: dict[str, Version], *, tests: bool) -> None:
+    """Use what is installed, far from the sources; then, with the test tools added, run the tests that bear on it."""
+    with tempfile.TemporaryDirectory() as name, session.chdir(name):
+        session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{extra}.py"))
+        if tests:
+            bearing = BEARING[extra]
+            kept = Path("kept.txt")
+            kept.write_text("".join(f"{name}=={version}\n" for name, version in installed.items()), encoding="utf-8")
+            session.install("--constraints", str(kept), *dev_tools("pytest", "hypothesis"), *bearing.imports)
+            shutil.copy(ROOT / "pyproject.toml", ".")
+            shutil.copytree(ROOT / "tests", "tests", ignore=shutil.ignore_patterns("__pycache__"))
+            files = [f"tests/test_{file}.py" for file in bearing.files.split()]
+            session.run("python", "-m", "pytest", "--disable-warnings", "-m", "not slow", "-k", bearing.choice, *files)
+    shutil.rmtree(session.virtualenv.location)  # these environments take gigabytes

@@ -1,0 +1,60 @@
+"""The checks are one thing: what the workflows, `.ci/run` and CONTRIBUTING.md call is a session of the noxfile."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+pytest.importorskip("nox")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def listed() -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "nox", "--noxfile", ROOT / "noxfile.py", "--list", "--json"]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.fixture
+def sessions(listed) -> set[str]:
+    return {each["name"] for each in listed}
+
+
+def test_the_workflows_call_every_session_and_nothing_else(sessions) -> None:
+    called = set()
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
+            by_matrix = job["strategy"]["matrix"].get("session", [])
+            commands = [step["run"] for step in job["steps"] if "run" in step]
+            named = re.findall(r"nox --session (\S+)", "\n".join(commands))
+            assert len(named) == len(commands)
+            called |= set(by_matrix if named == ['"$SESSION"'] else named)
+    assert called == sessions
+
+
+def test_the_ci_run_calls_sessions(sessions) -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    side_by_side = re.findall(r"^side_by_side (.*)$", script, flags=re.M)
+    alone = re.findall(r"^nox --session (\w+)", script, flags=re.M)
+    assert {*" ".join(side_by_side).split(), *alone} == sessions - {"docs"}  # `tests` has all that `docs` runs
+
+
+def test_contributing_explains_every_session(sessions) -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.M)
+    assert set(rows) == sessions
+
+
+@pytest.mark.parametrize("session", ["lowest", "extras"])
+def test_every_extra_is_used_by_itself(listed, session) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    alone = {each["call_spec"]["extra"] for each in listed if each["name"] == session}
+    assert alone == {"core", *extras} - {"all", "dev"}
