@@ -11,5 +11,5 @@ async def answer(messages: object, schema: object) -> dict[str, object]:
 
 
 rs.grade({"q": "question"}, {"d": "text"}, [{"q": ["d"]}], store=Path("labels.db"), judge=answer)
-assert rs.Qrels.read("labels.db").to_dict() == {"q": {"d": 4}}
+assert rs.read_qrels("labels.db").to_dict() == {"q": {"d": 4}}
 assert OpenAIJudge("model", base_url="http://127.0.0.1:1").name == "model"
