@@ -45,11 +45,11 @@ class Command(typer.core.TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with `--help` in the panel of the common options."""
-        found = _without_types_of_flags(super().get_params(ctx))
-        for parameter in found:
+        parameters = _without_types_of_flags(super().get_params(ctx))
+        for parameter in parameters:
             if parameter.name == "help":
                 parameter.rich_help_panel = EVERY_COMMAND
-        return found
+        return parameters
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, and the examples below it."""

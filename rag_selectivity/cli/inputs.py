@@ -185,10 +185,10 @@ def inclusion_probabilities(path: Path | None) -> dict[tuple[str, str], float] |
     return probabilities
 
 
-def _columns(path: Path, *wanted: tuple[Sequence[str], str]) -> Iterator[tuple[str, list[Any]]]:
-    """(file and line, values) of each row; `wanted` are the names that a column may have, and what it holds."""
+def _columns(path: Path, *columns: tuple[Sequence[str], str]) -> Iterator[tuple[str, list[Any]]]:
+    """(file and line, values) of each row; `columns` are the names that a column may have, and what it holds."""
     from rag_selectivity.io.reading import read_records
 
     for line, row in read_records(path):
         where = f"{path}:{line}"
-        yield where, [row[find_column(list(row), names, what, where)] for names, what in wanted]
+        yield where, [row[find_column(list(row), names, what, where)] for names, what in columns]

@@ -60,8 +60,8 @@ def read_qrels(path: Path) -> Qrels:
         fields = line.split()
         if len(fields) != 4:
             hint = " (six fields: is this a run file?)" if len(fields) == 6 else ""
-            found = f"found {len(fields)}{hint}: {line[:60]!r}"
-            raise InputError(f"{path}:{number}: expected 4 fields (query, 0, passage, grade), {found}")
+            actual = f"found {len(fields)}{hint}: {line[:60]!r}"
+            raise InputError(f"{path}:{number}: expected 4 fields (query, 0, passage, grade), {actual}")
         records.append((fields[0], fields[2], fields[3]))
         lines.append(number)
     return Qrels.from_records(records, source=str(path), lines=lines)

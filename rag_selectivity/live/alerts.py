@@ -55,8 +55,8 @@ class Alarm:
     raised: bool
 
     def __str__(self) -> str:
-        said = "now" if self.raised else "no longer"
-        return f"{self.condition}: {said} ({self.value:.4g} over the last {self.n} retrievals)"
+        state = "now" if self.raised else "no longer"
+        return f"{self.condition}: {state} ({self.value:.4g} over the last {self.n} retrievals)"
 
 
 @dataclass

@@ -108,7 +108,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Retrieved:
     """A retrieval that is over, until it is known what was selected from it."""
 
     query: str
@@ -125,7 +125,7 @@ class _Tree:
     """How many calls below a root are under way, and the retrievals that happened there."""
 
     calls: int = 0
-    found: list[_Found] = field(default_factory=list)
+    retrievals: list[_Retrieved] = field(default_factory=list)
 
 
 class CallTree:
@@ -181,7 +181,7 @@ class CallTree:
         given: Collection[str] = (),
     ) -> None:
         """A call begins. `given` are the ids of the passages that a selection gets."""
-        done: list[_Found] = []
+        done: list[_Retrieved] = []
         with self._lock:
             above = self._calls.get(parent) if parent is not None else None
             root = call if above is None else above.root
@@ -223,20 +223,20 @@ class CallTree:
 
     def kind_of(self, call: Hashable) -> Kind | None:
         """What a call that is under way does; None for any other."""
-        found = self._calls.get(call)
-        return None if found is None else found.kind
+        known = self._calls.get(call)
+        return None if known is None else known.kind
 
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
         with self._lock:
-            done = [found for tree in self._trees.values() for found in tree.found]
+            done = [retrieval for tree in self._trees.values() for retrieval in tree.retrievals]
             self._trees.clear()
             self._calls.clear()
         self._hand_over(done)
 
     # -- with the lock held --------------------------------------------------------------------------
 
-    def _finished(self, call: Hashable, of: _Open, passages: Passages) -> list[_Found]:
+    def _finished(self, call: Hashable, of: _Open, passages: Passages) -> list[_Retrieved]:
         if of.retrieval is not None:
             around = self._calls.get(of.retrieval)
             if of.kind is Kind.RETRIEVE and around is not None and self._pool_of_children:
@@ -247,7 +247,7 @@ class CallTree:
             pool, final = passages, None
             if of.children:
                 pool, final = _union(of.children), passages
-            found = _Found(
+            retrieval = _Retrieved(
                 of.query,
                 of.query_id,
                 of.parent,
@@ -257,19 +257,19 @@ class CallTree:
                 final,
             )
             if self._at_once or of.parent is None:
-                return [found]
-            tree.found.append(found)
+                return [retrieval]
+            tree.retrievals.append(retrieval)
         elif of.kind is Kind.SELECT:
-            tree.found = _selected(tree.found, of, passages)
+            tree.retrievals = _selected(tree.retrievals, of, passages)
         elif of.kind is Kind.ANSWER:
-            done = [found for found in tree.found if call in found.ancestors]
-            tree.found = [found for found in tree.found if call not in found.ancestors]
+            done = [retrieval for retrieval in tree.retrievals if call in retrieval.ancestors]
+            tree.retrievals = [retrieval for retrieval in tree.retrievals if call not in retrieval.ancestors]
             if len(done) == 1 and done[0].final is None and set(passages.ids) & set(done[0].pool.ids):
                 done[0].final = passages
             return done
         return []
 
-    def _close(self, call: Hashable, of: _Open) -> list[_Found]:
+    def _close(self, call: Hashable, of: _Open) -> list[_Retrieved]:
         del self._calls[call]
         tree = self._trees.get(of.root)
         if tree is None:
@@ -278,40 +278,40 @@ class CallTree:
         # A stream may outlive the call that began it: what it still calls has another root.
         return self._forget(of.root) if tree.calls <= 0 or call == of.root else []
 
-    def _forget(self, root: Hashable) -> list[_Found]:
+    def _forget(self, root: Hashable) -> list[_Retrieved]:
         tree = self._trees.pop(root, None)
         if tree is None:
             return []
         if tree.calls > 0:
             self._calls = {call: each for call, each in self._calls.items() if each.root != root}
-        return tree.found
+        return tree.retrievals
 
     def _ancestors(self, of: _Open) -> frozenset[Hashable]:
-        found = set()
+        ancestors = set()
         above = of.parent
         while above is not None:
-            found.add(above)
+            ancestors.add(above)
             enclosing = self._calls.get(above)
             above = enclosing.parent if enclosing is not None else None
-        return frozenset(found)
+        return frozenset(ancestors)
 
     # -- without it ----------------------------------------------------------------------------------
 
-    def _hand_over(self, done: Sequence[_Found]) -> None:
-        for found in done:
-            shown = found.final if found.final is not None else found.pool
+    def _hand_over(self, done: Sequence[_Retrieved]) -> None:
+        for retrieval in done:
+            shown = retrieval.final if retrieval.final is not None else retrieval.pool
             texts = None
             if shown.texts is not None:
-                texts = dict(zip(found.pool.ids, found.pool.texts or (), strict=False))
+                texts = dict(zip(retrieval.pool.ids, retrieval.pool.texts or (), strict=False))
                 texts.update(zip(shown.ids, shown.texts, strict=True))
             self._record(
                 Retrieval(
-                    found.query,
+                    retrieval.query,
                     shown.ids,
-                    pool=found.pool.ids if found.final is not None else None,
-                    query_id=found.query_id,
+                    pool=retrieval.pool.ids if retrieval.final is not None else None,
+                    query_id=retrieval.query_id,
                     tokens=shown.tokens,
-                    seconds=found.seconds,
+                    seconds=retrieval.seconds,
                     texts=texts,
                 )
             )
@@ -329,19 +329,19 @@ def _union(parts: Sequence[Passages]) -> Passages:
     return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))
 
 
-def _selected(found: list[_Found], of: _Open, left: Passages) -> list[_Found]:
+def _selected(retrievals: list[_Retrieved], of: _Open, left: Passages) -> list[_Retrieved]:
     """The retrievals, with what a selection left written to the one that it worked on.
 
     That is the last whose passages went in, else the last of the same call; several for the same query whose
     passages went in together are one retrieval with one pool.
     """
     given = set(of.given)
-    went_in = [each for each in found if not given.isdisjoint(each.pool.ids)]
-    touched = went_in or [each for each in found if each.scope == of.parent]
+    went_in = [each for each in retrievals if not given.isdisjoint(each.pool.ids)]
+    touched = went_in or [each for each in retrievals if each.scope == of.parent]
     if not touched:
-        return found
+        return retrievals
     last = touched[-1]
     together = [each for each in went_in if (each.query, each.scope) == (last.query, last.scope)] or [last]
     pool = _union([each.pool for each in together])
     merged = replace(last, pool=pool, seconds=sum(each.seconds for each in together), final=left)
-    return [*(each for each in found if all(each is not other for other in together)), merged]
+    return [*(each for each in retrievals if all(each is not other for other in together)), merged]

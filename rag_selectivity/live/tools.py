@@ -333,14 +333,14 @@ class ToolMonitor:
         if len(self._looked_at) >= _MOST_KINDS:
             self._looked_at.clear()
         self._looked_at.add(shape)
-        found = plan(size, relevant, depths=[min(shown, size)])
-        row = found["rows"][0]
+        planned = plan(size, relevant, depths=[min(shown, size)])
+        row = planned["rows"][0]
         if row["random_success"] < self._warn_from:
             return
         text = (
             f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of "
             f"such calls: a perfect selector could show {_bits(row['BoR_max'])} bits. "
-            f"{_advice(size, relevant, found['max_K_for_random_success'])}"
+            f"{_advice(size, relevant, planned['max_K_for_random_success'])}"
         )
         _log.warning("%s", text)
         if self._on_warning is not None:
@@ -367,8 +367,8 @@ def _advice(size: int, relevant: float, healthy: int) -> str:
         return (
             f"With {relevant:.3g} of {size} tools applicable one at random serves in {percent(DEGRADED_FROM)} or more"
         )
-    found = plan(size, max(1, round(relevant)), depths=[healthy], min_ceiling=1.0)
-    ceiling, full_bit = found["rows"][0]["BoR_max"], found["max_K_for_ceiling"]
+    planned = plan(size, max(1, round(relevant)), depths=[healthy], min_ceiling=1.0)
+    ceiling, full_bit = planned["rows"][0]["BoR_max"], planned["max_K_for_ceiling"]
     more = f"; for more than one bit, show no more than {full_bit}" if 0 < full_bit < healthy else ""
     return (
         f"Up to K = {healthy} a random draw serves in less than {percent(DEGRADED_FROM)}, with at most "

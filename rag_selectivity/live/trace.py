@@ -130,16 +130,16 @@ class Trace:
 
     def labels_from(self, qrels: Qrels) -> Qrels:
         """The judgments of each retrieval's query, found by its id or text."""
-        found = {}
+        query_of = {}
         for key, (query_id, query) in self.names.items():
             name = next((name for name in (query_id, query) if name is not None and name in qrels), None)
             if name is not None:
-                found[key] = name
-        if not found:
+                query_of[key] = name
+        if not query_of:
             raise InputError(
                 f"{self.path}: none of the {len(self.names)} retrievals is of a query in the qrels, by id or text"
             )
-        return qrels.under(found)
+        return qrels.under(query_of)
 
     def to_grade(self) -> tuple[dict[str, str], Mapping[str, str], Run]:
         """Query texts by id, passage texts by id, and the candidates of each query.
@@ -158,8 +158,8 @@ class Trace:
             pools.setdefault(name, {}).update(dict.fromkeys(passage for ids in lists for passage in ids))
         if not self.texts:
             raise InputError(f"{self.path}: was traced without texts, and a judge needs them: trace_texts=True")
-        wanted = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
-        return queries, self.texts, Run.from_dict({name: ids for name, ids in wanted.items() if ids})
+        graded = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
+        return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
 
 
 def _is_ids(value: Any) -> bool:

@@ -77,10 +77,10 @@ def wanted_measures(
         measures = default_measures(scale, sized=sized, pooled=pooled)
     if isinstance(measures, (str, Measure)):
         measures = [measures]
-    wanted = [parse_measure(measure) for measure in measures]
-    if not wanted:
+    parsed = [parse_measure(measure) for measure in measures]
+    if not parsed:
         raise InputError("no measure was asked for")
-    return with_companions(wanted)
+    return with_companions(parsed)
 
 
 def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
@@ -102,24 +102,24 @@ def compared_depths(longest: int) -> list[int]:
     return [depth for depth in COMPARED_DEPTHS if depth <= longest] or [longest]
 
 
-def given_depths(depths: Iterable[int], wanted: Sequence[Measure]) -> IntArray:
+def given_depths(depths: Iterable[int], measures: Sequence[Measure]) -> IntArray:
     """Depths that a user gave, in order; they serve the measures that name none."""
     chosen = list(depths)
     for depth in chosen:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
-    if not chosen and any(measure.at is None for measure in wanted):
+    if not chosen and any(measure.at is None for measure in measures):
         raise InputError("the list of depths is empty")
     return np.array(sorted(set(chosen)), np.int64)
 
 
-def plan_of(wanted: Iterable[Measure], grid: IntArray, *, whole_lists: bool = False) -> Plan:
+def plan_of(measures: Iterable[Measure], grid: IntArray, *, whole_lists: bool = False) -> Plan:
     """Each measure without its depth, once, with all its depths; and measures of how much unjudged passages could add.
 
     `whole_lists` adds the depth of the whole list to every measure that is taken at depths.
     """
     depths: dict[Measure, set[Any]] = {}
-    for measure in with_upper_ends(wanted):
+    for measure in with_upper_ends(measures):
         at = depths.setdefault(replace(measure, at=None), set())
         at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
         if whole_lists and not isinstance(measure.cutoff, Real):
@@ -142,5 +142,5 @@ def at_depth(figures: Mapping[str, V], measure: Measure, depth: int) -> V | None
 
 def ranks_in(plan: Plan) -> IntArray:
     """Every K of a plan, in order: neither recall levels (IPrec@.5) nor whole lists."""
-    found = {int(k) for measure, at in plan if not isinstance(measure.cutoff, Real) for k in at if k != WHOLE_LIST}
-    return np.array(sorted(found), np.int64)
+    ranks = {int(k) for measure, at in plan if not isinstance(measure.cutoff, Real) for k in at if k != WHOLE_LIST}
+    return np.array(sorted(ranks), np.int64)

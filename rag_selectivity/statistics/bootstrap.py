@@ -84,8 +84,8 @@ class Bootstrap:
     @property
     def settings(self) -> dict[str, Any]:
         """What a report says of how its intervals were made."""
-        said = {"method": self.method, "resamples": self.resamples, "seed": self.seed, "level": self.level}
-        return {**said, "clusters": len(set(self.clusters.values()))} if self.clusters is not None else said
+        settings = {"method": self.method, "resamples": self.resamples, "seed": self.seed, "level": self.level}
+        return {**settings, "clusters": len(set(self.clusters.values()))} if self.clusters is not None else settings
 
     @classmethod
     def of(cls, value: Bootstrap | str | None) -> Bootstrap | None:

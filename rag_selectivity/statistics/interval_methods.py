@@ -221,12 +221,12 @@ def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> 
         below, upto = _tie(ordered, value, present)
         return value, (below + upto) / 2, below, upto
 
-    wanted = level * present
-    value, middle, below, upto = at(np.floor(np.nan_to_num(wanted)).astype(np.int64))
-    beside = np.where(wanted > middle, upto, below - 1)
+    target = level * present
+    value, middle, below, upto = at(np.floor(np.nan_to_num(target)).astype(np.int64))
+    beside = np.where(target > middle, upto, below - 1)
     other, other_middle, _, _ = at(beside)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = (wanted - middle) / (other_middle - middle)
+        share = (target - middle) / (other_middle - middle)
         between = value + share * (other - value)
     inside = (beside >= 0) & (beside < present) & np.isfinite(value) & np.isfinite(other) & (other_middle != middle)
     return np.where(present > 0, np.where(inside, between, value), np.nan)
