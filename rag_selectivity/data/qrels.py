@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,14 @@ from rag_selectivity.data.columns import (
     QUERY_NAMES,
     column_values,
     find_column,
-    is_frame,
 )
 from rag_selectivity.data.grades import Scale, parse_grade_map
+from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.errors import InputError
 
 
-class Qrels:
+class Qrels(Held):
     """Judgments: one grade for each (query, passage) pair.
 
     Stored in columns; reads like a dict of dicts:
@@ -42,6 +41,8 @@ class Qrels:
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     """
+
+    kind = "qrels"
 
     def __init__(
         self,
@@ -148,21 +149,6 @@ class Qrels:
             self.grade[rows],
             source=self.source,
         )
-
-    @classmethod
-    def of(cls, value: Any) -> Qrels:
-        """From a Qrels, a dict, a frame, or rows; `rag_selectivity.read_qrels` reads files."""
-        if isinstance(value, Qrels):
-            return value
-        if isinstance(value, Mapping):
-            return cls.from_dict(value)
-        if is_frame(value):
-            return cls.from_dataframe(value)
-        if isinstance(value, (str, Path)):
-            raise InputError(f"qrels: {value!r} is a path: read the file with rag_selectivity.read_qrels(…)")
-        if isinstance(value, Iterable):
-            return cls.from_records(value)
-        raise InputError(f"qrels: expected a dict, DataFrame, path, rows or Qrels, got {type(value).__name__}")
 
     # -- reading it ------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from rag_selectivity.data.columns import (
     TOKEN_NAMES,
     column_values,
     find_column,
-    is_frame,
     optional_column,
     token_count,
 )
+from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import TIES, Policy, TieKey
 from rag_selectivity.data.qrels import query_text
@@ -34,7 +33,7 @@ class ScatteredQueries(Exception):
         self.again = again
 
 
-class Run:
+class Run(Held):
     """Ranked passage ids for each query, with scores if they are known.
 
     >>> run = Run.from_dict({"q1": ["d3", "d1"], "q2": ["d7"]})
@@ -52,6 +51,8 @@ class Run:
     tokens : float64[rows] or None
         Lengths of the passages, if the run was given with them.
     """
+
+    kind = "run"
 
     def __init__(
         self,
@@ -156,21 +157,6 @@ class Run:
         return run.with_tokens(
             [rows[i][0] for i in order], [token_count(counts[i], f"run frame, row {i + 1}") for i in order]
         )
-
-    @classmethod
-    def of(cls, value: Any) -> Run:
-        """From a Run, a dict, a frame, or rows; `rag_selectivity.read_run` reads files."""
-        if isinstance(value, Run):
-            return value
-        if isinstance(value, Mapping):
-            return cls.from_dict(value)
-        if is_frame(value):
-            return cls.from_dataframe(value)
-        if isinstance(value, (str, Path)):
-            raise InputError(f"run: {value!r} is a path: read the file with rag_selectivity.read_run(…)")
-        if isinstance(value, Iterable):
-            return cls.from_records(value)
-        raise InputError(f"run: expected a dict, DataFrame, path, rows or Run, got {type(value).__name__}")
 
     @classmethod
     def concatenate(cls, parts: Sequence[Run]) -> Run:
