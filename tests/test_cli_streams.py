@@ -165,18 +165,21 @@ def test_grade_and_claims_read_standard_input(folder) -> None:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        ("evaluate --qrels - --run -", "--qrels and --run name two"),
-        ("evaluate --qrels qrels.trec --run - --run b=-", "--run name two"),
-        ("evaluate --qrels qrels.trec --run - --pool -", "--run and --pool name two"),
-        ("evaluate --qrels qrels.trec --run run.trec --corpus-size - --clusters -", "--corpus-size and --clusters"),
-        ("agree --human - --labels -", "--human and --labels name two"),
-        ("report --qrels - --run run.trec --queries - -o r.html", "--qrels and --queries name two"),
+        ("evaluate --qrels - --run -", "for --qrels and --run:"),
+        ("evaluate --qrels qrels.trec --run - --run b=-", "for --run twice:"),
+        ("evaluate --qrels qrels.trec --run - --pool -", "for --run and --pool:"),
+        (
+            "evaluate --qrels qrels.trec --run run.trec --corpus-size - --clusters -",
+            "for --corpus-size and --clusters:",
+        ),
+        ("agree --human - --labels -", "for --human and --labels:"),
+        ("report --qrels - --run run.trec --queries - -o r.html", "for --qrels and --queries:"),
     ],
 )
 def test_only_one_file_can_be_standard_input(words, options) -> None:
     code, printed, complaint = run(*words.split(), given=b"")
     assert (code, printed) == (2, "")
-    assert complaint.startswith("only one file can be standard input (-), but")
+    assert complaint.startswith("standard input (-) is one file, and cannot be given ")
     assert options in complaint
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import one_standard_input
+from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, put, rows_text
 from rag_selectivity.errors import InputError
 from rag_selectivity.planning import audit as audit_log
@@ -23,9 +23,8 @@ def audit(
     log: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
+            metavar=Readable("FILE"),
             help="Log (JSONL, CSV or Parquet) with N, K, R and hit for each query.",
-            callback=one_standard_input,
         ),
     ],
     map: Annotated[

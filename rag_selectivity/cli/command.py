@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 import typer.core
 import typer.main
 
+from rag_selectivity.cli.inputs import refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
 from rag_selectivity.cli.output import SETTINGS
 from rag_selectivity.errors import InputError
@@ -33,7 +33,7 @@ class Command(typer.core.TyperCommand):
         self.examples = (epilog or "").splitlines()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, and refuse an option given twice, of which the last value alone would count."""
+        """Parse, and refuse an option given twice, of which the last value alone would count, and a second `-`."""
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet, SETTINGS.debug = bool(values.get("quiet")), bool(values.get("debug"))
         for parameter, times in Counter(given).items():
@@ -41,7 +41,9 @@ class Command(typer.core.TyperCommand):
                 raise InputError(
                     f"{parameter.opts[0]} is given {times} times, and takes one value; leave the others out"
                 )
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        refuse_two_standard_inputs(self.params, ctx.params)
+        return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, with `--help` in the panel of the common options."""
@@ -106,11 +108,6 @@ def wrapped(example: str, width: int) -> str:
         else:
             lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
     return " \\\n".join(lines)
-
-
-def arguments(example: str) -> list[str]:
-    """The words of an example behind the program's name."""
-    return shlex.split(example)[1:]
 
 
 def _common_options() -> list[Any]:

@@ -152,7 +152,7 @@ def evaluate(
     if is_given(context, "memory"):
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
     if sample is None and sample_size is not None:
-        raise InputError("--sample-size says how many passages --sample is about: give --sample too")
+        raise InputError("--sample-size counts the passages of --sample: give --sample too")
     retrieved = _Retrieved.of(run, pool, trace, _labels(qrels, qrels_format, judge, judge_rule))
     if trace is not None:
         # A list ends where the prompt did: there is nothing further down that could have been read.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,22 @@ from rag_selectivity.data.columns import (
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import STANDARD_INPUT
 
-_READS_STANDARD_INPUT = "rag_selectivity reads standard input"
+
+class Readable(str):
+    """The metavar of a parameter that names a file to read, by which it is known."""
 
 
-def one_standard_input(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
-    """Callback of every option that names a file to read: only one of them can be `-`."""
-    option = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.opts[0].upper()
-    for text in value if isinstance(value, (list, tuple)) else [value]:
-        if text is not None and _name_and_file(str(text))[1] == str(STANDARD_INPUT):
-            other = context.meta.setdefault(_READS_STANDARD_INPUT, [])
-            other.append(option)
-            if len(other) > 1:
-                readers = " and ".join(dict.fromkeys(other))
-                raise InputError(f"only one file can be standard input (-), but {readers} name two; name the others")
-    return value
+def refuse_two_standard_inputs(parameters: Sequence[Any], values: Mapping[str, Any]) -> None:
+    """An InputError if more than one of the files to read is standard input."""
+    readers = []
+    for parameter in parameters:
+        value = values.get(parameter.name)
+        if isinstance(parameter.metavar, Readable) and value is not None:
+            files = [_name_and_file(str(each))[1] for each in (value if isinstance(value, (list, tuple)) else [value])]
+            readers += [parameter.opts[0]] * files.count(str(STANDARD_INPUT))
+    if len(readers) > 1:
+        options = " and ".join(dict.fromkeys(readers)) + (" twice" if len(set(readers)) == 1 else "")
+        raise InputError(f"standard input (-) is one file, and cannot be given for {options}: name the other file")
 
 
 def is_given(context: typer.Context, name: str) -> bool:

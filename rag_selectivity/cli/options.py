@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rag_selectivity.cli.inputs import one_standard_input
+from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import Format
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.policy import POLICIES
@@ -29,7 +29,7 @@ def option(panel: str, metavar: str, help: str, *names: str) -> Any:
 
 def input_file(help: str, panel: str = INPUT, metavar: str = "FILE") -> Any:
     """An option that names a file to read; `-` is standard input."""
-    return typer.Option(metavar=metavar, help=help, rich_help_panel=panel, callback=one_standard_input)
+    return typer.Option(metavar=Readable(metavar), help=help, rich_help_panel=panel)
 
 
 def flag(panel: str, name: str, help: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import name_of, one_standard_input
+from rag_selectivity.cli.inputs import Readable, name_of
 from rag_selectivity.cli.output import STANDARD_OUTPUT, csv_text, note, put
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
@@ -78,9 +78,8 @@ def store_import(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
+            metavar=Readable("FILE"),
             help="Labels of a person (qrels), or a table that `store export` wrote.",
-            callback=one_standard_input,
         ),
     ],
     annotator: Annotated[
