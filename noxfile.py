@@ -170,8 +170,8 @@ def use_alone(session: nox.Session, extra: str, installed: dict[str, Version], *
     """Use what is installed, far from the sources; then, with the test tools added, run the tests that bear on it."""
     with tempfile.TemporaryDirectory() as name, session.chdir(name):
         session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{extra}.py"))
-        if tests:
-            bearing = BEARING[extra]
+        bearing = BEARING[extra]
+        if tests and bearing.files:
             kept = Path("kept.txt")
             kept.write_text("".join(f"{name}=={version}\n" for name, version in installed.items()), encoding="utf-8")
             session.install("--constraints", str(kept), *dev_tools("pytest", "hypothesis"), *bearing.imports)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import typer
 
@@ -35,14 +34,20 @@ def _text(error: BaseException) -> str:
         return f"a file is not {error.encoding} text (byte {error.start}: {error.reason})"
     if isinstance(error, json.JSONDecodeError):
         return f"a file is not JSON ({error})"
+    if isinstance(error, _database_error()):
+        return f"the label store cannot be used ({error})"
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror or error}"
-    if isinstance(error, sqlite3.Error):
-        return f"the label store cannot be used ({error})"
     if isinstance(error, MemoryError):
         return "there is not enough memory; `evaluate --out-of-core` reads part by part"
     return (
         f"this is a bug in rag-selectivity ({type(error).__name__}: {error}); --debug shows the traceback, which a "
         f"report of the bug needs"
     )
+
+
+def _database_error() -> type[Exception]:
+    from rag_selectivity.grading.store import DatabaseError
+
+    return DatabaseError

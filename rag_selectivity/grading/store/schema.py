@@ -9,6 +9,8 @@ from pathlib import Path
 
 from rag_selectivity.errors import InputError
 
+#: What SQLite raises; only this package speaks SQL.
+DatabaseError = sqlite3.Error
 _APPLICATION = 0x52534C42  # "RSLB"
 _VERSION = 1
 _BUSY_SECONDS = 60.0
