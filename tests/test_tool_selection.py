@@ -50,7 +50,7 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     assert (report.lam, report.regime, report.BoR_max, report.healthy_K) == (4.0, "collapse", 0.0, 12)
     assert (report.calls, report.shown, report.tokens) == (5, 58, 2900)
     assert len(report.never_called) == 57
-    assert "57 tools were never called; they took 98.0% of the tokens" in str(report)
+    assert "57 tools were never called; they took 98.3% of the tokens" in str(report)
     assert json.loads(report.to_json())["lambda"] == 4.0
     assert report.to_markdown().startswith("5 model calls, 58 of 58 tools shown on average")
 
