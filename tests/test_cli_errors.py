@@ -175,6 +175,7 @@ def judged(words: tuple[str, ...], server: JudgeServer, *more: str) -> subproces
     return process(*words, *more, "--base-url", server.url, "--attempts", "1", OPENAI_API_KEY=KEY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(*GRADE, "--store", "labels.db"), CLAIMS], ids=["grade", "claims"])
 def test_exit_codes_of_commands_that_ask_a_judge(words) -> None:
     answers = (lambda request, n: graded(4)) if words[0] == "grade" else respond
@@ -201,6 +202,7 @@ def test_exit_codes_of_commands_that_ask_a_judge(words) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_pairs_that_failed_in_an_earlier_run_are_work_left_over() -> None:
     words = (*GRADE, "--store", "labels.db")
     refused = json.dumps({"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}).encode()
@@ -270,6 +272,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="wh
 
 
 @needs_proc
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAITING)
 def test_ctrl_c_is_one_line_and_exit_code_130(name) -> None:
     fcntl, termios = (pytest.importorskip(module) for module in ("fcntl", "termios"))
@@ -290,6 +293,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(name) -> None:
 
 
 @needs_proc
+@pytest.mark.slow
 def test_a_second_ctrl_c_leaves_the_calls_on_their_way() -> None:
     with (
         JudgeServer(lambda request, n: Reply(delay=60)) as server,

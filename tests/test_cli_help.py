@@ -194,6 +194,7 @@ def answer(request: Any, n: int) -> Reply:
     return Reply(json.dumps({"reason": "r", "grade": 4})) if "grade" in fields else respond(request, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_examples_run(helps, folder, name) -> None:
     examples = examples_in(helps["rich"][name])

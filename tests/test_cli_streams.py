@@ -144,6 +144,7 @@ def test_a_store_takes_labels_from_standard_input() -> None:
     assert run("store", "info", "qrels.db")[1] == "stdin (human): 24 grades\n"
 
 
+@pytest.mark.slow
 def test_grade_and_claims_read_standard_input(folder) -> None:
     base = f"{GRADE} --store s.db --dry-run"
     planned = run(*base.split())
@@ -326,6 +327,7 @@ def test_progress_goes_to_standard_error_and_quiet_leaves_it_out() -> None:
     assert on_a_terminal([*words, "--quiet"]) == (0, printed, "")
 
 
+@pytest.mark.slow
 def test_progress_of_a_judge_goes_to_standard_error_and_quiet_leaves_it_out() -> None:
     words = f"{GRADE} --format json".split()
     with JudgeServer(lambda request, n: Reply()) as server:
