@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -268,9 +269,10 @@ def _judge_names(settings: Sequence[tuple[int, str]]) -> dict[int, str]:
 
 
 def _is_dead(owner: str) -> bool:
-    """Whether the owner of a lease was a process of this machine that has ended."""
+    """Whether the owner of a lease was a process of this machine that has ended; never known on Windows."""
     host, _, rest = owner.partition(":")
-    if host != socket.gethostname():
+    # On Windows signal 0 is Ctrl-C: asking would interrupt the process. Its lease runs out by itself.
+    if host != socket.gethostname() or sys.platform == "win32":
         return False
     try:
         os.kill(int(rest.partition(":")[0]), 0)
