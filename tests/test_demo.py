@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from rag_selectivity.demo import run_demo, save_demo
 
 
+@pytest.mark.slow
 def test_the_demo_shows_the_paradox_and_writes_it_down(tmp_path) -> None:
     demo = run_demo(progress=False)
     last = demo.dense.depths[-1]
