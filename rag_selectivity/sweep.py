@@ -18,7 +18,7 @@ from rag_selectivity.io.reading import read_records, run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.measures.chance import regime
+from rag_selectivity.measures.chance import delta_bor, regime
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -145,11 +145,6 @@ class _Swept:
 
     def rows(self) -> list[dict[str, Any]]:
         success, bor = self.columns["success"], self.columns["BoR"]
-        twice = 2 * self.depths - 1
-        reached = twice < len(self.depths)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            observed = np.where(reached, bor[np.where(reached, twice, 0)] - bor, np.nan)
-            bought = np.where(reached, np.log2(success[np.where(reached, twice, 0)] / success), np.nan)
         rows = []
         for i, depth in enumerate(self.depths.tolist()):
             figures = {column: finite(values[i]) for column, values in self.columns.items()}
@@ -159,8 +154,13 @@ class _Swept:
             row["regime"] = regime(drawn) if drawn is not None else None
             row["headroom"] = finite(self.columns["BoR_max"][i] - bor[i])
             row["lambda"] = figures["lambda"]
-            row["doubling"] = finite(observed[i])
-            row["doubling_predicted"] = finite(bought[i] - self.m)
+            # K = i + 1, so that 2K is in row 2i + 1.
+            twice = 2 * i + 1
+            doubling = None
+            if twice < len(self.depths):
+                doubling = delta_bor((success[i], success[twice]), (bor[i], bor[twice]), (depth, 2 * depth), self.m)
+            row["doubling"] = None if doubling is None else finite(doubling.observed)
+            row["doubling_predicted"] = None if doubling is None else finite(doubling.predicted)
             row |= {name: figures[name] for name in ("RA-nWG", "Harm", "Harm_most", "Judged") if name in figures}
             if self.tokens is not None:
                 row["tokens"] = float(self.tokens[i])

@@ -53,6 +53,7 @@ class ChatModelJudge(ModelJudge):
             try:
                 self._structured[schema] = self._model.with_structured_output(schema, include_raw=True)
             except (NotImplementedError, ValueError, AttributeError):
+                # A model without structured output: it is asked in words, and its answer is parsed and checked.
                 self._structured[schema] = self._model
         return self._structured[schema]
 

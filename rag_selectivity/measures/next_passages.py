@@ -1,0 +1,70 @@
+"""The figures of brackets of ranks: what passages a+1 to b hold, and what a random draw from the rest would hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome
+from rag_selectivity.measures.chance import BoR, Success
+from rag_selectivity.measures.hypergeometric import random_success
+
+#: Ranks after which a bracket ends: 1, 2, 5, 10, 20, 50, …
+_STEPS = (1, 2, 5)
+
+
+def _log_ratio(observed: FloatArray, expected: FloatArray) -> FloatArray:
+    return _log2(_ratio(observed, expected))
+
+
+def _ratio(observed: FloatArray, expected: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return observed / expected
+
+
+def _log2(ratio: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.log2(ratio) + 0.0
+
+
+_BITS_OF_COUNTS = Aggregate(value=_log_ratio, statistic=_ratio, link=_log2)
+
+
+def bracket_edges(reach: int) -> IntArray:
+    """0, 1, 2, 5, 10, … and the length of the longest list."""
+    edges, scale = [0], 1
+    while edges[-1] < reach:
+        edges += [min(step * scale, reach) for step in _STEPS]
+        scale *= 10
+    return np.unique(edges)
+
+
+def bracket_outcomes(
+    judged: JudgedRun, size: IntArray, edges: IntArray, rel: int | None, m: int
+) -> tuple[Outcome, Outcome]:
+    """Success in queries without one before the bracket, and relevant passages as a share of its slots."""
+    taken = np.where(edges > 0, judged.drawn_at(np.maximum(edges, 1)), 0)
+    hits = np.where(edges > 0, judged.hits_at(np.maximum(edges, 1), rel), 0)
+    before, after = hits[:, :-1], hits[:, 1:]
+    left = size[:, None] - taken[:, :-1]
+    # A list with copies has drawn fewer passages than it has slots.
+    relevant = np.minimum(judged.relevant(rel)[:, None] - before, left)
+    drawn = np.diff(taken, axis=1)
+
+    possible = Success(rel=rel, m=m).outcome(judged, edges[1:]).defined
+    waiting = possible & (before < m)
+    success = np.where(waiting, after >= m, np.nan)
+    chance, miss = np.full(waiting.shape, np.nan), np.full(waiting.shape, np.nan)
+    for needed in range(1, m + 1):
+        cells = waiting & (m - before == needed)
+        chance[cells], miss[cells] = random_success(left[cells], relevant[cells], drawn[cells], needed)
+
+    known = (judged.relevant(rel) > 0)[:, None]
+    width = np.diff(edges)
+    observed = np.where(known, (after - before) / width, np.nan)
+    expected = np.where(known, drawn * relevant / np.maximum(left, 1) / width, np.nan)
+    return (
+        Outcome((success, chance, miss), "every query succeeds before these ranks", BoR.aggregate),
+        Outcome((observed, expected), "no query has a relevant passage", _BITS_OF_COUNTS),
+    )
