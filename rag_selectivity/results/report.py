@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +32,8 @@ class RunReport:
     `per_query` holds a float64[queries] column for each measure that has a figure for a single query;
     a ratio of means (EF, BoR) has none. `judged` is the join that was measured. It is None if the report
     was made from sums over queries; then `summed` is their number and `summed_fingerprint` their
-    fingerprint.
+    fingerprint. `input` holds what is known about the input as plain data: how ids met, and by which id the labels
+    know the passages.
     """
 
     queries: tuple[str, ...]
@@ -43,6 +44,7 @@ class RunReport:
     judged: JudgedRun | None = field(default=None, repr=False, compare=False)
     summed: int | None = None
     summed_fingerprint: Fingerprint | None = field(default=None, repr=False, compare=False)
+    input: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> Fingerprint | None:
@@ -99,6 +101,12 @@ class Report(Result):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.runs)
+
+    def with_input(self, run: str, facts: Mapping[str, Any], notes: Iterable[str] = ()) -> Report:
+        """The same report with further facts about a run's input, and with notes on it."""
+        part = self._run(run)
+        known = replace(part, input={**part.input, **facts}, notes=(*part.notes, *notes))
+        return replace(self, runs={**self.runs, run: known})
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
         """ΔBoR of a run from depth k1 to k2 in bits: observed, predicted under sparse relevance, and flat.
@@ -199,6 +207,7 @@ class Report(Result):
                     },
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
                     **self._diagnoses_as_data(name),
+                    "input": dict(part.input),
                     "notes": list(part.notes),
                     **(self._stored_as_data(name) if queries else {}),
                 }
