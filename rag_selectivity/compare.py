@@ -292,7 +292,8 @@ class _Differences:
         values = [_value(outcome, some, column) for outcome, some in zip(pair, known, strict=True)]
         reason = None
         if not all(some.any() for some in known):
-            reason = pair[0].undefined
+            refused = [outcome for outcome in pair if outcome.refused is not None]
+            reason = [*refused, *pair][0].undefined
         elif not all(map(math.isfinite, values)):
             reason = "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
         gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if self.paired else np.full(0, np.nan)

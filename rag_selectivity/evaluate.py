@@ -16,7 +16,7 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import estimates_of_moments, estimates_with, with_caveats
+from rag_selectivity.estimates import estimates_of_moments, estimates_with, notes_of_refusals, with_caveats
 from rag_selectivity.io.reading import is_path, qrels_of, run_parts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -244,7 +244,8 @@ def report_on(
         estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
-        run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped)]
+        refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
+        run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped), *refused]
         reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(run_notes), run)
 
     first = next(iter(judged.values()))

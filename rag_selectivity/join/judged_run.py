@@ -184,6 +184,11 @@ class JudgedRun:
         """Whether the run has each query, even with an empty list: bool[queries]."""
         return np.ones(len(self), bool) if self.missing is None else ~self.missing
 
+    @property
+    def unexplained_repeats(self) -> int:
+        """How many slots repeat a passage of their list, if it is unknown whether they are chunks or copies."""
+        return self.coverage.duplicates if self.policy.duplicates == "count_once" else 0
+
     def over(self, chosen: NDArray[np.bool_]) -> JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
         return replace(

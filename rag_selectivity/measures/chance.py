@@ -20,6 +20,7 @@ from rag_selectivity.measures.base import (
     FloatArray,
     Measure,
     Outcome,
+    Refusal,
     Whole,
     parameter,
     register_measure,
@@ -36,6 +37,19 @@ def m_parameter() -> Any:
 def r_parameter() -> Any:
     words = "judged: relevant passages of the qrels; sampled: with an estimate of those that are not in the qrels"
     return parameter("judged", Choice(("judged", "sampled")), words)
+
+
+#: A draw takes every passage once. A list that repeats an id holds chunks of one document, or copies: R, N and K then
+#: count different things.
+_REPEATS = (
+    "passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out"
+)
+
+
+def refusal_of(judged: JudgedRun) -> Refusal | None:
+    """Why a comparison with a random draw has no meaning for the lists of a run; None if it has one."""
+    return Refusal(judged.unexplained_repeats, _REPEATS) if judged.unexplained_repeats else None
 
 
 def _identity(value: FloatArray) -> FloatArray:
@@ -190,7 +204,9 @@ class RandomSuccess(_BaselineMeasure):
     higher_is_better: ClassVar[bool | None] = None
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0)
+        return Outcome(
+            self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0, refused=refusal_of(judged)
+        )
 
 
 @register_measure
@@ -215,7 +231,8 @@ class EF(_BaselineMeasure):
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         chance, miss = self._chance(judged, depths)
         success = np.where(np.isnan(chance), np.nan, (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64))
-        return Outcome((success, chance, miss), self._undefined, self.aggregate, baseline=1)
+        parts = (success, chance, miss)
+        return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refusal_of(judged))
 
 
 @register_measure
@@ -258,7 +275,8 @@ class BoR_max(_BaselineMeasure):
     per_query: ClassVar[bool] = False
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths), self._undefined, _CEILING, bounds=None, baseline=0)
+        parts, refused = self._chance(judged, depths), refusal_of(judged)
+        return Outcome(parts, self._undefined, _CEILING, bounds=None, baseline=0, refused=refused)
 
 
 @register_measure
@@ -306,7 +324,8 @@ class BoR_recall(Measure):
             recall = np.where(known, judged.hits_at(depths, self.rel) / relevant[:, None], np.nan)
             chance = np.where(known, drawn / size, np.nan)
             miss = np.where(known, (size - drawn) / size, np.nan)
-        return Outcome((recall, chance, miss), "no query has a relevant passage", _BITS, baseline=1)
+        parts = (recall, chance, miss)
+        return Outcome(parts, "no query has a relevant passage", _BITS, baseline=1, refused=refusal_of(judged))
 
 
 @register_measure
@@ -343,7 +362,8 @@ class Lambda(Measure):
         relevant = self._relevant(judged)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
-        return Outcome((expected,), "no query has a relevant passage", bounds=None, baseline=0)
+        undefined, refused = "no query has a relevant passage", refusal_of(judged)
+        return Outcome((expected,), undefined, bounds=None, baseline=0, refused=refused)
 
 
 #: If a random draw succeeds in this share of the queries or more, the ceiling is at most .662 bits.

@@ -48,7 +48,7 @@ def bracket_outcomes(
     hits = np.where(edges > 0, judged.hits_at(np.maximum(edges, 1), rel), 0)
     before, after = hits[:, :-1], hits[:, 1:]
     left = size[:, None] - taken[:, :-1]
-    # A list with copies has drawn fewer passages than it has slots.
+    # The empty slots of a short list have drawn passages too, which may have been relevant ones.
     relevant = np.minimum(judged.relevant(rel)[:, None] - before, left)
     drawn = np.diff(taken, axis=1)
 
