@@ -37,6 +37,7 @@ def compare(
     baseline: str | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
+    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
@@ -53,7 +54,7 @@ def compare(
 
     Parameters
     ----------
-    qrels, corpus_size, corpus, scale, grade_map, policy, bootstrap, pool, choices
+    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, choices
         As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too.
     runs : {name: run}
         Two or more.
@@ -95,6 +96,7 @@ def compare(
         runs,
         corpus_size=corpus_size,
         corpus=corpus,
+        passages_of=passages_of,
         scale=scale,
         grade_map=grade_map,
         # The queries that a run lacks must be known here: a run over other queries is refused below.

@@ -224,6 +224,7 @@ def join_query(
     *,
     pool: Sequence[str] | None = None,
     corpus_size: int | None = None,
+    passages_of: Any = None,
     scale: str = "trec",
     **policies: Any,
 ) -> JudgedRun:
@@ -238,6 +239,9 @@ def join_query(
         The candidates before reranking or selection, for PROC and %PROC.
     corpus_size : int, optional
         N, for the chance-corrected measures.
+    passages_of : {document: number of its passages} or PassageCounts, optional
+        As in `rag_selectivity.evaluate`, if grades and passages name documents. `PassageCounts.of` reads a large
+        mapping once for many queries.
     scale : {"trec", "utility"}
     policies
         As in `rag_selectivity.evaluate`: `unjudged="worst"`.
@@ -255,6 +259,7 @@ def join_query(
             Run.from_dict({"query": list(passages)}),
             pool=None if pool is None else Run.from_dict({"query": list(pool)}),
             corpus_size=corpus_size,
+            passages_of=passages_of,
             scale=scale,
             policy=resolve_policy(None, **policies),
         )

@@ -148,12 +148,13 @@ class Tally:
         run: Run | None,
         *,
         corpus_size: Any = None,
+        passages_of: Any = None,
         policy: str | Policy | None = None,
         name: str = "run",
     ) -> None:
         """Add all judgments and all rows of some queries; either may be missing.
 
-        `corpus_size` is a whole number, or {query: N}.
+        `corpus_size` is a whole number, or {query: N}; `passages_of` is as in `evaluate`, the same for all parts.
         """
         if qrels is None or not len(qrels):
             if run is not None:
@@ -168,6 +169,7 @@ class Tally:
                 qrels,
                 none if run is None else run,
                 corpus_size=corpus_size,
+                passages_of=passages_of,
                 scale=self.scale,
                 policy=policy,
                 name=name,

@@ -68,6 +68,9 @@ def next_passages(
     average. With `short_lists="returned"`, a and b are at most the length of the query's list; with an N for each
     query they are at most its N.
 
+    With `passages_of`, m must be 1. The draw is from the passages left after rank a, R counts the passages of relevant
+    documents, and relevant passages are documents that were not found before: a draw of one of their passages.
+
     Parameters
     ----------
     judged : JudgedRun
