@@ -256,6 +256,7 @@ def join_query(
             corpus_size=corpus_size,
             scale=scale,
             policy=resolve_policy(None, **policies),
+            ids="exact",
         )
 
 

@@ -35,6 +35,7 @@ def report(
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
+    ids: o.IdsOption = None,
     baseline: Annotated[
         str | None,
         o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
@@ -93,6 +94,7 @@ def report(
         max_queries=max_queries,
         max_read=max_read,
         top=top,
+        ids=ids,
         **policy_choices(unjudged=unjudged, short_lists=short_lists),
     )
     put(page.rstrip("\n"), output)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.remarks import without
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.join.corpus import check_corpus, corpus_sizes
-from rag_selectivity.join.facts import JoinFacts, first_ids
+from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes
+from rag_selectivity.join.facts import TOP, JoinFacts, first_ids
 from rag_selectivity.join.judged_run import Coverage, Hits, JudgedRun, Sample
+from rag_selectivity.join.sampled_ids import IdSampler, SampledIds, unshared
 
 
 def join(
@@ -33,6 +36,7 @@ def join(
     scale: str | Scale = "trec",
     policy: str | Policy | None = None,
     name: str = "run",
+    ids: str | IdForm | None = None,
     part_of_whole: bool = False,
 ) -> JudgedRun:
     """Join a run with its judgments.
@@ -57,6 +61,8 @@ def join(
     policy : Policy or its name
     name : str
         The name of the run in messages.
+    ids : str, optional
+        The form that all ids are brought into, as in `evaluate`.
     part_of_whole : bool
         Whether these are only some of the queries. The checks that need all queries are then left to the caller, who
         has them in `JudgedRun.facts`.
@@ -68,31 +74,35 @@ def join(
     Raises
     ------
     InputError
-        If an argument is wrong, if run and qrels have no query in common, or if the policy refuses the input.
+        If an argument is wrong, if run and qrels have no query in common, if no retrieved passage is judged, or if the
+        policy refuses the input.
     """
-    scale, policy = scale_named(scale), resolve_policy(policy)
+    scale, policy, form = scale_named(scale), resolve_policy(policy), IdForm.of(ids)
+    qrels = qrels.in_form(form)
     qrels.check_scale(scale)
     if not len(qrels):
         raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
-    if corpus is not None:
-        known = check_corpus(qrels, corpus)
-        corpus_size = known if corpus_size is None else corpus_size
+    known = None if corpus is None else check_corpus(qrels, corpus, form)
+    if known is not None and corpus_size is None:
+        corpus_size = len(known)
 
-    joined = _join(qrels, run, policy, name)
-    candidates = _join(qrels, pool, policy, f"the pool of {name}") if pool is not None else None
+    joined = _join(qrels, run, policy, name, form)
+    candidates = _join(qrels, pool, policy, f"the pool of {name}", form) if pool is not None else None
     returned, hits = joined.returned, joined.hits
 
     present = returned >= 0
-    facts = _facts(qrels, joined, policy)
+    facts = _facts(qrels, joined, policy, form)
+    ids_known = known is not None and corpus_has(known, facts.sampled.retrieved, name, form.exact)
     if not part_of_whole:
-        facts.check(name)
+        facts.check(name, ids_known=ids_known)
     sizes = corpus_sizes(corpus_size, qrels, np.bincount(qrels.query, minlength=len(qrels)), part_of_whole)
     facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
     if not part_of_whole:
-        for doubt in facts.warnings(name, scale.name):
+        for doubt in facts.warnings(name, scale.name, ids_known=ids_known):
             warnings.warn(doubt, SelectivityWarning, stacklevel=2)
     missing = int((~present).sum())
 
+    outside = None if sample is None else sample.in_form(form)
     grades = np.unique(qrels.grade)
     labels = np.zeros((len(qrels), len(grades)), np.int64)
     np.add.at(labels, (qrels.query, np.searchsorted(grades, qrels.grade)), 1)
@@ -106,15 +116,15 @@ def join(
         scale=scale,
         policy=policy,
         **_pool(candidates, joined),
-        sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
+        sample=_sample(outside, sample_size, qrels, scale) if outside is not None else None,
         missing=~present if missing else None,
-        label_hashes=_label_hashes(qrels, sample, sample_size),
+        label_hashes=_label_hashes(qrels, outside, sample_size),
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
         facts=facts,
     )
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
-    outside = len(judged.hits_outside_pool().query)
-    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
+    not_in_pool = len(judged.hits_outside_pool().query)
+    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
 
 
@@ -163,34 +173,52 @@ def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Samp
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """List lengths by the qrels' queries (−1: not in the run), hits in order, and counts of what was left out."""
+    """List lengths by the qrels' queries (−1: not in the run), hits in order, and facts that the lists alone give."""
 
     returned: IntArray
     hits: Hits
-    not_in_qrels: int
-    unknown: tuple[str, ...]
     duplicates: int
-    retrieved: int
+    facts: JoinFacts
+
+    @property
+    def not_in_qrels(self) -> int:
+        return self.facts.unknown
 
 
-def _facts(qrels: Qrels, joined: _Joined, policy: Policy) -> JoinFacts:
+def _facts(qrels: Qrels, joined: _Joined, policy: Policy, form: IdForm) -> JoinFacts:
     present = joined.returned >= 0
+    missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
     if not len(joined.hits.query) and len(qrels.query):
         first = min(qrels.queries[i] for i in np.unique(qrels.query).tolist())
         passages = first, first_ids(qrels[first])
-    return JoinFacts(
+    of_qrels = JoinFacts(
         queries=len(qrels),
         listed=int(present.sum()),
-        unknown=joined.not_in_qrels,
-        retrieved=joined.retrieved,
         hits=len(joined.hits.query),
         query_ids=first_ids(qrels.queries),
-        missing_ids=first_ids(qrels.queries[i] for i in np.flatnonzero(~present).tolist()),
-        unknown_ids=joined.unknown,
+        missing_ids=first_ids(missing),
         judged_passages=passages,
         grades=(int(qrels.grade.min()), int(qrels.grade.max())) if len(qrels.grade) else None,
         missing_is_error=policy.missing_query == "error",
+        ids=str(form),
+        remarks=qrels.remarks,
+        sampled=SampledIds() if form.exact else SampledIds(only_in_qrels=unshared(missing)),
+    )
+    return of_qrels + joined.facts
+
+
+def facts_of_run(run: Run) -> JoinFacts:
+    """The facts of a run without judgments of its queries."""
+    return _facts_of_unknown(run.queries, run.form) + JoinFacts(remarks=run.remarks)
+
+
+def _facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:
+    return JoinFacts(
+        unknown=len(queries),
+        unknown_ids=first_ids(queries),
+        ids=str(form),
+        sampled=SampledIds() if form.exact else SampledIds(only_in_run=unshared(queries)),
     )
 
 
@@ -215,39 +243,90 @@ def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:
     return {"pool": hits, "pool_returned": returned, "own_pool": own}
 
 
-def _join(qrels: Qrels, run: Run | Iterable[Run], policy: Policy, name: str) -> _Joined:
+def _join(qrels: Qrels, run: Run | Iterable[Run], policy: Policy, name: str, form: IdForm) -> _Joined:
     try:
-        return _join_parts(qrels, [run] if isinstance(run, Run) else run, policy, name)
+        return _join_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, form)
     except ScatteredQueries as scattered:
-        return _join_parts(qrels, scattered.again(), policy, name)
+        return _join_parts(qrels, scattered.again(), policy, name, form)
 
 
-def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -> _Joined:
+def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str, form: IdForm) -> _Joined:
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
-    unknown: tuple[str, ...] = ()
-    not_in_qrels = duplicates = retrieved = 0
-    for part in parts:
+    labels = np.bincount(qrels.query, minlength=len(qrels))
+    sampler = None if form.exact else IdSampler(qrels)
+    facts = JoinFacts()
+    duplicates = 0
+    for given in parts:
+        part = given.in_form(form).ordered(policy)
         position = np.array([qrels.position(query) for query in part.queries], np.int64)
         inside = position >= 0
-        not_in_qrels += int((~inside).sum())
-        unknown = first_ids([*unknown, *(part.queries[i] for i in np.flatnonzero(~inside).tolist())])
-        retrieved += int(part.lengths[inside].sum())
-        if (returned[position[inside]] >= 0).any():
-            raise InputError(f"{name}: a query appears in two parts of the run")
-        lengths, hits, repeats = _judge_part(qrels, part, position, policy, name)
+        _refuse_repeated_queries(part, position, returned, name, form)
+        lengths, hits, repeats, kept = _judge_part(qrels, part, position, policy, name)
         returned[position[inside]] = lengths[inside]
         collected.append(hits)
         duplicates += repeats
+        if sampler is not None:
+            sampler.add(part, position)
+        room = np.minimum(part.lengths[inside], TOP)
+        facts += JoinFacts(
+            retrieved=int(part.lengths[inside].sum()),
+            promised=int(np.minimum(labels[position[inside]], room).sum()),
+            kept=kept,
+            **_facts_of_scores(part, inside, policy),
+        )
+        if not inside.all():
+            facts += _facts_of_unknown([part.queries[i] for i in np.flatnonzero(~inside).tolist()], form)
+    if sampler is not None:
+        facts += JoinFacts(sampled=sampler.sampled())
     columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
     order = np.lexsort((columns[1], columns[0]))
-    return _Joined(returned, Hits(*(column[order] for column in columns)), not_in_qrels, unknown, duplicates, retrieved)
+    return _Joined(returned, Hits(*(column[order] for column in columns)), duplicates, facts)
 
 
-def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str) -> tuple[IntArray, Hits, int]:
-    """List lengths (one for each of the part's queries), judged hits, and the number of duplicates."""
-    part = part.ordered(policy)
+def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, name: str, form: IdForm) -> None:
+    """An InputError if the run has a query of the qrels more than once."""
+    inside = np.sort(position[position >= 0])
+    again = np.concatenate([inside[returned[inside] >= 0], inside[1:][inside[1:] == inside[:-1]]])
+    if not len(again):
+        return
+    query = part.queries[int(np.flatnonzero(position == again[0])[0])]
+    if form.changes_ids:
+        raise InputError(
+            f"{name}: several queries become {query!r} with ids={str(form)!r} (--ids {form}): rename all but one of "
+            f"them, or give another form"
+        )
+    raise InputError(f"{name}: query {query!r} appears in two parts of the run")
+
+
+def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
+    """What the scores of the lists tell, which are in rank order, if these decide the order."""
+    if policy.order == "rank":
+        return {"remarks": without(part.remarks, "rank_against_score")}
+    if part.scores is None:
+        return {"remarks": part.remarks}
+    row_inside = np.repeat(inside, part.lengths)
+    query = part.row_queries()
+    scores = part.scores
+    neighbours = (query[1:] == query[:-1]) & row_inside[1:]
+    whole = (scores >= 0) & (scores <= 5) & (scores == np.floor(scores))
+    return {
+        "scored": int(row_inside.sum()),
+        "graded": int((whole & row_inside).sum()),
+        "neighbours": int(neighbours.sum()),
+        "tied": int((neighbours & (scores[1:] == scores[:-1])).sum()) if policy.ties != "as_given" else 0,
+        "remarks": part.remarks,
+    }
+
+
+def _judge_part(
+    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str
+) -> tuple[IntArray, Hits, int, int]:
+    """List lengths (one for each of the part's queries), judged hits, and the numbers of duplicates and of hits on top.
+
+    Each list is in rank order. The hits on top are those in its first rows, before any are dropped.
+    """
     local = part.row_queries()
     query = position[local]
     keys = pair_keys(query, part.passages)
@@ -261,6 +340,7 @@ def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, nam
     rows, judgments = qrels.lookup(keys, query, part.passages)
     repeated = np.isin(rows, copies, assume_unique=True)
     rank = rows - part.offsets[local[rows]] + 1
+    on_top = int((rank <= TOP).sum())
     lengths = part.lengths
     if policy.duplicates == "drop" and len(copies):
         dropped_before = np.searchsorted(copies, rows) - np.searchsorted(copies, part.offsets[local[rows]])
@@ -271,7 +351,7 @@ def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, nam
     if policy.unjudged == "condense":
         lengths = np.bincount(local[rows], minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
-    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), len(copies)
+    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), len(copies), on_top
 
 
 def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:

@@ -51,6 +51,7 @@ def html_report(
     max_queries: int = 500,
     max_read: int = 100,
     top: int = 10,
+    ids: str | None = None,
     **choices: Any,
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible.
@@ -66,6 +67,7 @@ def html_report(
         "corpus": list(read_corpus_ids(corpus)) if corpus is not None else None,
         "scale": scale,
         "grade_map": grade_map,
+        "ids": ids,
     }
     if measures is not None:
         parsed = [parse_measure(measure) for measure in measures]
