@@ -48,13 +48,14 @@ def compare(
     paired: bool = True,
     draws: int = 10_000,
     power: float = 0.8,
+    ids: str | None = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
 
     Parameters
     ----------
-    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, choices
+    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, ids, choices
         As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too.
     runs : {name: run}
         Two or more.
@@ -102,6 +103,7 @@ def compare(
         # The queries that a run lacks must be known here: a run over other queries is refused below.
         policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
         pool=pool,
+        ids=ids,
     )
     return comparison_of(
         joined.judged,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import is_frame
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -44,6 +45,7 @@ def evaluate(
     pool: Any = None,
     sample: Any = None,
     sample_size: int | None = None,
+    ids: str | None = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -82,6 +84,11 @@ def evaluate(
         `R=sampled`: `BoR(R=sampled)@10` allows for relevant passages that are unjudged.
     sample_size : int, optional
         How many passages were drawn for each query, if `sample` lists only the relevant ones.
+    ids : str, optional
+        The form that all query and passage ids are brought into, if labels and runs write them differently:
+        `"strip"`, `"nfc"`, `"casefold"`, `"number"` (0012, 12 and 12.0 are alike), `"name"` (docs/12.txt#0 and 12 are
+        alike), `"prefix=doc-"`, `"suffix=_0"`, or several, as in `"strip,casefold"`. Default: as they are. `"exact"`
+        also says that they are right, so that a run without a judged passage is accepted.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
         `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
@@ -118,6 +125,7 @@ def evaluate(
         pool=pool,
         sample=sample,
         sample_size=sample_size,
+        ids=ids,
     )
     return evaluate_joined(joined.judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=joined.notes)
 
@@ -143,9 +151,11 @@ def join_runs(
     pool: Any = None,
     sample: Any = None,
     sample_size: int | None = None,
+    ids: str | None = None,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments."""
-    labels = qrels_of(qrels).regraded(grade_map)
+    form = IdForm.of(ids)
+    labels = qrels_of(qrels).regraded(grade_map).in_form(form)
     outside = qrels_of(sample).regraded(grade_map) if sample is not None else None
     chosen_scale = scale_named(scale)
     caught: dict[str, list[str]] = {}
@@ -169,6 +179,7 @@ def join_runs(
                 scale=chosen_scale,
                 policy=policy,
                 name=name,
+                ids=form,
             )
         caught[name] = [str(warning.message) for warning in heard]
         for warning in heard:
@@ -255,7 +266,9 @@ def report_on(
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
         run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped), *refused]
-        reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(run_notes), run)
+        reports[name] = RunReport(
+            run.queries, estimates, per_query, run.coverage, tuple(run_notes), run, input=run.facts.as_input()
+        )
 
     first = next(iter(judged.values()))
     size = first.corpus_size

@@ -262,6 +262,7 @@ def join_query(
             passages_of=passages_of,
             scale=scale,
             policy=resolve_policy(None, **policies),
+            ids="exact",
         )
 
 

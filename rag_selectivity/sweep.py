@@ -9,6 +9,7 @@ import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.run import Run
@@ -44,13 +45,14 @@ def sweep(
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),
+    ids: str | None = None,
     **choices: Any,
 ) -> Sweep:
     """Measure every K from 1 to the depth of the lists, and recommend one up to `max_k`.
 
     Parameters
     ----------
-    qrels, runs, scale, grade_map, policy, bootstrap, choices
+    qrels, runs, scale, grade_map, policy, bootstrap, ids, choices
         As in `evaluate`.
     corpus_size, corpus, passages_of
         As in `evaluate`; one of them is needed.
@@ -85,8 +87,9 @@ def sweep(
     if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):
         raise InputError(f"max_depth must be a whole number ≥ 1, got {max_depth!r}")
     chosen_policy = resolve_policy(policy, **choices)
-    opened = {name: run_of(run) for name, run in named_runs(runs).items()}
-    lengths = _lengths(tokens)
+    form = IdForm.of(ids)
+    opened = {name: run_of(run).in_form(form) for name, run in named_runs(runs).items()}
+    lengths = _lengths(tokens, form)
     joined = join_runs(
         qrels,
         opened,
@@ -96,6 +99,7 @@ def sweep(
         scale=scale,
         grade_map=grade_map,
         policy=chosen_policy,
+        ids=ids,
     )
     sweeps = {}
     for name, run in joined.judged.items():
@@ -180,8 +184,8 @@ class _Swept:
 # -- tokens --------------------------------------------------------------------------------------------
 
 
-def _lengths(tokens: Any) -> dict[str, float] | None:
-    """{passage: tokens} from a mapping, a frame or a table."""
+def _lengths(tokens: Any, form: IdForm) -> dict[str, float] | None:
+    """{passage: tokens} from a mapping, a frame or a table, with the passages in a form."""
     if tokens is None:
         return None
     if isinstance(tokens, Mapping):
@@ -197,7 +201,7 @@ def _lengths(tokens: Any) -> dict[str, float] | None:
             where = f"{tokens}:{line}"
             passage = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", where)
             pairs.append((row[passage], row[find_column(list(row), TOKEN_NAMES, "tokens", where)], where))
-    return {str(passage): token_count(value, where) for passage, value, where in pairs}
+    return {form(str(passage)): token_count(value, where) for passage, value, where in pairs}
 
 
 def _tokens_at(

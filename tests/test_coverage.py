@@ -129,7 +129,7 @@ def test_all_successes_have_clopper_and_pearsons_bound_in_bits_too() -> None:
 def test_no_success_has_an_upper_bound_and_a_reason() -> None:
     qrels, run = {f"q{i}": {"d": 1} for i in range(50)}, {f"q{i}": ["x"] for i in range(50)}
     with pytest.warns(rs.SelectivityWarning, match="no passage"):
-        report = rs.evaluate(qrels, {"r": run}, corpus_size=1000, measures=["Success", "BoR"], depths=[1])
+        report = rs.evaluate(qrels, {"r": run}, corpus_size=1000, measures=["Success", "BoR"], depths=[1], ids="exact")
     upper = stats.binomtest(0, 50).proportion_ci(method="exact").high
     assert report["Success@1"].high == pytest.approx(upper)
     bor = report["BoR@1"]

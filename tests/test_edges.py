@@ -177,15 +177,17 @@ def test_no_common_query_id_is_an_error_that_shows_both_sides() -> None:
 
 def test_almost_no_common_query_id_is_a_warning() -> None:
     qrels = {f"q{i}": {"a": 1} for i in range(30)}
-    run = {f"{i}": ["a"] for i in range(30)} | {"q0": ["a"]}
+    run = {f"x{i}": ["a"] for i in range(30)} | {"q0": ["a"]}
     with pytest.warns(SelectivityWarning, match="only 1 query ids are both in r and in the qrels"):
         report = rs.evaluate(qrels, {"r": run}, measures=["Success"], depths=[1])
     assert report.runs["r"].notes
 
 
-def test_passages_of_another_corpus_are_named_instead_of_scored_in_silence() -> None:
+def test_passages_of_another_corpus_are_an_error_unless_the_ids_are_said_to_be_right() -> None:
+    with pytest.raises(InputError, match=r"no passage that r retrieved is judged.*'doc-a'.*'a'.*ids=\"exact\""):
+        success({"q1": ["doc-a"]}, depths=[1])
     with pytest.warns(SelectivityWarning, match=r"no passage that r retrieved is judged.*'a'"):
-        assert success({"q1": ["doc-a"]}, depths=[1]) == [0.0]
+        assert success({"q1": ["doc-a"]}, depths=[1], ids="exact") == [0.0]
 
 
 def test_a_corpus_that_knows_no_judged_passage_is_an_error_and_one_that_lacks_some_a_warning() -> None:

@@ -33,6 +33,10 @@ MISTAKES: dict[str, tuple[list[str], tuple[str, ...]]] = {
         ["evaluate", "--qrels", "qrels.trec", "--run", "other_queries.trec"],
         ("no query id of other_queries is in the qrels", "'x1'", "'q1'", "same ids?"),
     ),
+    "other passage ids": (
+        ["evaluate", "--qrels", "qrels.trec", "--run", "other_passages.trec"],
+        ("no passage that other_passages retrieved is judged", "ids come from the same corpus?", "--ids exact"),
+    ),
     "an empty run": (["evaluate", "--qrels", "qrels.trec", "--run", "empty.trec"], ("empty.trec", "empty")),
     "empty qrels": (["evaluate", "--qrels", "empty.trec", "--run", "run.trec"], ("empty.trec", "no judgments")),
     "qrels and run swapped": (
@@ -129,7 +133,10 @@ def test_a_mistake_is_answered_with_what_where_and_the_mend(folder, mistake) -> 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["evaluate", "--qrels", "qrels.trec", "--run", "other_passages.trec"], "ids come from the same corpus?"),
+        (
+            ["evaluate", "--qrels", "qrels.trec", "--run", "other_passages.trec", "--ids", "exact"],
+            "ids come from the same corpus?",
+        ),
         ([*EVALUATE, "--corpus-size", "1"], "more than its corpus (N = 1); is N right?"),
         (["evaluate", "--qrels", "grades15.trec", "--run", "run.trec"], "did you mean scale='utility'"),
     ],

@@ -187,8 +187,13 @@ CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
     ("qrels", "run", "options", "word"),
     [
         (MANY, {"q1": ["a"], **OTHERS}, {}, "only 1 query ids are both in run and in the qrels"),
-        (LABELS, {q: ["n", "m"] for q in LABELS}, {}, "no passage that run retrieved is judged"),
-        (LABELS, {q: ["n", "m"] for q in LABELS}, {"unjudged": "condense"}, "no passage that run retrieved is judged"),
+        (LABELS, {q: ["n", "m"] for q in LABELS}, {"ids": "exact"}, "no passage that run retrieved is judged"),
+        (
+            LABELS,
+            {q: ["n", "m"] for q in LABELS},
+            {"ids": "exact", "unjudged": "condense"},
+            "no passage that run retrieved is judged",
+        ),
         (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 passages, more than its corpus (N = 5)"),
         (GRADED, LISTS, {}, "did you mean scale='utility'"),
         (GRADED, LISTS, {"scale": "utility"}, None),
@@ -218,6 +223,7 @@ def test_notes_and_warnings_are_those_of_the_whole(parted, qrels, run, options, 
     ("qrels", "run", "options", "word"),
     [
         (LABELS, OTHERS, {}, "run has 'z0', 'z1', 'z10', the qrels have 'q0', 'q1', 'q2'; are both about the same"),
+        (LABELS, {q: ["n", "m"] for q in LABELS}, {}, "no passage that run retrieved is judged for its query"),
         (LABELS, {"q1": ["a"]}, {"missing_query": "error"}, "run lacks 7 of the 8 queries in the qrels ('q0', 'q2'"),
         (LABELS, LISTS, {"unjudged": "error"}, "query 'q0': only 1 of the first 5 passages are judged"),
         (LABELS, TWICE, {"duplicates": "error"}, "lists passage 'a' more than once"),

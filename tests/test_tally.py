@@ -79,6 +79,7 @@ def judged_parts(qrels: dict, run: dict, pieces: list[list[str]]):
             rs.Run.from_dict({q: run[q] for q in piece if q in run}),
             corpus_size=1400,
             scale="utility",
+            part_of_whole=True,
         )
 
 

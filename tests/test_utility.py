@@ -30,6 +30,7 @@ def one(judged, ranked, at, measures=UTILITY, **options) -> dict[str, float]:
         measures=measures,
         depths=[at],
         bootstrap=None,
+        ids="exact",
         **options,
     )
     return {measure: report[f"{measure}@{at}"].value for measure in measures}
@@ -277,7 +278,13 @@ def test_order_inside_the_top_k_does_not_matter(judged, top, number) -> None:
 @settings(max_examples=60, deadline=None)
 def test_gains_never_fall_with_k(judged, ranked) -> None:
     report = rs.evaluate(
-        {"q": judged}, {"r": {"q": ranked}}, scale="utility", measures=["RA-nWG"], depths=range(1, 10), bootstrap=None
+        {"q": judged},
+        {"r": {"q": ranked}},
+        scale="utility",
+        measures=["RA-nWG"],
+        depths=range(1, 10),
+        bootstrap=None,
+        ids="exact",
     )
     (row,) = report.per_query()
     for gain in ("G_obs", "G_pool", "G_oracle"):
@@ -299,6 +306,7 @@ def test_permuting_the_query_ids_changes_nothing(topics, random) -> None:
             measures=measures,
             depths=[2, 5],
             bootstrap=None,
+            ids="exact",
         )
         return {row["measure"]: row["value"] for row in report.to_rows()}
 

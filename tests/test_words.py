@@ -23,7 +23,7 @@ def of_successes(hits: int, queries: int, corpus_size: int | None = 1000, releva
     """A run that succeeds in so many queries."""
     qrels = {f"q{i}": {f"d{j}": 1 for j in range(relevant)} for i in range(queries)}
     run = {query: ["d0" if i < hits else "x"] for i, query in enumerate(qrels)}
-    return rs.evaluate(qrels, {"r": run}, corpus_size=corpus_size, depths=[1], **options)
+    return rs.evaluate(qrels, {"r": run}, corpus_size=corpus_size, depths=[1], ids="exact", **options)
 
 
 SELECTIVITY = "What is the selectivity?"

@@ -42,6 +42,7 @@ def compare(
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
+    ids: o.IdsOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
     scale: o.ScaleOption = "trec",
@@ -100,6 +101,7 @@ def compare(
         paired=not unpaired,
         draws=draws,
         power=power,
+        ids=ids,
         **policy_choices(
             order=order,
             ties=ties,

@@ -68,6 +68,7 @@ def evaluate(
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
+    ids: o.IdsOption = None,
     sample: Annotated[
         Path | None,
         o.input_file("Labels of passages drawn at random outside --qrels, for measures such as BoR(R=sampled)."),
@@ -146,6 +147,7 @@ def evaluate(
             resamples=resamples if is_given(context, "resamples") else _RESAMPLES_OUT_OF_CORE,
             seed=seed,
             level=level if resamples else None,
+            ids=ids,
             **rules,
         )
         show(report, format, output)
@@ -178,6 +180,7 @@ def evaluate(
         sample=read_qrels(sample) if sample is not None else None,
         sample_size=sample_size,
         bootstrap=bootstrap,
+        ids=ids,
         **rules,
     )
     if per_query is not None:

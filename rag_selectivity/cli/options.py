@@ -75,6 +75,16 @@ JudgeRuleOption = Annotated[
     str | None, option(INPUT, "RULE", "Label of a passage that several judges labelled: median, lowest or highest.")
 ]
 GradeMapOption = Annotated[str | None, option(INPUT, "MAP", "New grade for each grade, as in 0:1,1:3,2:4,3:5.")]
+IdsOption = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "FORM",
+        "Form of all ids, if labels and run write them differently: strip, nfc, casefold, number (0012 as 12), name "
+        "(docs/12.txt#0 as 12), prefix=TEXT, suffix=TEXT, or several, as in strip,casefold. `exact` accepts a run "
+        "without a labelled passage.",
+    ),
+]
 
 # -- measures ---------------------------------------------------------------------------------------------
 

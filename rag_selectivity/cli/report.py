@@ -36,6 +36,7 @@ def report(
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
+    ids: o.IdsOption = None,
     baseline: Annotated[
         str | None,
         o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
@@ -95,6 +96,7 @@ def report(
         max_queries=max_queries,
         max_read=max_read,
         top=top,
+        ids=ids,
         **policy_choices(unjudged=unjudged, short_lists=short_lists),
     )
     put(page.rstrip("\n"), output)

@@ -30,6 +30,7 @@ def sweep(
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
+    ids: o.IdsOption = None,
     max_depth: Annotated[
         int | None, o.option(o.MEASURES, "K", "Last depth of the table (default: the longest list).")
     ] = None,
@@ -85,6 +86,7 @@ def sweep(
         grade_map=grade_map,
         policy=policy,
         bootstrap=Bootstrap(resamples, seed, level, method, clusters_of(clusters)),
+        ids=ids,
         **policy_choices(
             order=order,
             ties=ties,

@@ -24,12 +24,15 @@ PASSAGE_NAMES = (
 DOCUMENT_NAMES = ("document_id", "document", "ref_doc_id", "_id", "id", *PASSAGE_NAMES)
 CHUNK_NAMES = ("chunk_id", "chunk", "node_id", "passage_id", "passage", "pid", "_id", "id")
 COUNT_NAMES = ("passages", "chunks", "n_passages", "n_chunks", "num_passages", "num_chunks", "count", "n")
-GRADE_NAMES = ("grade", "relevance", "rel", "label", "score")
+GRADE_NAMES = ("grade", "relevance", "rel", "label")
 SIZE_NAMES = ("corpus_size", "N", "pool_size")
 CLUSTER_NAMES = ("cluster", "cluster_id", "group", "topic_id", "user_id")
 INCLUSION_NAMES = ("inclusion_probability", "inclusion", "probability")
 TOKEN_NAMES = ("tokens", "n_tokens", "num_tokens", "token_count")
 SCORE_NAMES = ("score", "sim", "similarity")
+RANK_NAMES = ("rank",)
+#: What BEIR calls the passage column of its qrels, whose grades it calls `score`.
+_BEIR_PASSAGE_NAMES = ("corpus-id", "corpus_id")
 
 
 def is_frame(value: Any) -> bool:
@@ -55,6 +58,35 @@ def optional_column(names: Sequence[str], accepted: Sequence[str]) -> str | None
         return find_column(names, accepted, "", "")
     except InputError:
         return None
+
+
+def grade_column(names: Sequence[str], where: str) -> str:
+    """The column of the grades; one that is called `score` counts only in the qrels of BEIR.
+
+    >>> grade_column(["query-id", "corpus-id", "score"], "test.tsv")
+    'score'
+    >>> grade_column(["query_id", "doc_id", "score"], "run.csv")
+    Traceback (most recent call last):
+        ...
+    rag_selectivity.errors.InputError: run.csv: no column for the grade; it has query_id, doc_id, score, but needs one \
+of grade, relevance, rel, label. A score is no grade: is this a run? The labels come first
+    """
+    if optional_column(names, GRADE_NAMES) is None and optional_column(names, _BEIR_PASSAGE_NAMES) is not None:
+        score = optional_column(names, ("score",))
+        if score is not None:
+            return score
+    try:
+        return find_column(names, GRADE_NAMES, "grade", where)
+    except InputError as error:
+        if optional_column(names, SCORE_NAMES) is None:
+            raise
+        raise InputError(f"{error}. A score is no grade: is this a run? The labels come first") from None
+
+
+def ranking_columns(names: Sequence[str], grade: str) -> list[str]:
+    """The columns of labels that belong into a run: those of a score or a rank."""
+    found = (optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES))
+    return [name for name in found if name not in (None, grade)]
 
 
 def column_values(frame: Any, name: str) -> list[Any]:

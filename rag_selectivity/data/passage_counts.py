@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, column_values, find_column, is_frame, whole_count
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.ids import IdColumn, IntArray, mix
 from rag_selectivity.errors import InputError
 
@@ -26,6 +27,9 @@ class PassageCounts:
     documents : IdColumn
     passages : int64[documents]
     """
+
+    #: The form of the ids.
+    form: IdForm = AS_THEY_ARE
 
     def __init__(self, documents: IdColumn, passages: NDArray[np.integer[Any]]) -> None:
         self.documents = documents
@@ -70,6 +74,21 @@ class PassageCounts:
         if not passages_of:
             raise InputError("passages_of has no documents: give the number of passages of each document")
         return cls(IdColumn.from_strings(list(passages_of)), np.array(list(passages_of.values()), np.int64))
+
+    def in_form(self, form: IdForm) -> PassageCounts:
+        """The same numbers by ids in a form; documents that become one have the passages of all.
+
+        >>> PassageCounts.of({"d1#0": 1, "d1#1": 1}).in_form(IdForm.of("name")).lookup(IdColumn.from_strings(["d1"]))
+        array([2])
+        """
+        if not form.changes_ids or form == self.form:
+            return self
+        passages_of: dict[str, int] = {}
+        for document, passages in zip(self.documents, self.passages.tolist(), strict=True):
+            passages_of[form(document)] = passages_of.get(form(document), 0) + passages
+        result = PassageCounts.of(passages_of)
+        result.form = form
+        return result
 
     @cached_property
     def total(self) -> int:

@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 from rag_selectivity.data.columns import (
     CHUNK_NAMES,
     DOCUMENT_NAMES,
-    GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
     column_values,
     find_column,
+    grade_column,
     is_frame,
+    ranking_columns,
 )
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import Scale, parse_grade_map
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, examples
 
 
@@ -43,6 +46,10 @@ class Qrels(Held):
         The passage of each judgment.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
+    remarks : {code: count}
+        What was noticed when they were read; `rag_selectivity.data.remarks` lists the codes.
+    form : IdForm
+        The form that the ids were brought into.
     """
 
     kind = "qrels"
@@ -56,7 +63,10 @@ class Qrels(Held):
         *,
         source: str | None = None,
         lines: NDArray[np.integer[Any]] | None = None,
+        remarks: Mapping[str, int] = NO_REMARKS,
     ) -> None:
+        self.remarks = remarks
+        self.form = AS_THEY_ARE
         self.queries = tuple(queries)
         self.source = source
         self._position: dict[str, int] = {query_id: i for i, query_id in enumerate(self.queries)}
@@ -79,6 +89,7 @@ class Qrels(Held):
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
         """From {query: {passage: grade}}; in place of a dict, a list or set of passages gives each of them grade 1."""
         rows: list[tuple[Any, Any, Any]] = []
+        listed = 0
         for query, judged in judgments.items():
             if isinstance(judged, Mapping):
                 rows.extend((query, passage, grade) for passage, grade in judged.items())
@@ -88,7 +99,8 @@ class Qrels(Held):
                 )
             else:
                 rows.extend((query, passage, 1) for passage in judged)
-        return cls.from_records(rows, queries=judgments)
+                listed += 1
+        return cls.from_records(rows, queries=judgments, remarks=counted(lists_as_labels=listed))
 
     @classmethod
     def from_records(
@@ -98,6 +110,7 @@ class Qrels(Held):
         queries: Iterable[Any] = (),
         source: str | None = None,
         lines: Sequence[int] | None = None,
+        remarks: Mapping[str, int] = NO_REMARKS,
     ) -> Qrels:
         """From (query, passage, grade) rows; `queries` names further queries, which may have no judgment."""
         position: dict[str, int] = {}
@@ -113,7 +126,7 @@ class Qrels(Held):
             name = query_text(query, where)
             query_column.append(position.setdefault(name, len(position)))
             passages.append(passage)
-            grades.append(whole_grade(grade, f"{where}: query {name!r}, passage {passage!r}"))
+            grades.append(_label_grade(grade, f"{where}: query {name!r}, passage {passage!r}"))
         return cls(
             tuple(position),
             np.array(query_column, np.int64),
@@ -121,6 +134,7 @@ class Qrels(Held):
             np.array(grades, np.int64),
             source=source,
             lines=np.array(lines, np.int64) if lines is not None else None,
+            remarks=remarks,
         )
 
     @classmethod
@@ -130,9 +144,12 @@ class Qrels(Held):
         chosen = [
             find_column(names, QUERY_NAMES, "query", "qrels frame"),
             find_column(names, PASSAGE_NAMES, "passage", "qrels frame"),
-            find_column(names, GRADE_NAMES, "grade", "qrels frame"),
+            grade_column(names, "qrels frame"),
         ]
-        return cls.from_records(zip(*(column_values(frame, name) for name in chosen), strict=True))
+        return cls.from_records(
+            zip(*(column_values(frame, name) for name in chosen), strict=True),
+            remarks=counted(ranking_columns_in_labels=len(ranking_columns(names, chosen[-1]))),
+        )
 
     def under(self, names: Mapping[str, str]) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
@@ -151,6 +168,7 @@ class Qrels(Held):
             self.passages.take(rows),
             self.grade[rows],
             source=self.source,
+            remarks=self.remarks,
         )
 
     def inherit(self, documents: Any) -> Qrels:
@@ -193,8 +211,39 @@ class Qrels(Held):
             IdColumn.from_strings([chunk for name in judged for chunk in chunks_of[name]]),
             np.repeat(self.grade, count),
             source=self.source,
+            remarks=self.remarks,
         )
+        result.form = self.form
         result.repeated, result.negative = self.repeated, self.negative
+        return result
+
+    def in_form(self, form: IdForm) -> Qrels:
+        """The same judgments with all ids in a form.
+
+        >>> Qrels.from_dict({"Q1": {"D1": 5}, "q1": {"d2": 4}}).in_form(IdForm.of("casefold")).to_dict()
+        {'q1': {'d1': 5, 'd2': 4}}
+
+        Raises
+        ------
+        InputError
+            If two judgments with different grades become those of one pair.
+        """
+        if not form.changes_ids or form == self.form:
+            return self
+        position: dict[str, int] = {}
+        renumbered = np.array([position.setdefault(form(query), len(position)) for query in self.queries], np.int64)
+        result = Qrels(
+            tuple(position),
+            renumbered[self.query],
+            form.column(self.passages),
+            self.grade,
+            source=self.source,
+            lines=self._lines,
+            remarks=self.remarks,
+        )
+        result.form = form
+        result.repeated += self.repeated
+        result.negative = self.negative
         return result
 
     # -- reading it ------------------------------------------------------------------------------
@@ -230,7 +279,16 @@ class Qrels(Held):
                 raise InputError(f"{self._row_text(int(row))} is not in the grade map; add {int(grade)}:NEW to it")
         grades, back = np.unique(self.grade, return_inverse=True)
         new = np.array([mapping[int(grade)] for grade in grades], np.int64)[back] if len(grades) else self.grade
-        result = Qrels(self.queries, self.query, self.passages, new, source=self.source, lines=self._lines)
+        result = Qrels(
+            self.queries,
+            self.query,
+            self.passages,
+            new,
+            source=self.source,
+            lines=self._lines,
+            remarks=self.remarks,
+        )
+        result.form = self.form
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
 
@@ -391,6 +449,23 @@ def whole_grade(value: Any, where: str) -> int:
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(f"{where}: grade {value!r} is not a whole number")
+
+
+def _label_grade(value: Any, where: str) -> int:
+    """A grade as an int; a fractional one may be the score of a run."""
+    try:
+        return whole_grade(value, where)
+    except InputError as error:
+        if _is_fraction(value):
+            raise InputError(f"{error}: is this a run? The labels come first") from None
+        raise
+
+
+def _is_fraction(value: Any) -> bool:
+    try:
+        return not float(value).is_integer()
+    except (TypeError, ValueError):
+        return False
 
 
 def locate(source: str, line: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
+    RANK_NAMES,
     SCORE_NAMES,
     TOKEN_NAMES,
     column_values,
@@ -18,10 +20,12 @@ from rag_selectivity.data.columns import (
     optional_column,
     token_count,
 )
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import TIES, Policy, TieKey
 from rag_selectivity.data.qrels import query_text
+from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.errors import InputError
 
 
@@ -50,6 +54,10 @@ class Run(Held):
         None: the order given is the ranking.
     tokens : float64[rows] or None
         Lengths of the passages, if the run was given with them.
+    remarks : {code: count}
+        What was noticed when it was read; `rag_selectivity.data.remarks` lists the codes.
+    form : IdForm
+        The form that the ids were brought into.
     """
 
     kind = "run"
@@ -61,8 +69,11 @@ class Run(Held):
         passages: IdColumn,
         scores: NDArray[np.float64] | None = None,
         tokens: NDArray[np.float64] | None = None,
+        remarks: Mapping[str, int] = NO_REMARKS,
     ) -> None:
         self.tokens = tokens
+        self.remarks = remarks
+        self.form = AS_THEY_ARE
         self.queries = tuple(queries)
         self.offsets: IntArray = np.asarray(offsets, np.int64)
         self.passages = passages
@@ -110,7 +121,7 @@ class Run(Held):
         )
 
     @classmethod
-    def from_records(cls, records: Iterable[Sequence[Any]]) -> Run:
+    def from_records(cls, records: Iterable[Sequence[Any]], *, remarks: Mapping[str, int] = NO_REMARKS) -> Run:
         """From (query, passage) or (query, passage, score) rows; queries may come in any order."""
         lists: dict[str, list[Any]] = {}
         for record in records:
@@ -119,7 +130,9 @@ class Run(Held):
             lists.setdefault(query_text(record[0], "run"), []).append(
                 record[1] if len(record) == 2 else tuple(record[1:])
             )
-        return cls.from_dict(lists)
+        run = cls.from_dict(lists)
+        run.remarks = remarks
+        return run
 
     @classmethod
     def of_rows(
@@ -128,12 +141,13 @@ class Run(Held):
         codes: NDArray[np.integer[Any]],
         passages: IdColumn,
         scores: NDArray[np.float64] | None = None,
+        remarks: Mapping[str, int] = NO_REMARKS,
     ) -> Run:
         """From columns; queries may come in any order. `names[codes[i]]` is the query of row i."""
         # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
         order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
         offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
-        return cls(names, offsets, passages.take(order), None if scores is None else scores[order])
+        return cls(names, offsets, passages.take(order), None if scores is None else scores[order], remarks=remarks)
 
     @classmethod
     def from_dataframe(cls, frame: Any) -> Run:
@@ -143,13 +157,16 @@ class Run(Held):
             find_column(names, QUERY_NAMES, "query", "run frame"),
             find_column(names, PASSAGE_NAMES, "passage", "run frame"),
         ]
-        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
+        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES)
         columns = [column_values(frame, name) for name in [*chosen, *([score] if score else [])]]
         rows = list(zip(*columns, strict=True))
         order = list(range(len(rows)))
         if score is None and rank is not None:
             order.sort(key=column_values(frame, rank).__getitem__)
-        run = cls.from_records(rows[i] for i in order)
+        against = 0
+        if score is not None and rank is not None:
+            against = ranks_against_scores(columns[0], column_values(frame, rank), columns[2])
+        run = cls.from_records((rows[i] for i in order), remarks=counted(rank_against_score=against))
         length = optional_column(names, TOKEN_NAMES)
         if length is None:
             return run
@@ -172,6 +189,7 @@ class Run(Held):
             IdColumn.concatenate([part.passages[: len(part.passages)] for part in parts]),
             np.concatenate(scored) if scored and len(scored) == len(parts) else None,
             np.concatenate(lengths_of) if lengths_of and len(lengths_of) == len(parts) else None,
+            together(part.remarks for part in parts),
         )
 
     def with_tokens(self, queries: Sequence[Any], tokens: Sequence[float]) -> Run:
@@ -180,7 +198,20 @@ class Run(Held):
         for query, count in zip(queries, tokens, strict=True):
             by_query.setdefault(str(query), []).append(count)
         column = np.array([count for query in self.queries for count in by_query.get(query, [])], np.float64)
-        return Run(self.queries, self.offsets, self.passages, self.scores, column)
+        return Run(self.queries, self.offsets, self.passages, self.scores, column, self.remarks)
+
+    def in_form(self, form: IdForm) -> Run:
+        """The same run with all ids in a form; two queries may get the same id, which `join` refuses.
+
+        >>> Run.from_dict({"Q1": ["D1", "D2"]}).in_form(IdForm.of("casefold")).to_dict()
+        {'q1': ['d1', 'd2']}
+        """
+        if not form.changes_ids or form == self.form:
+            return self
+        queries = [form(query) for query in self.queries]
+        result = Run(queries, self.offsets, form.column(self.passages), self.scores, self.tokens, self.remarks)
+        result.form = form
+        return result
 
     # -- reading it ------------------------------------------------------------------------------
 
@@ -223,7 +254,9 @@ class Run(Held):
         if order is None:
             return self
         tokens = None if self.tokens is None else self.tokens[order]
-        return Run(self.queries, self.offsets, self.passages.take(order), self.scores[order], tokens)
+        result = Run(self.queries, self.offsets, self.passages.take(order), self.scores[order], tokens, self.remarks)
+        result.form = self.form
+        return result
 
     def __repr__(self) -> str:
         return f"<Run: {len(self.queries)} queries, {len(self.passages)} passages>"
@@ -270,6 +303,21 @@ def _places(run: Run, rows: IntArray, key: TieKey) -> IntArray:
     places = np.empty(len(rows), np.int64)
     places[sorted(range(len(rows)), key=keys.__getitem__)] = np.arange(len(rows))
     return places
+
+
+def ranks_against_scores(queries: Sequence[Any], ranks: Sequence[Any], scores: Sequence[Any]) -> int:
+    """How many neighbouring rows of a query its ranks and its scores order differently; 0 if a rank is no number.
+
+    >>> ranks_against_scores(["q", "q", "q", "r"], [1, 2, 3, 1], [.9, .3, .5, .7])
+    1
+    """
+    try:
+        steps = [np.sign(np.diff(np.array(column, np.float64))) for column in (ranks, scores)]
+    except (TypeError, ValueError):
+        return 0
+    same = np.array([one == other for one, other in pairwise(queries)], bool)
+    # A better passage has a smaller rank and a larger score.
+    return int((same & (steps[0] * steps[1] > 0)).sum())
 
 
 def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.data.columns import (
-    GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
+    RANK_NAMES,
     SCORE_NAMES,
     find_column,
+    grade_column,
     optional_column,
+    ranking_columns,
 )
 from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.trec import Block
 
@@ -51,14 +55,16 @@ def count_rows(files: Sequence[Path]) -> int:
 
 def run_blocks(files: Sequence[Path]) -> Iterator[Block]:
     """Rows of a run: query, passage and score, or rank, or neither where the order of the rows is the ranking."""
+    last = None
     for file in files:
         parquet = _opened(file)
         names, keys = parquet.schema_arrow.names, _keys(file)
         query, passage = _columns(file, [*names, *keys])
-        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
+        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES)
         extra = score or rank
         seen = 0
-        for group, batch in _batches(file, parquet, [query, passage, *([extra] if extra else [])], keys):
+        columns = [column for column in (query, passage, score, rank) if column is not None]
+        for group, batch in _batches(file, parquet, columns, keys):
             if extra is None:
                 # Rows in their order: what comes first has the highest score.
                 figures = -np.arange(seen, seen + batch.num_rows, dtype=np.float64)
@@ -68,7 +74,21 @@ def run_blocks(files: Sequence[Path]) -> Iterator[Block]:
             seen += batch.num_rows
             if np.isnan(figures).any():
                 raise InputError(f"{file}: row group {group}: a {extra} is not a number")
-            yield _block(file, group, batch, query, passage, figures)
+            block = _block(file, group, batch, query, passage, figures)
+            if score is not None and rank is not None:
+                block = replace(block, ranks=whole_numbers(batch.column(rank))).against_rank(last)
+            yield block
+            last = block
+
+
+def whole_numbers(column: Any) -> Any:
+    """The numbers of a column; None if one is missing or is none."""
+    import pyarrow
+
+    try:
+        return None if column.null_count else column.cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+    except pyarrow.ArrowException:
+        return None
 
 
 def qrels_blocks(files: Sequence[Path]) -> Iterator[Block]:
@@ -77,12 +97,16 @@ def qrels_blocks(files: Sequence[Path]) -> Iterator[Block]:
         parquet = _opened(file)
         names, keys = parquet.schema_arrow.names, _keys(file)
         query, passage = _columns(file, [*names, *keys])
-        grade = find_column(names, GRADE_NAMES, "grade", str(file))
+        grade = grade_column(names, str(file))
+        remarks = counted(ranking_columns_in_labels=len(ranking_columns(names, grade)))
         for group, batch in _batches(file, parquet, [query, passage, grade], keys):
             grades = _numbers(batch, grade, file, group).astype(np.float64)
             if (np.isnan(grades) | (grades != np.floor(grades))).any():
-                raise InputError(f"{file}: row group {group}: a {grade} is not a whole number")
-            yield _block(file, group, batch, query, passage, grades)
+                raise InputError(
+                    f"{file}: row group {group}: a {grade} is not a whole number: is this a run? The labels come first"
+                )
+            yield replace(_block(file, group, batch, query, passage, grades), remarks=remarks)
+            remarks = NO_REMARKS
 
 
 def _opened(file: Path) -> Any:

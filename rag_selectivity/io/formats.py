@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from rag_selectivity.data.columns import (
-    GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
+    RANK_NAMES,
     SCORE_NAMES,
     TOKEN_NAMES,
     find_column,
+    grade_column,
     optional_column,
+    ranking_columns,
     token_count,
 )
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.registry import Registry
-from rag_selectivity.data.run import Run
+from rag_selectivity.data.remarks import counted
+from rag_selectivity.data.run import Run, ranks_against_scores
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import first_bytes
 
@@ -79,10 +82,16 @@ class TableFormat(Format):
         columns = [
             find_column(names, QUERY_NAMES, "query", str(path)),
             find_column(names, PASSAGE_NAMES, "passage", str(path)),
-            find_column(names, GRADE_NAMES, "grade", str(path)),
+            grade_column(names, str(path)),
         ]
         records, lines = _cells(rows, columns, path)
-        return Qrels.from_records(records, source=str(path), lines=lines)
+        ranking = ranking_columns(names, columns[-1])
+        return Qrels.from_records(
+            records,
+            source=str(path),
+            lines=lines,
+            remarks=counted(ranking_columns_in_labels=len(ranking)),
+        )
 
     def read_run(self, path: Path) -> Iterable[Run]:
         """From the columns for the query and the passage, and for the score or rank and the tokens if there are any."""
@@ -91,14 +100,19 @@ class TableFormat(Format):
             find_column(names, QUERY_NAMES, "query", str(path)),
             find_column(names, PASSAGE_NAMES, "passage", str(path)),
         ]
-        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, ("rank",))
+        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES)
         order, length = score or rank, optional_column(names, TOKEN_NAMES)
+        ranks: list[Any] = []
+        if score is not None and rank is not None:
+            rows = _noting(rows, rank, ranks)
         records, lines = _cells(rows, [*columns, *([order] if order else []), *([length] if length else [])], path)
         tokens = []
         if length is not None:
             tokens = [token_count(record[-1], f"{path}:{line}") for line, record in zip(lines, records, strict=True)]
             records = [record[:-1] for record in records]
-        run = Run.from_records(_scored(records, lines, path, ranked=score is None and rank is not None))
+        scored = list(_scored(records, lines, path, ranked=score is None and rank is not None))
+        against = ranks_against_scores([row[0] for row in scored], ranks, [row[2] for row in scored]) if ranks else 0
+        run = Run.from_records(scored, remarks=counted(rank_against_score=against))
         return [run if length is None else run.with_tokens([record[0] for record in records], tokens)]
 
 
@@ -153,6 +167,13 @@ def _with_names(rows: Iterator[tuple[int, Row]], path: Path) -> tuple[list[str],
         yield from rows
 
     return list(first[1]), all_rows()
+
+
+def _noting(rows: Iterable[tuple[int, Row]], column: str, values: list[Any]) -> Iterator[tuple[int, Row]]:
+    """The same rows; the values of a column are added to a list."""
+    for line, row in rows:
+        values.append(row.get(column))
+        yield line, row
 
 
 def _cells(rows: Iterable[tuple[int, Row]], columns: list[str], path: Path) -> tuple[list[tuple[Any, ...]], list[int]]:

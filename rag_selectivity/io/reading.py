@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
@@ -81,10 +82,18 @@ def qrels_of(value: Any) -> Qrels:
     return read_qrels(value) if is_path(value) else Qrels.of(value)
 
 
-def passage_counts_of(value: Any) -> PassageCounts | None:
-    """The number of passages of each document: from a path, or from what `PassageCounts.of` takes; None for None."""
-    if value is None or not is_path(value):
-        return None if value is None else PassageCounts.of(value)
+def passage_counts_of(value: Any, form: IdForm = AS_THEY_ARE) -> PassageCounts | None:
+    """The number of passages of each document, by its id in a form; None for None.
+
+    From a path, or from what `PassageCounts.of` takes.
+    """
+    if value is None:
+        return None
+    counts = _read_counts(value) if is_path(value) else PassageCounts.of(value)
+    return counts.in_form(form)
+
+
+def _read_counts(value: str | Path) -> PassageCounts:
     return PassageCounts.from_rows(
         (
             f"{value}:{line}",

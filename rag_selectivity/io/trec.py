@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Format
@@ -33,6 +34,8 @@ _REGROUPED_ROWS = 1 << 18
 # Where bytes.split() and pyarrow would disagree on what is a line or a field.
 _UNUSUAL = (b"\0", b"\v", b"\f")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: What a line begins with that is no data.
+_COMMENT = "#"
 
 
 class Trec(Format):
@@ -54,21 +57,29 @@ class Trec(Format):
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Judgments of four fields a line: query, iteration, passage, grade."""
+    """Judgments of four fields a line: query, iteration, passage, grade. A fifth field and comments are left out."""
     records, lines = [], []
+    longer = comments = 0
     for number, line in text_lines(path):
         fields = line.split()
-        if len(fields) != 4:
+        if fields[0].startswith(_COMMENT):
+            comments += 1
+            continue
+        longer += len(fields) == 5
+        if len(fields) not in (4, 5):
             hint = " (six fields: is this a run file?)" if len(fields) == 6 else ""
             actual = f"found {len(fields)}{hint}: {line[:60]!r}"
             raise InputError(f"{path}:{number}: expected 4 fields (query, 0, passage, grade), {actual}")
         records.append((fields[0], fields[2], fields[3]))
         lines.append(number)
-    return Qrels.from_records(records, source=str(path), lines=lines)
+    remarks = counted(label_lines_with_five_fields=longer, label_comment_lines=comments)
+    return Qrels.from_records(records, source=str(path), lines=lines, remarks=remarks)
 
 
 def read_run(path: Path) -> Iterator[Run]:
     """Runs of six fields a line (query, Q0, passage, rank, score, tag), in parts of whole queries.
+
+    What follows the tag is left out, and so are lines that begin with `#`, as trec_eval does.
 
     A file that is grouped by query streams. One whose queries are scattered raises
     `ScatteredQueries`, whose `again` reads it into columns and regroups it.
@@ -76,7 +87,9 @@ def read_run(path: Path) -> Iterator[Run]:
     finished: set[str] = set()
     open_parts: list[Block] = []
     open_query: str | None = None
+    remarks: Mapping[str, int] = NO_REMARKS
     for block in blocks(path, _BLOCK):
+        remarks = together([remarks, block.remarks])
         starts = np.append(0, np.flatnonzero(block.codes[1:] != block.codes[:-1]) + 1)
         queries = [block.names[code] for code in block.codes[starts].tolist()]
         if len(set(queries)) < len(queries) or not finished.isdisjoint(queries) or open_query in queries[1:]:
@@ -92,36 +105,63 @@ def read_run(path: Path) -> Iterator[Run]:
                 finished.add(open_query)
             if len(queries) > 1:
                 body = block.rows(bounds[0], bounds[-2])
-                yield Run(queries[:-1], np.array(bounds[:-1]) - bounds[0], body.passages, body.scores)
+                yield Run(queries[:-1], np.array(bounds[:-1]) - bounds[0], body.passages, body.scores, None, remarks)
+                remarks = NO_REMARKS
                 finished.update(queries[:-1])
             open_query, open_parts = queries[-1], [block.rows(bounds[-2], bounds[-1])]
     if open_query is not None:
-        yield _one_query(open_query, open_parts)
+        yield _one_query(open_query, open_parts, remarks)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Parsed lines: `names[codes[i]]` is the query of row i."""
+    """Parsed lines: `names[codes[i]]` is the query of row i.
+
+    `ranks` is None if a rank of the block is no number; `remarks` are those on the whole block.
+    """
 
     names: list[str]
     codes: NDArray[np.int32]
     passages: IdColumn
     scores: NDArray[np.float64]
+    ranks: NDArray[np.int64] | None = None
+    remarks: Mapping[str, int] = field(default_factory=dict)
 
     def rows(self, start: int, stop: int) -> Block:
         return Block(self.names, self.codes[start:stop], self.passages[start:stop], self.scores[start:stop])
 
+    def against_rank(self, last: Block | None) -> Block:
+        """The block with a remark on the rows that rank and score order differently; `last` is the one before it."""
+        if self.ranks is None:
+            return self
+        count = rows_ordered_differently(self.codes, self.ranks, self.scores)
+        if last is not None and last.ranks is not None and last.names[last.codes[-1]] == self.names[self.codes[0]]:
+            ends = ((last.ranks[-1], self.ranks[0]), (last.scores[-1], self.scores[0]))
+            count += rows_ordered_differently(np.zeros(2, np.int32), *map(np.array, ends))
+        return replace(self, remarks=together([self.remarks, counted(rank_against_score=count)]))
 
-def _one_query(query: str, parts: list[Block]) -> Run:
+
+def rows_ordered_differently(codes: NDArray[Any], ranks: NDArray[Any], scores: NDArray[Any]) -> int:
+    """How many neighbouring rows of a query have the better rank and the worse score."""
+    same = codes[1:] == codes[:-1]
+    rising = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
+    falling = (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
+    return int((same & (rising | falling)).sum())
+
+
+def _one_query(query: str, parts: list[Block], remarks: Mapping[str, int] = NO_REMARKS) -> Run:
     passages = IdColumn.concatenate([part.passages for part in parts])
-    return Run([query], np.array([0, len(passages)]), passages, np.concatenate([part.scores for part in parts]))
+    scores = np.concatenate([part.scores for part in parts])
+    return Run([query], np.array([0, len(passages)]), passages, scores, None, remarks)
 
 
 def _regrouped(path: Path) -> Iterator[Run]:
     """All rows, brought together by query in parts of a bounded size."""
     position: dict[str, int] = {}
     columns: list[tuple[NDArray[np.int32], IdColumn, NDArray[np.float64]]] = []
+    remarks: Mapping[str, int] = NO_REMARKS
     for block in blocks(path, _SCATTERED_BLOCK):
+        remarks = together([remarks, block.remarks])
         known = np.array([position.setdefault(name, len(position)) for name in block.names], np.int32)
         columns.append((known[block.codes], block.passages, block.scores))
     codes = np.concatenate([column[0] for column in columns])
@@ -137,12 +177,20 @@ def _regrouped(path: Path) -> Iterator[Run]:
         base = int(ends[first] - lengths[first])
         last = max(first + 1, int(np.searchsorted(ends, base + _REGROUPED_ROWS, "right")))
         rows = order[base : int(ends[last - 1])]
-        yield Run(names[first:last], np.append(0, ends[first:last] - base), passages.take(rows), scores[rows])
-        first = last
+        offsets = np.append(0, ends[first:last] - base)
+        yield Run(names[first:last], offsets, passages.take(rows), scores[rows], None, remarks)
+        first, remarks = last, NO_REMARKS
 
 
 def blocks(path: Path, size: int) -> Iterator[Block]:
     """The file's lines, parsed in blocks; the next ones are parsed while the caller works on one."""
+    last = None
+    for block in _parsed(path, size):
+        yield block.against_rank(last)
+        last = block
+
+
+def _parsed(path: Path, size: int) -> Iterator[Block]:
     with opened(path) as file, ThreadPoolExecutor(1) as pool:
         pending: deque[Future[Block | None]] = deque()
         offset = 0
@@ -181,6 +229,11 @@ def _single_spaced(text: bytes) -> bytes:
 
 def _parse_fast(text: bytes) -> Block | None:
     """By pyarrow, or None where it is missing or the lines are not regular."""
+    return _by_pyarrow(text, {"rank": "int64"}) or _by_pyarrow(text, {})
+
+
+def _by_pyarrow(text: bytes, further: Mapping[str, str]) -> Block | None:
+    """With further columns of the given types."""
     try:
         import pyarrow
         from pyarrow import csv
@@ -192,8 +245,9 @@ def _parse_fast(text: bytes) -> Block | None:
             csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(_FIELDS)),
             csv.ParseOptions(delimiter=" ", quote_char=False, double_quote=False),
             csv.ConvertOptions(
-                include_columns=["query", "passage", "score"],
+                include_columns=["query", "passage", "score", *further],
                 column_types={
+                    **further,
                     "query": pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
                     "passage": pyarrow.string(),
                     "score": pyarrow.float64(),
@@ -215,11 +269,19 @@ def _parse_fast(text: bytes) -> Block | None:
     empty = (np.diff(offsets) == 0).any() or (np.diff(_string_offsets(names)) == 0).any()
     if not len(scores) or empty or np.isnan(scores).any():
         return None
+    queries = list(IdColumn.from_buffer(names.buffers()[2], _string_offsets(names)))
+    if any(query.startswith(_COMMENT) for query in queries):
+        return None
+    ranks = None
+    if "rank" in further:
+        rank = table["rank"].combine_chunks()
+        ranks = np.frombuffer(rank.buffers()[1], np.int64, count=len(rank)).copy()
     return Block(
-        list(IdColumn.from_buffer(names.buffers()[2], _string_offsets(names))),
+        queries,
         codes.copy(),
         IdColumn.from_buffer(passage.buffers()[2], offsets),
         scores.copy(),
+        ranks,
     )
 
 
@@ -229,6 +291,7 @@ def _string_offsets(strings: Any) -> NDArray[np.int32]:
 
 
 _FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
+_WHOLE = re.compile(rb"-?[0-9]{1,18}")
 
 
 def _parse_slowly(path: Path, offset: int, text: bytes) -> Block:
@@ -237,22 +300,36 @@ def _parse_slowly(path: Path, offset: int, text: bytes) -> Block:
     codes: list[int] = []
     passages: list[str] = []
     scores: list[float] = []
+    ranks: list[bytes] = []
+    longer = comments = 0
     for number, line in enumerate(text.split(b"\n"), 1):
         fields = line.split()
         if not fields:
             continue
+        if fields[0].startswith(_COMMENT.encode()):
+            comments += 1
+            continue
         problem = _problem(fields)
         if problem:
             raise InputError(f"{path}:{_lines_before(path, offset) + number}: {problem}")
+        longer += len(fields) > len(_FIELDS)
         codes.append(names.setdefault(fields[0].decode(), len(names)))
         passages.append(fields[2].decode())
         scores.append(float(fields[4]))
-    return Block(list(names), np.array(codes, np.int32), IdColumn.from_strings(passages), np.array(scores, np.float64))
+        ranks.append(fields[3])
+    return Block(
+        list(names),
+        np.array(codes, np.int32),
+        IdColumn.from_strings(passages),
+        np.array(scores, np.float64),
+        np.array(ranks).astype(np.int64) if all(map(_WHOLE.fullmatch, ranks)) else None,
+        counted(run_lines_with_more_fields=longer, run_comment_lines=comments),
+    )
 
 
 def _problem(fields: list[bytes]) -> str | None:
     """What is wrong with a line's fields, or None."""
-    if len(fields) != len(_FIELDS):
+    if len(fields) < len(_FIELDS):
         shown = b" ".join(fields)[:60].decode("utf-8", "replace")
         hint = " (four fields: is this a qrels file?)" if len(fields) == 4 else ""
         return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {shown!r}"

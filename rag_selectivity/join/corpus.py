@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame, whole_count
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.qrels import Qrels
@@ -16,9 +17,9 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.facts import first_ids
 
 
-def check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
-    """The number of passages in the corpus; an InputError if no judged passage is one of them."""
-    ids = {str(passage) for passage in corpus}
+def check_corpus(qrels: Qrels, corpus: Iterable[Any], form: IdForm = AS_THEY_ARE) -> set[str]:
+    """The passage ids of the corpus in a form; an InputError if no judged passage is one of them."""
+    ids = {form(str(passage)) for passage in corpus}
     if not ids:
         raise InputError("the corpus has no passages")
     unknown = {passage for passage in qrels.passages if passage not in ids}
@@ -34,11 +35,30 @@ def check_corpus(qrels: Qrels, corpus: Iterable[Any]) -> int:
             SelectivityWarning,
             stacklevel=4,
         )
-    return len(ids)
+    return ids
 
 
-def corpus_size_of(given: Any) -> int | dict[str, Any] | None:
-    """N as a whole number, or {query: N} with unchecked values; from a number, a mapping or a frame."""
+def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) -> bool:
+    """Whether the corpus has most of the retrieved passages; an InputError if it has none."""
+    if not retrieved:
+        return False
+    inside = sum(passage in ids for passage in retrieved)
+    if not inside:
+        problem = (
+            f"no passage that {name} retrieved is in the corpus: {name} has {examples(retrieved)}, the corpus has "
+            f"{examples(sorted(ids)[:3])}; do both use the same ids?"
+        )
+        if not exact:
+            raise InputError(problem)
+        warnings.warn(problem, SelectivityWarning, stacklevel=4)
+    return 2 * inside > len(retrieved)
+
+
+def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, Any] | None:
+    """N as a whole number, or {query: N} with unchecked values; from a number, a mapping or a frame.
+
+    The queries are there as they were given and in the form.
+    """
     if given is None:
         return None
     if is_frame(given):
@@ -47,13 +67,18 @@ def corpus_size_of(given: Any) -> int | dict[str, Any] | None:
         sizes = column_values(given, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
         given = dict(zip(queries, sizes, strict=True))
     if isinstance(given, Mapping):
-        return {str(query): size for query, size in given.items()}
+        sizes_as_given = {str(query): size for query, size in given.items()}
+        if not form.changes_ids:
+            return sizes_as_given
+        return {**{form(query): size for query, size in sizes_as_given.items()}, **sizes_as_given}
     return whole_count(given, "corpus_size")
 
 
-def size_with_counts(corpus_size: Any, counts: PassageCounts | None) -> int | dict[str, Any] | None:
+def size_with_counts(
+    corpus_size: Any, counts: PassageCounts | None, form: IdForm = AS_THEY_ARE
+) -> int | dict[str, Any] | None:
     """N in passages: as given, or the passages of all documents."""
-    given = corpus_size_of(corpus_size)
+    given = corpus_size_of(corpus_size, form)
     if counts is None:
         return given
     if isinstance(given, int) and given < counts.total:
@@ -65,7 +90,7 @@ def size_with_counts(corpus_size: Any, counts: PassageCounts | None) -> int | di
 
 
 def corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole: bool) -> IntArray | None:
-    given = corpus_size_of(corpus_size)
+    given = corpus_size_of(corpus_size, qrels.form)
     if given is None:
         return None
     if isinstance(given, dict):

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from heapq import nsmallest
+from typing import Any
 
+from rag_selectivity.data.forms import EXACT, IdForm
+from rag_selectivity.data.remarks import DOUBTS, NOTES, together
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.join.better_form import BetterForm
+from rag_selectivity.join.sampled_ids import SampledIds
 
 _EXAMPLES = 3
+#: How many of a list's first passages are compared with what the labels promise.
+TOP = 10
+_FEWEST_PROMISED, _LEAST_KEPT, _FEW_LABELLED = 20, 0.2, 0.2
+#: The least share of further ids that must meet in another form.
+_LEAST_GAIN = 0.02
+
+_SWAPPED = (
+    "the labels are lists, and the scores of {name} are few whole numbers, as grades are: are labels and run swapped? "
+    "The labels come first, then the runs"
+)
+_ALL_TIED = (
+    "{name}: the scores within each list are all equal, so that the order of the passages follows from their ids "
+    "alone: give scores that differ, or lists in rank order"
+)
 
 
 def first_ids(ids: Iterable[str]) -> tuple[str, ...]:
@@ -28,6 +49,12 @@ class JoinFacts:
         Queries of the run that the qrels lack.
     retrieved, hits : int
         Passages in the lists of the queries that both have, and how many of these are judged.
+    promised, kept : int
+        Passages with a label that the first ten of the lists could hold, and that they do hold.
+    scored, graded : int
+        Passages in those lists that have a score, and how many of these scores are whole numbers from 0 to 5.
+    neighbours, tied : int
+        Pairs of neighbours that have scores in those lists, and how many of them have equal scores.
     query_ids, missing_ids, unknown_ids : tuple of str
         Examples of the queries of the qrels, of those that the run lacks, and of those that the qrels lack.
     judged_passages : (query, passages) or None
@@ -44,6 +71,12 @@ class JoinFacts:
         A document that has more slots in a list than it has passages.
     uncounted : (query, document) or None
         A document in a list that `passages_of` lacks, if N is the sum of its passages.
+    ids : str or None
+        The form that the ids were brought into; None without judgments and without a run.
+    remarks : {code: count}
+        What was noticed when labels and run were read.
+    sampled : SampledIds
+        Empty for `ids="exact"`.
     """
 
     queries: int = 0
@@ -51,6 +84,12 @@ class JoinFacts:
     unknown: int = 0
     retrieved: int = 0
     hits: int = 0
+    promised: int = 0
+    kept: int = 0
+    scored: int = 0
+    graded: int = 0
+    neighbours: int = 0
+    tied: int = 0
     query_ids: tuple[str, ...] = ()
     missing_ids: tuple[str, ...] = ()
     unknown_ids: tuple[str, ...] = ()
@@ -61,33 +100,65 @@ class JoinFacts:
     counted: tuple[int, int] | None = None
     beyond_count: tuple[str, str, int, int] | None = None
     uncounted: tuple[str, str] | None = None
+    ids: str | None = None
+    remarks: Mapping[str, int] = field(default_factory=dict)
+    sampled: SampledIds = field(default_factory=SampledIds)
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
+        if self.ids is not None and other.ids is not None and self.ids != other.ids:
+            raise InputError(
+                f"parts with different forms of ids cannot be merged: {self.ids or 'as they are'} and "
+                f"{other.ids or 'as they are'}; use the same form for all parts"
+            )
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
         return JoinFacts(
-            queries=self.queries + other.queries,
-            listed=self.listed + other.listed,
-            unknown=self.unknown + other.unknown,
-            retrieved=self.retrieved + other.retrieved,
-            hits=self.hits + other.hits,
+            **counts,
             query_ids=first_ids(self.query_ids + other.query_ids),
             missing_ids=first_ids(self.missing_ids + other.missing_ids),
             unknown_ids=first_ids(self.unknown_ids + other.unknown_ids),
-            judged_passages=min(filter(None, (self.judged_passages, other.judged_passages)), default=None),
-            overlong=min(filter(None, (self.overlong, other.overlong)), default=None),
+            judged_passages=_first(self.judged_passages, other.judged_passages),
+            overlong=_first(self.overlong, other.overlong),
             grades=joint_range(self.grades, other.grades),
             missing_is_error=self.missing_is_error or other.missing_is_error,
             counted=self.counted or other.counted,
-            beyond_count=min(filter(None, (self.beyond_count, other.beyond_count)), default=None),
-            uncounted=min(filter(None, (self.uncounted, other.uncounted)), default=None),
+            beyond_count=_first(self.beyond_count, other.beyond_count),
+            uncounted=_first(self.uncounted, other.uncounted),
+            ids=other.ids if self.ids is None else self.ids,
+            remarks=together([self.remarks, other.remarks]),
+            sampled=self.sampled + other.sampled,
         )
 
-    def check(self, name: str) -> None:
-        """Refuse a run that has no query of the qrels, or that lacks some if the policy forbids this."""
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> JoinFacts:
+        """From what `dataclasses.asdict` gives, or its JSON."""
+        return cls(
+            **{
+                **{key: _as_tuples(value) for key, value in data.items()},
+                "remarks": data["remarks"],
+                "sampled": SampledIds.from_data(data["sampled"]),
+            }
+        )
+
+    @property
+    def _exact(self) -> bool:
+        return bool(self.ids) and IdForm.of(self.ids).exact
+
+    def check(self, name: str, *, ids_known: bool = False) -> None:
+        """Refuse a run that has no query of the qrels or no judged passage, or that lacks queries if this is forbidden.
+
+        `ids_known` says that the retrieved passages are known to be in the corpus: then it may be that none is judged.
+        """
         if not self.queries and not self.unknown:
             return
         if not self.queries:
             raise InputError(f"there are no judgments, and {name} has {examples(self.unknown_ids)}: check the qrels")
         if not self.listed:
+            better = self.sampled.better_for_queries
+            if better is not None:
+                raise InputError(
+                    f"no query id of {name} is in the qrels: {name} has {examples(better.first)}, the qrels have "
+                    f"{examples(better.second)}; they meet in another form: give {self._option(better)}"
+                )
             raise InputError(
                 f"no query id of {name} is in the qrels: {name} has {examples(self.unknown_ids) or 'no queries'}, "
                 f"the qrels have {examples(self.query_ids)}; are both about the same queries, with the same ids?"
@@ -98,27 +169,89 @@ class JoinFacts:
                 f"{name} lacks {missing} of the {self.queries} queries in the qrels ({examples(self.missing_ids)}), "
                 f'and the policy is missing_query="error"'
             )
+        if self.promised and not self.hits and not self._exact and not ids_known:
+            raise InputError(self._no_passage_meets(name))
 
-    def warnings(self, name: str, scale: str) -> list[str]:
-        """Warnings about input that is possible but probably not meant."""
-        doubts = []
-        if self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
-            doubts.append(
-                f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
-                f"{examples(self.unknown_ids)}, and the qrels also have {examples(self.missing_ids)}; are both about "
-                f"the same queries, with the same ids?"
+    def _no_passage_meets(self, name: str) -> str:
+        better = self.sampled.better_for_passages
+        if better is None:
+            return (
+                f"no passage that {name} retrieved is judged for its query: {name} has "
+                f"{examples(self.sampled.retrieved)}, the qrels have {examples(self.sampled.labelled)}; do the passage "
+                f"ids come from the same corpus? If so, and {name} really found nothing, give {self._option(EXACT)}"
             )
-        if self.retrieved and not self.hits and self.judged_passages is not None:
-            doubts.append(
-                f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
-                f"{examples(self.judged_passages[1])}: do the run's passage ids come from the same corpus?"
-            )
+        return (
+            f"no passage that {name} retrieved is judged for its query: {name} has {examples(better.first)}, the "
+            f"qrels have {examples(better.second)}; they meet in another form: give {self._option(better)}"
+        )
+
+    def _option(self, form: str | BetterForm) -> str:
+        """What the user gives to get a form, after the one that was given already."""
+        text = ",".join(filter(None, [self.ids, form if isinstance(form, str) else str(form.form)]))
+        return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
+
+    def warnings(self, name: str, scale: str, *, ids_known: bool = False) -> list[str]:
+        """Warnings about input that is possible but probably not meant; `ids_known` as in `check`."""
+        doubts = [*self._doubts_of_queries(name), *self._doubts_of_passages(name, ids_known)]
+        doubts += [
+            text.format(name=name, count=self.remarks[code]) for code, text in DOUBTS.items() if code in self.remarks
+        ]
+        # A run of grades has few different values, and many neighbours with the same one.
+        if self.remarks.get("lists_as_labels") and self.scored == self.graded and 2 * self.tied >= self.neighbours > 0:
+            doubts.append(_SWAPPED.format(name=name))
+        elif self.tied == self.neighbours > 0:
+            doubts.append(_ALL_TIED.format(name=name))
         if self.overlong is not None:
             query, passages, size = self.overlong
             doubts.append(
                 f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
             )
         return [*doubts, *self._doubts_of_counts(name), *doubts_of_scale(scale, self.grades)]
+
+    def _doubts_of_queries(self, name: str) -> Iterable[str]:
+        better = self.sampled.better_for_queries
+        if better is not None and better.more >= _LEAST_GAIN * self.listed:
+            yield (
+                f"query ids of {name} and of the qrels differ in their form: {self.listed} meet as they are, and at "
+                f"least {better.more} more with {self._option(better)}, as {examples(better.first)} and "
+                f"{examples(better.second)}"
+            )
+        elif self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
+            yield (
+                f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
+                f"{examples(self.unknown_ids)}, and the qrels also have {examples(self.missing_ids)}; are both about "
+                f"the same queries, with the same ids?"
+            )
+
+    def _doubts_of_passages(self, name: str, ids_known: bool) -> Iterable[str]:
+        if self.retrieved and not self.hits and self.judged_passages is not None:
+            yield (
+                f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
+                f"{examples(self.judged_passages[1])}: do the run's passage ids come from the same corpus?"
+            )
+            return
+        sampled = self.sampled
+        better = sampled.better_for_passages
+        if better is not None and better.more >= _LEAST_GAIN * sampled.matching:
+            yield (
+                f"passage ids of {name} and of the qrels differ in their form: in {len(sampled.lists)} queries that "
+                f"were looked at, {sampled.matching} judged passages are retrieved as the ids are, and "
+                f"{sampled.matching + better.more} with {self._option(better)}, as {examples(better.first)} and "
+                f"{examples(better.second)}"
+            )
+        elif (
+            not self._exact
+            and not ids_known
+            and self.promised >= _FEWEST_PROMISED
+            and self.kept < _LEAST_KEPT * self.promised
+            and sampled.labelled_for_any < _FEW_LABELLED
+        ):
+            yield (
+                f"few of the passages that {name} retrieved are judged: {self.kept} in the first {TOP} of its lists, "
+                f"where the qrels have up to {self.promised}; {name} has {examples(sampled.retrieved)}, the qrels have "
+                f"{examples(sampled.labelled)}. Check whether both have the same ids and the same units (chunks or "
+                f"documents); if they do, give {self._option(EXACT)}"
+            )
 
     def _doubts_of_counts(self, name: str) -> list[str]:
         """Warnings that `passages_of` may be of another index."""
@@ -139,15 +272,61 @@ class JoinFacts:
 
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
-        notes = [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
-        if self.counted is not None:
-            passages, size = self.counted
-            notes.append(
-                f"N = {size:,} is the number of passages of all documents in passages_of"
-                if size == passages
-                else f"{size - passages:,} of the N = {size:,} passages are of documents that passages_of lacks"
-            )
-        return notes
+        nothing = [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
+        seen = (
+            text.format(name=name, count=self.remarks[code]) for code, text in NOTES.items() if code in self.remarks
+        )
+        return [*nothing, *self._notes_of_counts(), *seen]
+
+    def _notes_of_counts(self) -> list[str]:
+        """What N is if the passages of documents were counted."""
+        if self.counted is None:
+            return []
+        passages, size = self.counted
+        if size == passages:
+            return [f"N = {size:,} is the number of passages of all documents in passages_of"]
+        return [f"{size - passages:,} of the N = {size:,} passages are of documents that passages_of lacks"]
+
+    def as_input(self) -> dict[str, Any]:
+        """What a report says about the input; empty without judgments and without a run.
+
+        `ids` is the form of the ids, None for as they are. `sampled` counts, in the queries that were looked at, the
+        judged passages that are retrieved: as the ids are, and in a form in which more are.
+        """
+        if not self.queries and not self.unknown:
+            return {}
+        sampled = self.sampled
+        met = {"as they are": sampled.matching}
+        if sampled.better_for_passages is not None:
+            met[str(sampled.better_for_passages.form)] = sampled.matching + sampled.better_for_passages.more
+        further = sampled.better_for_queries
+        return {
+            "ids": self.ids or None,
+            "queries": {"in_qrels": self.queries, "in_run": self.listed + self.unknown, "both": self.listed},
+            "passages": {"retrieved": self.retrieved, "judged": self.hits},
+            "sampled": None
+            if self._exact
+            else {
+                "queries": len(sampled.lists),
+                "judged_passages": sum(len(labelled) for _, _, labelled in sampled.lists),
+                "retrieved": met,
+                "further_queries": {} if further is None else {str(further.form): further.more},
+            },
+            "remarks": dict(self.remarks),
+        }
+
+
+_COUNTS = tuple(each.name for each in fields(JoinFacts) if each.type == "int")
+
+
+def _as_tuples(value: Any) -> Any:
+    """The value with lists turned into tuples: JSON has no tuples."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+def _first(one: Any, other: Any) -> Any:
+    """The smaller of two values; the other one if one is None."""
+    return min(filter(None, (one, other)), default=None)
 
 
 def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
-from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.data.ids import HashArray, IntArray, mix
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels, pair_keys
-from rag_selectivity.data.run import Run, ScatteredQueries
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.io.reading import passage_counts_of
-from rag_selectivity.join.corpus import check_corpus, corpus_sizes, size_with_counts
+from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes, size_with_counts
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun, Sample
+from rag_selectivity.join.lists import JudgedLists, judge_lists
+from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
 
 def join(
@@ -37,6 +38,7 @@ def join(
     scale: str | Scale = "trec",
     policy: str | Policy | None = None,
     name: str = "run",
+    ids: str | IdForm | None = None,
     part_of_whole: bool = False,
 ) -> JudgedRun:
     """Join a run with its judgments.
@@ -64,6 +66,8 @@ def join(
     policy : Policy or its name
     name : str
         The name of the run in messages.
+    ids : str, optional
+        The form that all ids are brought into, as in `evaluate`.
     part_of_whole : bool
         Whether these are only some of the queries. The checks that need all queries are then left to the caller, who
         has them in `JudgedRun.facts`.
@@ -75,40 +79,44 @@ def join(
     Raises
     ------
     InputError
-        If an argument is wrong, if run and qrels have no query in common, or if the policy refuses the input.
+        If an argument is wrong, if run and qrels have no query in common, if no retrieved passage is judged, or if the
+        policy refuses the input.
     """
-    scale, policy = scale_named(scale), resolve_policy(policy)
+    scale, policy, form = scale_named(scale), resolve_policy(policy), IdForm.of(ids)
+    qrels = qrels.in_form(form)
     qrels.check_scale(scale)
     if not len(qrels):
         raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
-    counts = passage_counts_of(passages_of)
-    if corpus is not None:
-        known = check_corpus(qrels, corpus)
-        corpus_size = known if corpus_size is None and counts is None else corpus_size
-    corpus_size = size_with_counts(corpus_size, counts)
+    counts = passage_counts_of(passages_of, form)
+    known = None if corpus is None else check_corpus(qrels, corpus, form)
+    if known is not None and corpus_size is None and counts is None:
+        corpus_size = len(known)
+    corpus_size = size_with_counts(corpus_size, counts, form)
     documents = None if counts is None else _documents(qrels, counts, scale, policy)
 
-    joined = _join(qrels, run, policy, name, counts)
-    candidates = _join(qrels, pool, policy, f"the pool of {name}") if pool is not None else None
+    joined = judge_lists(qrels, run, policy, name, form, counts)
+    candidates = judge_lists(qrels, pool, policy, f"the pool of {name}", form) if pool is not None else None
     returned, hits = joined.returned, joined.hits
 
     present = returned >= 0
-    facts = _facts(qrels, joined, policy)
+    facts = _facts(qrels, joined, policy, form)
+    ids_known = known is not None and corpus_has(known, facts.sampled.retrieved, name, form.exact)
     if not part_of_whole:
-        facts.check(name)
+        facts.check(name, ids_known=ids_known)
     judged_passages = np.bincount(
         qrels.query, None if documents is None else documents.passages, minlength=len(qrels)
     ).astype(np.int64)
     sizes = corpus_sizes(corpus_size, qrels, judged_passages, part_of_whole)
     facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
     if counts is not None and isinstance(corpus_size, int):
-        uncounted = joined.uncounted if corpus_size == counts.total else None
+        uncounted = facts.uncounted if corpus_size == counts.total else None
         facts = replace(facts, counted=(counts.total, corpus_size), uncounted=uncounted)
     if not part_of_whole:
-        for doubt in facts.warnings(name, scale.name):
+        for doubt in facts.warnings(name, scale.name, ids_known=ids_known):
             warnings.warn(doubt, SelectivityWarning, stacklevel=2)
     missing = int((~present).sum())
 
+    outside = None if sample is None else sample.in_form(form)
     grades = np.unique(qrels.grade)
     labels = np.zeros((len(qrels), len(grades)), np.int64)
     np.add.at(labels, (qrels.query, np.searchsorted(grades, qrels.grade)), 1)
@@ -122,16 +130,16 @@ def join(
         scale=scale,
         policy=policy,
         **_pool(candidates, joined),
-        sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
+        sample=_sample(outside, sample_size, qrels, scale) if outside is not None else None,
         missing=~present if missing else None,
-        label_hashes=_label_hashes(qrels, sample, sample_size),
+        label_hashes=_label_hashes(qrels, outside, sample_size),
         documents=documents,
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
         facts=facts,
     )
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
-    outside = len(judged.hits_outside_pool().query)
-    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
+    not_in_pool = len(judged.hits_outside_pool().query)
+    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
 
 
@@ -197,40 +205,27 @@ def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Samp
     return Sample(listed if size is None else np.full(len(qrels), size), grades, labels)
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """List lengths by the qrels' queries (−1: not in the run), hits in order, and counts of what was left out."""
-
-    returned: IntArray
-    hits: Hits
-    not_in_qrels: int
-    unknown: tuple[str, ...]
-    duplicates: int
-    retrieved: int
-    beyond_count: tuple[str, str, int, int] | None
-    uncounted: tuple[str, str] | None
-
-
-def _facts(qrels: Qrels, joined: _Joined, policy: Policy) -> JoinFacts:
+def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> JoinFacts:
     present = joined.returned >= 0
+    missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
     if not len(joined.hits.query) and len(qrels.query):
         first = min(qrels.queries[i] for i in np.unique(qrels.query).tolist())
         passages = first, first_ids(qrels[first])
-    return JoinFacts(
+    of_qrels = JoinFacts(
         queries=len(qrels),
         listed=int(present.sum()),
-        unknown=joined.not_in_qrels,
-        retrieved=joined.retrieved,
         hits=len(joined.hits.query),
         query_ids=first_ids(qrels.queries),
-        missing_ids=first_ids(qrels.queries[i] for i in np.flatnonzero(~present).tolist()),
-        unknown_ids=joined.unknown,
+        missing_ids=first_ids(missing),
         judged_passages=passages,
         grades=(int(qrels.grade.min()), int(qrels.grade.max())) if len(qrels.grade) else None,
         missing_is_error=policy.missing_query == "error",
-        beyond_count=joined.beyond_count,
+        ids=str(form),
+        remarks=qrels.remarks,
+        sampled=SampledIds() if form.exact else SampledIds(only_in_qrels=unshared(missing)),
     )
+    return of_qrels + joined.facts
 
 
 def _overlong(qrels: Qrels, returned: IntArray, sizes: IntArray | None) -> tuple[str, int, int] | None:
@@ -241,7 +236,7 @@ def _overlong(qrels: Qrels, returned: IntArray, sizes: IntArray | None) -> tuple
     return qrels.queries[i], int(returned[i]), int(sizes[i])
 
 
-def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:
+def _pool(candidates: JudgedLists | None, run: JudgedLists) -> dict[str, Any]:
     """The pool of each query: its candidates, or the run's own list if there are no candidates for it."""
     if candidates is None:
         return {}
@@ -252,120 +247,3 @@ def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:
         hits = Hits(*(np.concatenate([getattr(part, name) for part in (hits, added)]) for name in Hits.__slots__))
         hits = hits.chosen(np.argsort(hits.query, kind="stable"))
     return {"pool": hits, "pool_returned": returned, "own_pool": own}
-
-
-def _join(
-    qrels: Qrels, run: Run | Iterable[Run], policy: Policy, name: str, counts: PassageCounts | None = None
-) -> _Joined:
-    try:
-        return _join_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, counts)
-    except ScatteredQueries as scattered:
-        return _join_parts(qrels, scattered.again(), policy, name, counts)
-
-
-def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str, counts: PassageCounts | None) -> _Joined:
-    returned = np.full(len(qrels), -1, np.int64)
-    none = np.empty(0, np.int64)
-    collected = [Hits(none, none, none, np.empty(0, bool), none)]
-    unknown: tuple[str, ...] = ()
-    not_in_qrels = duplicates = retrieved = 0
-    beyond: list[tuple[str, str, int, int]] = []
-    uncounted: list[tuple[str, str]] = []
-    for part in (each.ordered(policy) for each in parts):
-        position = np.array([qrels.position(query) for query in part.queries], np.int64)
-        inside = position >= 0
-        not_in_qrels += int((~inside).sum())
-        unknown = first_ids([*unknown, *(part.queries[i] for i in np.flatnonzero(~inside).tolist())])
-        retrieved += int(part.lengths[inside].sum())
-        if (returned[position[inside]] >= 0).any():
-            raise InputError(f"{name}: a query appears in two parts of the run")
-        lengths, hits, copies = _judge_part(qrels, part, position, policy, name)
-        returned[position[inside]] = lengths[inside]
-        collected.append(hits)
-        duplicates += len(copies)
-        if counts is not None:
-            beyond += _beyond_count(part, copies, counts)
-            uncounted += _uncounted(part, inside, counts)
-    columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
-    order = np.lexsort((columns[1], columns[0]))
-    return _Joined(
-        returned,
-        Hits(*(column[order] for column in columns)),
-        not_in_qrels,
-        unknown,
-        duplicates,
-        retrieved,
-        min(beyond, default=None),
-        min(uncounted, default=None),
-    )
-
-
-def _beyond_count(part: Run, copies: IntArray, counts: PassageCounts) -> list[tuple[str, str, int, int]]:
-    """The documents that have more slots in a list than they have passages."""
-    query = part.row_queries()[copies].tolist()
-    further = Counter(zip(query, part.passages.take(copies), strict=True))
-    known = counts.lookup(IdColumn.from_strings([document for _, document in further])).tolist()
-    return [
-        (part.queries[i], document, slots + 1, passages)
-        for ((i, document), slots), passages in zip(further.items(), known, strict=True)
-        if 0 < passages <= slots
-    ]
-
-
-def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> list[tuple[str, str]]:
-    """The first query with a document that has no number, and its first such document."""
-    query = part.row_queries()
-    rows = np.flatnonzero((counts.lookup(part.passages) == 0) & inside[query])
-    if not len(rows):
-        return []
-    first = min(np.unique(query[rows]).tolist(), key=part.queries.__getitem__)
-    return [(part.queries[first], min(part.passages.take(rows[query[rows] == first])))]
-
-
-def _judge_part(
-    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str
-) -> tuple[IntArray, Hits, IntArray]:
-    """List lengths (one for each of the part's queries), judged hits, and the rows of duplicates."""
-    local = part.row_queries()
-    query = position[local]
-    keys = pair_keys(query, part.passages)
-    copies = _copies(keys, query, part.passages)
-    if len(copies) and policy.duplicates == "error":
-        row = int(copies[0])
-        raise InputError(
-            f"{name}: query {qrels.queries[query[row]]!r} lists passage {part.passages[row]!r} more than once, "
-            f'and the policy is duplicates="error"'
-        )
-    rows, judgments = qrels.lookup(keys, query, part.passages)
-    repeated = np.isin(rows, copies, assume_unique=True)
-    rank = rows - part.offsets[local[rows]] + 1
-    lengths = part.lengths
-    if policy.duplicates == "drop" and len(copies):
-        dropped_before = np.searchsorted(copies, rows) - np.searchsorted(copies, part.offsets[local[rows]])
-        keep = ~repeated
-        rows, judgments, rank = rows[keep], judgments[keep], (rank - dropped_before)[keep]
-        lengths = lengths - np.bincount(local[copies], minlength=len(lengths))
-        repeated = np.zeros(len(rows), bool)
-    if policy.unjudged == "condense":
-        lengths = np.bincount(local[rows], minlength=len(lengths))
-        rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
-    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), copies
-
-
-def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:
-    """The rows with a passage that occurs earlier in the same list; only for queries of the qrels."""
-    ordered = np.sort(keys)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return np.empty(0, np.int64)
-    order = np.argsort(keys, kind="stable")
-    shared = np.flatnonzero(keys[order][1:] == keys[order][:-1])
-    seen: set[tuple[int, str]] = set()
-    copies = []
-    for row in np.unique(order[np.concatenate([shared, shared + 1])]).tolist():
-        pair = (int(query[row]), passages[row])
-        if pair[0] < 0:
-            continue
-        if pair in seen:
-            copies.append(row)
-        seen.add(pair)
-    return np.array(copies, np.int64)

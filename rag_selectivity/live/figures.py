@@ -177,6 +177,7 @@ class LiveFigures:
                 scale=self._labels.scale,
                 policy=self._policy,
                 name=self._name,
+                ids="exact",
             )
 
     def _draw(self, part: list[Retrieval], outcomes: list[Outcome]) -> None:

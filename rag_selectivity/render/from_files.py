@@ -52,6 +52,7 @@ def html_report(
     max_queries: int = 500,
     max_read: int = 100,
     top: int = 10,
+    ids: str | None = None,
     **choices: Any,
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible.
@@ -68,6 +69,7 @@ def html_report(
         "passages_of": passage_counts_of(passages_of),
         "scale": scale,
         "grade_map": grade_map,
+        "ids": ids,
     }
     if measures is not None:
         parsed = [parse_measure(measure) for measure in measures]

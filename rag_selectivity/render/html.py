@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise_on, parameters_of, resampling_of
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.measures import (
     PROC,
@@ -168,6 +169,7 @@ def to_html(
         corpus=corpus,
         depth=top,
         reasons=reasons,
+        form=IdForm.of(next((run.input.get("ids") for run in report.runs.values()), None)),
     )
     for name in report.runs:
         tables = _next_tables(report, name, rel, 1 if m is None else m)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.io.reading import qrels_of, ranked_rows
 from rag_selectivity.io.texts import read_texts
@@ -43,6 +44,7 @@ def read_passages(
     corpus: Any = None,
     depth: int = 10,
     reasons: Mapping[tuple[str, str], str] | None = None,
+    form: IdForm = AS_THEY_ARE,
 ) -> Reading:
     """Read the top passages of the listed queries.
 
@@ -60,22 +62,24 @@ def read_passages(
         How many passages of each query are read.
     reasons : {(query, passage): reason}, optional
         Why a passage has its grade.
+    form : IdForm
+        The form of the listed queries, which all ids are brought into.
 
     Returns
     -------
     Reading
     """
-    labels = qrels_of(qrels)
+    labels = qrels_of(qrels).in_form(form)
     grades = {query: labels[query] for query in {q for of_run in listed.values() for q in of_run} if query in labels}
     ranked: dict[str, dict[str, list[str]]] = {}
     for name, run in runs.items():
         ranked[name] = {query: [] for query in listed.get(name, ())}
         for query, passage, _ in ranked_rows(run, depth):
-            if query in ranked[name]:
-                ranked[name][query].append(passage)
+            if (asked := form(query)) in ranked[name]:
+                ranked[name][asked].append(form(passage))
     needed = {passage for of_run in ranked.values() for ids in of_run.values() for passage in ids}
-    texts = _texts(corpus, needed, "corpus")
-    given_reasons = reasons or {}
+    texts = _texts(corpus, needed, "corpus", form)
+    given_reasons = {(form(query), form(passage)): reason for (query, passage), reason in (reasons or {}).items()}
     passages = {
         name: {
             query: [
@@ -92,7 +96,7 @@ def read_passages(
         }
         for name, of_run in ranked.items()
     }
-    return Reading(_texts(queries, set(named), "queries"), passages)
+    return Reading(_texts(queries, set(named), "queries", form), passages)
 
 
 def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[str, str], str]:
@@ -109,8 +113,9 @@ def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[
     return reasons
 
 
-def _texts(source: Any, needed: set[str], what: str) -> dict[str, str]:
-    return {} if source is None else {key: text for key, text in read_texts(source, what) if key in needed}
+def _texts(source: Any, needed: set[str], what: str, form: IdForm) -> dict[str, str]:
+    texts = [] if source is None else read_texts(source, what)
+    return {id_: text for key, text in texts if (id_ := form(key)) in needed}
 
 
 def _shortened(text: str | None) -> str | None:

@@ -16,18 +16,21 @@ from rag_selectivity.data.columns import (
     GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
+    RANK_NAMES,
     SCORE_NAMES,
     find_column,
     optional_column,
 )
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, parse_grade_map, scale_named
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.remarks import counted
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.io.datasets import block_of_arrow
+from rag_selectivity.io.datasets import block_of_arrow, whole_numbers
 from rag_selectivity.io.reading import passage_counts_of
-from rag_selectivity.io.trec import Block
+from rag_selectivity.io.trec import Block, rows_ordered_differently
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
@@ -46,6 +49,7 @@ def tally_rows(
     policy: str | Policy | None = None,
     resamples: int = 1000,
     seed: int = 7,
+    ids: str | None = None,
     **choices: Any,
 ) -> bytes:
     """The sums over some queries; the rows must include all rows of each of these queries.
@@ -59,6 +63,8 @@ def tally_rows(
         As in `evaluate`, the same for all parts.
     resamples, seed
         Resamples and seed of the Poisson bootstrap.
+    ids : str, optional
+        As in `evaluate`, the same for all parts. All rows of queries that this makes alike must be in one part.
 
     Returns
     -------
@@ -66,8 +72,9 @@ def tally_rows(
         The state, for `report_of_states`.
     """
     table = _table(rows)
-    counts = passage_counts_of(passages_of)
-    sizes = size_with_counts(corpus_size, counts)
+    form = IdForm.of(ids)
+    counts = passage_counts_of(passages_of, form)
+    sizes = size_with_counts(corpus_size, counts, form)
     tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
     qrels, run = _halves(table)
@@ -77,6 +84,7 @@ def tally_rows(
         corpus_size=sizes,
         passages_of=counts,
         policy=resolve_policy(policy, **choices),
+        ids=form,
     )
     return tally.to_bytes()
 
@@ -177,9 +185,8 @@ def _halves(table: Any) -> tuple[Qrels | None, Run | None]:
     query = find_column(names, QUERY_NAMES, "query", "joined rows")
     passage = find_column(names, PASSAGE_NAMES, "passage", "joined rows")
     score = optional_column(names, SCORE_NAMES)
-    # The grade column must not be the score column: in BEIR's qrels, grades are named `score`.
-    grade = find_column([name for name in names if name != score], GRADE_NAMES, "grade", "joined rows")
-    figure = score or find_column(names, ("rank",), "score or rank", "joined rows")
+    grade = find_column(names, GRADE_NAMES, "grade", "joined rows")
+    figure = score or find_column(names, RANK_NAMES, "score or rank", "joined rows")
     judged, listed = _valid(table, query, passage, grade), _valid(table, query, passage, figure)
     qrels = run = None
     if judged is not None:
@@ -187,7 +194,15 @@ def _halves(table: Any) -> tuple[Qrels | None, Run | None]:
             raise InputError(f"joined rows: column {grade}: a grade is not a whole number")
         qrels = Qrels(judged.names, judged.codes, judged.passages, judged.scores.astype(np.int64))
     if listed is not None:
-        run = Run.of_rows(listed.names, listed.codes, listed.passages, listed.scores * (1.0 if score else -1.0))
+        rank = optional_column(names, RANK_NAMES) if score else None
+        ranks = None if rank is None else whole_numbers(table.filter(table[figure].is_valid())[rank].combine_chunks())
+        against = 0
+        if ranks is not None:
+            order = np.argsort(listed.codes, kind="stable")
+            against = rows_ordered_differently(listed.codes[order], ranks[order], listed.scores[order])
+        scores = listed.scores * (1.0 if score else -1.0)
+        remarks = counted(rank_against_score=against)
+        run = Run.of_rows(listed.names, listed.codes, listed.passages, scores, remarks)
     return qrels, run
 
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import Scale, parse_grade_map
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.remarks import NO_REMARKS, together, without
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import named_runs
@@ -23,6 +25,7 @@ from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import passage_counts_of, read_qrels
 from rag_selectivity.io.trec import Block
 from rag_selectivity.join.corpus import size_with_counts
+from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.judged_run import Coverage
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
@@ -55,6 +58,7 @@ def evaluate_out_of_core(
     level: float | None = 0.95,
     folder: str | Path | None = None,
     progress: bool = True,
+    ids: str | None = None,
     **choices: Any,
 ) -> Report:
     """Measure runs of any length against any number of judgments within a limit of memory.
@@ -70,7 +74,7 @@ def evaluate_out_of_core(
     corpus_size : int or {query: int}, optional
     passages_of : {document: number of its passages}, DataFrame or path of a table, optional
         As in `evaluate`; it is held in memory.
-    measures, depths, scale, grade_map, policy, choices
+    measures, depths, scale, grade_map, policy, ids, choices
         As in `evaluate`. A pool cannot be given: a run's own list is its pool.
     memory : int
         The limit in megabytes, at least 64.
@@ -99,19 +103,29 @@ def evaluate_out_of_core(
     if level is not None:
         # Refuses a wrong level before anything is read.
         Bootstrap(level=level)
-    chosen_policy, counts = resolve_policy(policy, **choices), passage_counts_of(passages_of)
-    sizes = size_with_counts(corpus_size, counts)
+    form = IdForm.of(ids)
+    chosen_policy, counts = resolve_policy(policy, **choices), passage_counts_of(passages_of, form)
+    sizes = size_with_counts(corpus_size, counts, form)
     mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
     named = named_runs(runs)
     tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
     source = qrels if isinstance(qrels, Qrels) or datasets.is_dataset(Path(qrels)) else read_qrels(qrels)
     for name, path in named.items():
         with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
-            parts = _part(Path(path), source, Path(place), memory, progress)
-            tallies[name].coverage += parts.left_out
+            parts = _part(Path(path), source, Path(place), memory, progress, form)
+            tally = tallies[name]
+            tally.coverage += parts.left_out
+            left = without(parts.remarks, "rank_against_score") if chosen_policy.order == "rank" else parts.remarks
+            tally.facts += JoinFacts(remarks=left)
             for judgments, lists in parts.pairs(mapped, progress):
-                tallies[name].add_part(
-                    judgments, lists, corpus_size=sizes, passages_of=counts, policy=chosen_policy, name=name
+                tally.add_part(
+                    judgments,
+                    lists,
+                    corpus_size=sizes,
+                    passages_of=counts,
+                    policy=chosen_policy,
+                    name=name,
+                    ids=form,
                 )
     return report_of_tallies(tallies, level=level)
 
@@ -120,17 +134,29 @@ class _Parts:
     """Rows of a run and its judgments on disk, divided into parts by a hash of the query.
 
     `bare` holds the queries of the qrels without a judgment, which have no row; `left_out` counts judgments that were
-    left out before the rows were written.
+    left out before the rows were written, and `remarks` what was noticed while they were. Queries that have the same
+    id in the form are in the same part.
     """
 
-    def __init__(self, folder: Path, count: int, bare: Sequence[str] = (), left_out: Coverage = Coverage()) -> None:
-        self.folder, self.count, self.left_out = folder, count, left_out
+    def __init__(
+        self,
+        folder: Path,
+        count: int,
+        bare: Sequence[str] = (),
+        left_out: Coverage = Coverage(),
+        remarks: Mapping[str, int] = NO_REMARKS,
+        form: IdForm = AS_THEY_ARE,
+    ) -> None:
+        self.folder, self.count, self.left_out, self.remarks = folder, count, left_out, remarks
+        self._form = form
         self._bare: dict[int, list[str]] = {}
         for query, part in zip(bare, self._part_of(bare).tolist(), strict=True):
             self._bare.setdefault(part, []).append(query)
 
     def _part_of(self, queries: Sequence[str]) -> Any:
-        return ((query_hashes(queries) >> np.uint64(20)) % np.uint64(self.count)).astype(np.uint16)
+        return (
+            (query_hashes([self._form(query) for query in queries]) >> np.uint64(20)) % np.uint64(self.count)
+        ).astype(np.uint16)
 
     def write(self, kind: str, blocks: Iterable[Block], bar: Any) -> None:
         """Write every row to the part of its query."""
@@ -156,6 +182,7 @@ class _Parts:
                     rows = order[cuts[part] : cuts[part + 1]]
                     if len(rows):
                         writers[part].write_batch(_batch(block, rows, schema))
+                self.remarks = together([self.remarks, block.remarks])
                 bar.update(len(block.codes))
 
     def pairs(self, grade_map: Mapping[int, int] | None, progress: bool) -> Iterator[tuple[Qrels | None, Run | None]]:
@@ -208,19 +235,20 @@ def _batch(block: Block, rows: Any, schema: Any) -> Any:
     return pyarrow.record_batch([query, passage, pyarrow.array(block.scores[rows])], schema=schema)
 
 
-def _part(run: Path, qrels: str | Path | Qrels, folder: Path, memory: int, progress: bool) -> _Parts:
+def _part(run: Path, qrels: str | Path | Qrels, folder: Path, memory: int, progress: bool, form: IdForm) -> _Parts:
     run_rows, run_blocks = _run_source(run)
-    bare, left_out = [], Coverage()
+    bare, left_out, remarks = [], Coverage(), NO_REMARKS
     if isinstance(qrels, Qrels):
         qrels_rows, qrels_blocks = len(qrels.query), iter([_block_of(qrels)])
         bare = [qrels.queries[i] for i in np.setdiff1d(np.arange(len(qrels)), qrels.query).tolist()]
+        remarks = qrels.remarks
         left_out = Coverage(repeated_judgments=qrels.repeated, negative_judgments=qrels.negative)
     else:
         files = datasets.parquet_files(Path(qrels))
         qrels_rows, qrels_blocks = datasets.count_rows(files), datasets.qrels_blocks(files)
     bytes_a_part = memory * 1_000_000 * _SHARE
     count = min(_MOST_PARTS, max(1, -int(-(run_rows + qrels_rows) * _BYTES_A_ROW // bytes_a_part)))
-    parts = _Parts(folder, count, bare, left_out)
+    parts = _Parts(folder, count, bare, left_out, remarks, form)
     with _bar(run_rows + qrels_rows, "reading", "row", progress) as bar:
         parts.write("qrels", qrels_blocks, bar)
         parts.write("run", run_blocks, bar)

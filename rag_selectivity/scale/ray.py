@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import (
-    GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
+    RANK_NAMES,
     SCORE_NAMES,
     find_column,
+    grade_column,
     optional_column,
 )
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.io.datasets import block_of_arrow
+from rag_selectivity.io.datasets import block_of_arrow, whole_numbers
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
@@ -50,6 +52,7 @@ def evaluate(
     seed: int = 7,
     level: float | None = 0.95,
     name: str = "run",
+    ids: str | None = None,
     **choices: Any,
 ) -> Report:
     """Measure a run against judgments; both are Ray datasets, with blocks on any machine of the cluster.
@@ -60,7 +63,7 @@ def evaluate(
         Rows with a query and a passage column; the run with `score` (or `rank`), the qrels with `grade`.
     parts : int, optional
         The number of parts that the queries are divided into. Default: four for each core of the cluster.
-    corpus_size, passages_of, measures, depths, scale, grade_map, policy, resamples, seed, level, choices
+    corpus_size, passages_of, measures, depths, scale, grade_map, policy, resamples, seed, level, ids, choices
         As in `evaluate` with `bootstrap="poisson"`; a `level` of None leaves the intervals out.
 
     Returns
@@ -69,8 +72,9 @@ def evaluate(
         The same digits as `rag_selectivity.evaluate(…, bootstrap="poisson")`, on any cluster. Without the figures of
         each query.
     """
-    counts = passage_counts_of(passages_of)
-    sizes = size_with_counts(corpus_size, counts)
+    form = IdForm.of(ids)
+    counts = passage_counts_of(passages_of, form)
+    sizes = size_with_counts(corpus_size, counts, form)
     chosen_policy = resolve_policy(policy, **choices)
     tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     ray = _ray("rag_selectivity.scale.ray.evaluate")
@@ -87,16 +91,17 @@ def evaluate(
         "policy": chosen_policy,
         "resamples": resamples,
         "seed": seed,
+        "ids": ids,
     }
     rows = [
-        dataset.map_batches(_tagging(kind, count), batch_format="pyarrow", zero_copy_batch=True)
+        dataset.map_batches(_tagging(kind, count, form), batch_format="pyarrow", zero_copy_batch=True)
         for dataset, kind in ((run, "run"), (qrels, "qrels"))
     ]
     states = rows[0].union(rows[1]).groupby("part").map_groups(_tallying(settings), batch_format="pyarrow")
     return report_of_states((row["state"] for row in states.iter_rows()), name=name, level=level)
 
 
-def _tagging(kind: str, count: int) -> Callable[[Any], Any]:
+def _tagging(kind: str, count: int, form: IdForm) -> Callable[[Any], Any]:
     """A function that brings rows of a run or of judgments into one form, each with the part of its query."""
 
     def tagged(table: Any) -> Any:
@@ -105,12 +110,13 @@ def _tagging(kind: str, count: int) -> Callable[[Any], Any]:
         names = table.column_names
         query = find_column(names, QUERY_NAMES, "query", f"the {kind} dataset")
         passage = find_column(names, PASSAGE_NAMES, "passage", f"the {kind} dataset")
+        rank = None
         if kind == "qrels":
-            figure, sign = find_column(names, GRADE_NAMES, "grade", "the qrels dataset"), 1.0
+            figure, sign = grade_column(names, "the qrels dataset"), 1.0
         else:
-            score = optional_column(names, SCORE_NAMES)
+            score, rank = optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES)
             figure, sign = (
-                score or find_column(names, ("rank",), "score or rank", "the run dataset"),
+                score or find_column(names, RANK_NAMES, "score or rank", "the run dataset"),
                 1.0 if score else -1.0,
             )
         column = table[figure]
@@ -121,7 +127,9 @@ def _tagging(kind: str, count: int) -> Callable[[Any], Any]:
         if batch is None:
             return pyarrow.table({key: pyarrow.array([], of) for key, of in _schema().items()})
         block = block_of_arrow(batch, query, passage, figures, f"the {kind} dataset")
-        part = ((query_hashes(block.names) >> np.uint64(20)) % np.uint64(count)).astype(np.int32)[block.codes]
+        part = ((query_hashes([form(query) for query in block.names]) >> np.uint64(20)) % np.uint64(count)).astype(
+            np.int32
+        )[block.codes]
         texts = {
             "part": pyarrow.array(part),
             "query_id": pyarrow.array(block.names, pyarrow.string()).take(pyarrow.array(block.codes)),
@@ -130,7 +138,9 @@ def _tagging(kind: str, count: int) -> Callable[[Any], Any]:
         empty = pyarrow.nulls(len(part), pyarrow.float64())
         own = pyarrow.array(figures)
         both = {"score": own, "grade": empty} if kind == "run" else {"score": empty, "grade": own}
-        return pyarrow.table({**texts, **both})
+        ranks = None if rank is None else whole_numbers(table[rank].combine_chunks())
+        missing = pyarrow.nulls(len(part), pyarrow.int64())
+        return pyarrow.table({**texts, **both, "rank": missing if ranks is None else pyarrow.array(ranks)})
 
     return tagged
 
@@ -139,7 +149,14 @@ def _schema() -> dict[str, Any]:
     import pyarrow
 
     text, number = pyarrow.string(), pyarrow.float64()
-    return {"part": pyarrow.int32(), "query_id": text, "passage_id": text, "score": number, "grade": number}
+    return {
+        "part": pyarrow.int32(),
+        "query_id": text,
+        "passage_id": text,
+        "score": number,
+        "grade": number,
+        "rank": pyarrow.int64(),
+    }
 
 
 def _tallying(settings: Mapping[str, Any]) -> Callable[[Any], Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import Policy
@@ -23,9 +24,10 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
-from rag_selectivity.join.facts import JoinFacts, first_ids, joint_range
+from rag_selectivity.join.facts import JoinFacts, joint_range
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits
+from rag_selectivity.join.lists import facts_of_run
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import Refusal
 from rag_selectivity.measures.plan import (
@@ -68,8 +70,9 @@ class Tally:
     >>> from rag_selectivity import Qrels, Run
     >>> from rag_selectivity import join
     >>> first, second = (Tally(["Success", "BoR"], [1], sized=True) for _ in range(2))
-    >>> first.add(join(Qrels.from_dict({"a": {"d1": 1}}), Run.from_dict({"a": ["d1"]}), corpus_size=8))
-    >>> second.add(join(Qrels.from_dict({"b": {"d2": 1}}), Run.from_dict({"b": ["d1"]}), corpus_size=8))
+    >>> some, others = ({"a": {"d1": 1}}, {"a": ["d1"]}), ({"b": {"d2": 1}}, {"b": ["d1"]})
+    >>> for tally, (qrels, run) in ((first, some), (second, others)):
+    ...     tally.add(join(Qrels.from_dict(qrels), Run.from_dict(run), corpus_size=8, part_of_whole=True))
     >>> first.merge(Tally.from_bytes(second.to_bytes()))
     >>> report = first.report("run")
     >>> report["BoR@1"].value, report["Success@1"].n
@@ -151,16 +154,20 @@ class Tally:
         passages_of: Any = None,
         policy: str | Policy | None = None,
         name: str = "run",
+        ids: str | IdForm | None = None,
     ) -> None:
         """Add all judgments and all rows of some queries; either may be missing.
 
-        `corpus_size` is a whole number, or {query: N}; `passages_of` is as in `evaluate`, the same for all parts.
+        `corpus_size` is a whole number, or {query: N}; `passages_of` is as in `evaluate`, the same for all parts; `ids`
+        is the form of the ids, as in `evaluate`, which the queries of `corpus_size` must have.
         """
+        form = IdForm.of(ids)
         if qrels is None or not len(qrels):
             if run is not None:
                 self.coverage += Coverage(not_in_qrels=len(run))
-                self.facts += JoinFacts(unknown=len(run), unknown_ids=first_ids(run.queries))
+                self.facts += facts_of_run(run.in_form(form))
             return
+        qrels = qrels.in_form(form)
         if isinstance(corpus_size, Mapping):
             corpus_size = {query: corpus_size[query] for query in qrels.queries if query in corpus_size}
         none = Run([], np.zeros(1, np.int64), IdColumn.from_strings([]))
@@ -173,6 +180,7 @@ class Tally:
                 scale=self.scale,
                 policy=policy,
                 name=name,
+                ids=form,
                 part_of_whole=True,
             )
         )
@@ -338,8 +346,8 @@ class Tally:
         tally.coverage = Coverage(**header["coverage"])
         if header["fingerprint"] is not None:
             tally.fingerprint = Fingerprint.from_dict(header["fingerprint"])
-        tally.facts = JoinFacts(**{key: _as_tuples(value) for key, value in header["facts"].items()})
-        tally.size = _as_tuples(header["size"])
+        tally.facts = JoinFacts.from_data(header["facts"])
+        tally.size = None if header["size"] is None else tuple(header["size"])
         tally._clipped = np.array(header["clipped"], np.int64)
         tally._unjudged = dict(header["unjudged"])
         if header["moments"] is not None:
@@ -412,18 +420,23 @@ def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.9
             warnings.warn(doubt, SelectivityWarning, stacklevel=3)
         notes = (*doubts, *tally.notes(name, ranks))
         estimates = tally.estimates(level, plan)
-        runs[name] = RunReport((), estimates, {}, tally.coverage, notes, None, tally.queries, tally.fingerprint)
+        runs[name] = RunReport(
+            (),
+            estimates,
+            {},
+            tally.coverage,
+            notes,
+            None,
+            tally.queries,
+            tally.fingerprint,
+            tally.facts.as_input(),
+        )
     size = first.size[0] if first.size is not None and first.size[0] == first.size[1] else None
     return Report(runs, first.measures, tuple(ranks.tolist()), size, first.scale, first.settings(level))
 
 
 def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint | None:
     return one.merged(other) if one is not None and other is not None else one or other
-
-
-def _as_tuples(value: Any) -> Any:
-    """The value with lists turned into tuples: JSON has no tuples."""
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _copy(moments: Moments) -> Moments:

@@ -1,0 +1,156 @@
+"""Forms of ids: what makes ids alike that two sources write differently, as in `ids="casefold"`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.errors import InputError, did_you_mean
+
+__all__ = ["EXACT", "FORMS", "IdForm"]
+
+#: The name of the form that leaves ids as they are and says that they are right.
+EXACT = "exact"
+_NUMBER = re.compile("0*([0-9]+)(?:[.]0+)?")
+_ENDING = re.compile(r"#[^#/\\]*$")
+_EXTENSION = re.compile("(?<=.)[.][A-Za-z][A-Za-z0-9]{0,4}$")
+
+#: Ids that no form without a text of its own changes, as most are.
+_UNCHANGED = re.compile("[1-9][0-9]*|[a-z][a-z0-9_:-]*")
+
+
+def without_zeros(text: str) -> str:
+    """A whole number without leading zeros and zero decimals; any other id as it is.
+
+    >>> [without_zeros(text) for text in ("0012", "12.0", "000", "12.5", "d012")]
+    ['12', '12', '0', '12.5', 'd012']
+    """
+    number = _NUMBER.fullmatch(text)
+    return number[1] if number else text
+
+
+def bare_name(text: str) -> str:
+    """A path without its folder, its extension and an ending such as `#0`.
+
+    >>> [bare_name(text) for text in ("docs/12.txt#0", r"c:\\docs\\12.html", "12#page=3", "12.0")]
+    ['12', '12', '12', '12.0']
+    """
+    path = _ENDING.sub("", text)
+    return _EXTENSION.sub("", path.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
+
+
+def composed(text: str) -> str:
+    """Unicode NFC: letter and accent as one character."""
+    return unicodedata.normalize("NFC", text)
+
+
+#: The forms without a text of their own, by name.
+FORMS: dict[str, Callable[[str], str]] = {
+    "strip": str.strip,
+    "nfc": composed,
+    "name": bare_name,
+    "casefold": str.casefold,
+    "number": without_zeros,
+}
+_WITH_TEXT: dict[str, Callable[[str, str], str]] = {"prefix": str.removeprefix, "suffix": str.removesuffix}
+_KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
+
+
+@dataclass(frozen=True, slots=True)
+class IdForm:
+    """One or more forms, which are applied to an id in their order.
+
+    An id of which nothing would be left stays as it is.
+
+    >>> form = IdForm.of("strip,prefix=doc-,number")
+    >>> form(" doc-0012"), form("12"), form("doc-")
+    ('12', '12', 'doc-')
+    >>> list(form.column(IdColumn.from_strings(["doc-1", "2"])))
+    ['1', '2']
+    >>> str(form), IdForm.of("exact").exact
+    ('strip,prefix=doc-,number', True)
+    >>> IdForm.of("casfold")
+    Traceback (most recent call last):
+        ...
+    rag_selectivity.errors.InputError: ids: unknown form 'casfold'; did you mean "casefold"? \
+(known: strip, nfc, name, casefold, number, prefix=TEXT, suffix=TEXT, exact)
+    """
+
+    parts: tuple[str, ...] = ()
+    _steps: tuple[Callable[[str], str], ...] = field(default=(), repr=False, compare=False)
+    _removes_text: bool = field(default=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, given: str | IdForm | Iterable[str] | None) -> IdForm:
+        """The form of a text such as `"strip,casefold"`, or of its parts; None leaves ids as they are.
+
+        Raises
+        ------
+        InputError
+            If a form is not known.
+        """
+        if isinstance(given, IdForm):
+            return given
+        if given is None:
+            return AS_THEY_ARE
+        # Blanks may belong to the text of a prefix or suffix, but not to a name.
+        listed = given.split(",") if isinstance(given, str) else given
+        parts = tuple(part.lstrip() if "=" in part else part.strip() for part in listed)
+        steps = tuple(step for step in map(_step, parts) if step is not None)
+        return cls(parts, steps, any(isinstance(step, _Removal) for step in steps))
+
+    @property
+    def exact(self) -> bool:
+        """Whether the ids are said to be right."""
+        return EXACT in self.parts
+
+    @property
+    def changes_ids(self) -> bool:
+        """Whether the form can change an id."""
+        return bool(self._steps)
+
+    def __call__(self, text: str) -> str:
+        if not self._steps or (not self._removes_text and _UNCHANGED.fullmatch(text)):
+            return text
+        for step in self._steps:
+            text = step(text) or text
+        return text
+
+    def __str__(self) -> str:
+        return ",".join(self.parts)
+
+    def column(self, ids: IdColumn) -> IdColumn:
+        """The ids of a column in this form."""
+        return IdColumn.from_strings([self(text) for text in ids]) if self.changes_ids else ids
+
+
+AS_THEY_ARE = IdForm()
+
+
+def _step(part: str) -> Callable[[str], str] | None:
+    """What a form does with an id; None for `exact`, which does nothing."""
+    if part == EXACT:
+        return None
+    if part in FORMS:
+        return FORMS[part]
+    name, equals, text = part.partition("=")
+    if not equals or name not in _WITH_TEXT:
+        known = (*FORMS, *_WITH_TEXT, EXACT)
+        raise InputError(f"ids: unknown form {part!r}{did_you_mean(name, known)} (known: {', '.join(_KNOWN)})")
+    if not text:
+        raise InputError(f"ids: {part!r} has no text; write it as in {name}=doc-")
+    return _Removal(name, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """Removes a beginning or an ending from the ids that have it."""
+
+    where: str
+    text: str
+
+    def __call__(self, text: str) -> str:
+        return _WITH_TEXT[self.where](text, self.text)

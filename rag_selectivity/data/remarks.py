@@ -1,0 +1,53 @@
+"""What is noticed while labels and runs are read, as counts by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+NO_REMARKS: Mapping[str, int] = MappingProxyType({})
+
+#: Remarks that are a reason to doubt the input, and what they say; `{count}` and `{name}` (of the run) are filled in.
+DOUBTS = {
+    "rank_against_score": (
+        "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
+        "If a smaller score is better, negate the scores; if the rank is right, leave the scores out"
+    ),
+    "ranking_columns_in_labels": (
+        "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"
+    ),
+}
+#: Remarks that are no reason to doubt the input, and what they say.
+NOTES = {
+    "run_lines_with_more_fields": "{count} lines of {name} have more than six fields: the rest was left out",
+    "run_comment_lines": "{count} lines of {name} begin with # and were left out",
+    "label_lines_with_five_fields": "{count} lines of the labels have five fields: the fifth was left out",
+    "label_comment_lines": "{count} lines of the labels begin with # and were left out",
+}
+
+
+def counted(**counts: int) -> Mapping[str, int]:
+    """The counts that are not 0.
+
+    >>> counted(run_comment_lines=2, lists_as_labels=0)
+    {'run_comment_lines': 2}
+    """
+    return {code: count for code, count in counts.items() if count}
+
+
+def together(remarks: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """The sums of the counts.
+
+    >>> together([{"run_comment_lines": 2}, {}, {"run_comment_lines": 1}])
+    {'run_comment_lines': 3}
+    """
+    sums: dict[str, int] = {}
+    for each in remarks:
+        for code, count in each.items():
+            sums[code] = sums.get(code, 0) + count
+    return sums
+
+
+def without(remarks: Mapping[str, int], code: str) -> Mapping[str, int]:
+    """The counts of the other codes."""
+    return {other: count for other, count in remarks.items() if other != code}

@@ -1,0 +1,133 @@
+"""The form of ids in which two sides meet that do not meet as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import islice, product
+
+from rag_selectivity.data.forms import FORMS, IdForm
+
+#: Ids of one query on two sides, such as those retrieved and those labelled; ids that are on both sides are left out.
+Sides = tuple[Set[str], Set[str]]
+
+# Beginnings and endings are cut before case is folded, so that they are as the user sees them.
+_BEFORE_CUTS, _AFTER_CUTS = ("strip", "nfc", "name"), ("casefold", "number")
+#: Which form is left out first where fewer are enough.
+_LEFT_OUT_FIRST = ("name", "casefold", "number", "nfc", "strip")
+_LONGEST_CUT = 20
+#: How many queries decide where beginnings and endings are cut.
+_QUERIES_FOR_CUTS = 20
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BetterForm:
+    """A form in which further ids meet.
+
+    Attributes
+    ----------
+    form : IdForm
+    more : int
+        How many ids of the second side meet one of the first side in this form only.
+    first, second : tuple of str
+        Examples of both sides, which belong together.
+    """
+
+    form: IdForm
+    more: int
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+
+def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterForm | None:
+    """The simplest form in which the most ids meet; None if no further ids meet in any form.
+
+    A form that makes different ids of the second side alike must make ten ids meet for each of them: other ids
+    would be taken for equal as well.
+
+    >>> better_form([(["DOC-1", "DOC-7"], ["doc-1"]), (["DOC-3"], ["doc-3"])])
+    BetterForm(form=IdForm(parts=('casefold',)), more=2, first=('DOC-1', 'DOC-3'), second=('doc-1', 'doc-3'))
+    >>> str(better_form([(["docs/12.txt#0", "docs/7.txt#0"], ["12"])]).form)
+    'name'
+    >>> str(better_form([(["Doc-0012", "Doc-0007"], ["12", "7"])]).form)
+    'prefix=Doc-,number'
+    >>> better_form([(["1", "2"], ["3"])]) is None
+    True
+    """
+    apart: list[Sides] = []
+    labelled: set[str] = set()
+    for one, other in pairs:
+        first, second = frozenset(one), frozenset(other)
+        labelled |= second
+        if first - second and second - first:
+            apart.append((first - second, second - first))
+    every = IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
+    candidates = [form for form in (every, *_with_cuts(apart)) if _meeting(form, apart)]
+    if not candidates:
+        return None
+    candidates.append(IdForm.of([part for part in every.parts if part != "name"]))
+    gains = {form: _meeting(form, apart) for form in candidates if _keeps_apart(form, labelled, _meeting(form, apart))}
+    if not gains:
+        return None
+    best = max(gains, key=gains.__getitem__)
+    more = gains[best]
+    for part in sorted(best.parts, key=lambda part: _LEFT_OUT_FIRST.index(part) if part in FORMS else len(FORMS)):
+        simpler = IdForm.of([kept for kept in best.parts if kept != part])
+        if _meeting(simpler, apart) >= more and _keeps_apart(simpler, labelled, more):
+            best = simpler
+    shown = list(islice(_examples(best, apart), _EXAMPLES))
+    return BetterForm(best, more, tuple(one for one, _ in shown), tuple(other for _, other in shown))
+
+
+def _meeting(form: IdForm, apart: Iterable[Sides]) -> int:
+    """How many ids of the second sides meet an id of the first in a form."""
+    return sum(len({form(text) for text in first} & {form(text) for text in second}) for first, second in apart)
+
+
+def _keeps_apart(form: IdForm, labelled: set[str], gain: int) -> bool:
+    """Whether the form makes few of the labelled ids alike, in proportion to those that it makes meet."""
+    return gain > 0 and 10 * (len(labelled) - len({form(text) for text in labelled})) <= gain
+
+
+def _examples(form: IdForm, apart: Iterable[Sides]) -> Iterator[tuple[str, str]]:
+    for first, second in apart:
+        labelled = {form(text): text for text in sorted(second)}
+        yield from ((text, labelled[form(text)]) for text in sorted(first) if form(text) in labelled)
+
+
+def _with_cuts(apart: Sequence[Sides]) -> list[IdForm]:
+    """The form without a common beginning or ending of one side in which the most ids meet.
+
+    Without one on each side, any two numberings would meet.
+    """
+    before = IdForm.of(_BEFORE_CUTS)
+    formed: list[Sides] = [
+        ({before(text) for text in first}, {before(text) for text in second}) for first, second in apart
+    ]
+    sides = [{text for pair in formed for text in pair[side]} for side in (0, 1)]
+    prefixes = [["", *(f"prefix={cut}" for cut in _cuts(ids))] for ids in sides]
+    suffixes = [["", *(f"suffix={cut[::-1]}" for cut in _cuts({text[::-1] for text in ids}))] for ids in sides]
+    # What both sides have keeps no ids apart.
+    prefixes, suffixes = ([[""], [""]] if cuts[0] == cuts[1] else cuts for cuts in (prefixes, suffixes))
+    combined = {*product(prefixes[0], suffixes[0]), *product(prefixes[1], suffixes[1])}
+    few = formed[:_QUERIES_FOR_CUTS]
+    forms = [IdForm.of([*filter(None, parts), *_AFTER_CUTS]) for parts in sorted(combined, key=_length) if any(parts)]
+    best = max(forms, key=lambda form: _meeting(form, few), default=None)
+    return [] if best is None else [IdForm.of([*_BEFORE_CUTS, *best.parts])]
+
+
+def _length(parts: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Sorts the longest cuts first."""
+    return -sum(map(len, parts)), parts
+
+
+def _cuts(ids: Set[str]) -> list[str]:
+    """Where a common beginning of several ids may end: not inside a number."""
+    if len(ids) < 2:
+        return []
+    first, last = min(ids), max(ids)
+    length = next(i for i, (one, other) in enumerate(zip(first + "\0", last, strict=False)) if one != other)
+    common = first[: min(length, _LONGEST_CUT)]
+    # A comma would separate forms.
+    return [common[:end] for end in range(1, len(common) + 1) if not common[end - 1].isdigit() and "," not in common]

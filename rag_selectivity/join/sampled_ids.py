@@ -1,0 +1,139 @@
+"""Ids of some queries, by which a join is checked; the same queries for any partition of them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import nsmallest
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.forms import FORMS, IdForm
+from rag_selectivity.data.ids import HashArray, IdColumn, IntArray
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.join.better_form import BetterForm, better_form
+
+_QUERIES, _RETRIEVED, _LABELLED = 100, 50, 100
+_UNSHARED = 200
+_EVERY_FORM = IdForm.of(list(FORMS))
+
+#: A hash of a query id, and the first retrieved and some labelled passages of the query.
+Sampled = tuple[int, tuple[str, ...], tuple[str, ...]]
+#: A hash of a query id in every form, and the query id.
+Unshared = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class SampledIds:
+    """Ids of a join. Parts over different queries are combined with `+`, in any order.
+
+    Attributes
+    ----------
+    lists : tuple of (hash, retrieved passages, labelled passages)
+        Of the queries with the smallest hashes, among those that have both.
+    only_in_qrels, only_in_run : tuple of (hash, query)
+        Of the queries that the other side lacks. The hash is that of the id in every form, so that both sides keep
+        queries that meet in one of the forms.
+    """
+
+    lists: tuple[Sampled, ...] = ()
+    only_in_qrels: tuple[Unshared, ...] = ()
+    only_in_run: tuple[Unshared, ...] = ()
+
+    def __add__(self, other: SampledIds) -> SampledIds:
+        return SampledIds(
+            tuple(nsmallest(_QUERIES, self.lists + other.lists)),
+            tuple(nsmallest(_UNSHARED, self.only_in_qrels + other.only_in_qrels)),
+            tuple(nsmallest(_UNSHARED, self.only_in_run + other.only_in_run)),
+        )
+
+    @cached_property
+    def matching(self) -> int:
+        """How many of the labelled passages are among the retrieved ones of their query."""
+        return sum(len({*retrieved} & {*labelled}) for _, retrieved, labelled in self.lists)
+
+    @cached_property
+    def better_for_passages(self) -> BetterForm | None:
+        """The form in which more retrieved passages have a label."""
+        return better_form((retrieved, labelled) for _, retrieved, labelled in self.lists)
+
+    @cached_property
+    def better_for_queries(self) -> BetterForm | None:
+        """The form in which more queries are in both."""
+        sides = [[query for _, query in side] for side in (self.only_in_run, self.only_in_qrels)]
+        return better_form([(sides[0], sides[1])]) if all(sides) else None
+
+    @cached_property
+    def labelled_for_any(self) -> float:
+        """The share of the retrieved passages that have a label for any of these queries."""
+        retrieved = {passage for _, of_query, _ in self.lists for passage in of_query}
+        labelled = {passage for _, _, of_query in self.lists for passage in of_query}
+        return len(retrieved & labelled) / max(1, len(retrieved))
+
+    @property
+    def retrieved(self) -> list[str]:
+        """The retrieved passages, those of the first query first."""
+        return list(dict.fromkeys(passage for _, of_query, _ in self.lists for passage in of_query))
+
+    @property
+    def labelled(self) -> list[str]:
+        """The labelled passages, those of the first query first."""
+        return list(dict.fromkeys(passage for _, _, of_query in self.lists for passage in of_query))
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> SampledIds:
+        """From what `dataclasses.asdict` gives, or its JSON."""
+        return cls(
+            tuple((hash, tuple(retrieved), tuple(labelled)) for hash, retrieved, labelled in data["lists"]),
+            *(tuple((hash, query) for hash, query in data[side]) for side in ("only_in_qrels", "only_in_run")),
+        )
+
+
+class IdSampler:
+    """Collects the sampled lists of a run that comes in parts."""
+
+    def __init__(self, qrels: Qrels) -> None:
+        self._qrels = qrels
+        self._starts = np.searchsorted(qrels.query, np.arange(len(qrels) + 1))
+        self._hashes = _hashes(qrels.queries)
+        self._lists: list[Sampled] = []
+        self._largest = np.uint64(np.iinfo(np.uint64).max)
+
+    def add(self, part: Run, position: IntArray) -> None:
+        """Add a part in rank order; `position` is that of its queries in the qrels, −1 for those that are not there."""
+        labels = np.diff(self._starts)
+        usable = np.flatnonzero((position >= 0) & (part.lengths > 0))
+        usable = usable[labels[position[usable]] > 0]
+        hashes = self._hashes[position[usable]]
+        usable = usable[hashes <= self._largest]
+        chosen = usable[np.argsort(self._hashes[position[usable]], kind="stable")[:_QUERIES]]
+        for i in chosen.tolist():
+            start = int(part.offsets[i])
+            retrieved = tuple(part.passages[start : min(start + _RETRIEVED, int(part.offsets[i + 1]))])
+            self._lists.append((int(self._hashes[position[i]]), retrieved, self._labelled(int(position[i]))))
+        if len(self._lists) > _QUERIES:
+            self._lists = nsmallest(_QUERIES, self._lists)
+            self._largest = np.uint64(self._lists[-1][0])
+
+    def _labelled(self, position: int) -> tuple[str, ...]:
+        passages = self._qrels.passages[int(self._starts[position]) : int(self._starts[position + 1])]
+        if len(passages) > _LABELLED:
+            passages = passages.take(np.argsort(passages.hashes(), kind="stable")[:_LABELLED])
+        return tuple(sorted(passages))
+
+    def sampled(self) -> SampledIds:
+        """The lists that were collected."""
+        return SampledIds(tuple(nsmallest(_QUERIES, self._lists)))
+
+
+def unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:
+    """Those of the queries that represent them in `SampledIds`."""
+    return tuple(nsmallest(_UNSHARED, ((zlib.crc32(_EVERY_FORM(query).encode()), query) for query in queries)))
+
+
+def _hashes(queries: Iterable[str]) -> HashArray:
+    return IdColumn.from_strings(list(queries)).hashes()
