@@ -42,7 +42,7 @@ CHANCE = ("RandomSuccess", "BoR", "EF", "BoR_max", "lambda", "BoR_recall")
 QRELS = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"d": 4, "a": 2}, "q3": {"e": 5, "b": 1}, "q4": {"c": 2}}
 COUNTS = {"a": 3, "b": 1, "c": 2, "d": 4, "e": 1, "f": 2}
 RUN = {"q1": ["f", "a", "a", "c"], "q2": ["a", "a", "d", "d"], "q3": ["b", "f", "f"]}
-OPTIONS = {"scale": "utility", "depths": [1, 2, 4], "bootstrap": None}
+OPTIONS = {"ids": "exact", "scale": "utility", "depths": [1, 2, 4], "bootstrap": None}
 
 
 def evaluate(qrels=QRELS, run=RUN, **options) -> rs.Report:
