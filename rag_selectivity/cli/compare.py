@@ -43,7 +43,7 @@ def compare(
     judge_rule: o.JudgeRuleOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
-    scale: o.ScaleOption = "trec",
+    scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
     ties: o.TiesOption = None,

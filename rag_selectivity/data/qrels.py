@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from rag_selectivity.data.columns import (
     column_values,
     find_column,
 )
-from rag_selectivity.data.grades import Scale, parse_grade_map
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.errors import InputError
@@ -40,6 +41,13 @@ class Qrels(Held):
         The passage of each judgment.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
+    expected : bool[judgments] or None
+        The judgments that are expected ids without a grade; None if all have grades. Such a passage is relevant: on the
+        scale, it has the lowest relevant grade.
+    scale : str or None
+        The scale, if the source names it, as a label store does.
+    levels : tuple of int
+        Grades that the judge could give, besides those that it gave.
     """
 
     kind = "qrels"
@@ -53,9 +61,14 @@ class Qrels(Held):
         *,
         source: str | None = None,
         lines: NDArray[np.integer[Any]] | None = None,
+        expected: NDArray[np.bool_] | None = None,
+        scale: str | None = None,
+        levels: Iterable[int] = (),
     ) -> None:
         self.queries = tuple(queries)
         self.source = source
+        self.scale = scale
+        self.levels = tuple(levels)
         self._position: dict[str, int] = {query_id: i for i, query_id in enumerate(self.queries)}
         if "" in self._position:
             raise InputError(f"{source or 'qrels'}: a query id is empty")
@@ -67,6 +80,7 @@ class Qrels(Held):
         self.grade: IntArray = grade[order].astype(np.int64)
         self.passages = passages.take(order)
         self._lines = lines[order] if lines is not None else None
+        self.expected = expected[order] if expected is not None and expected.any() else None
         self.repeated = 0
         self._build_index()
 
@@ -74,8 +88,9 @@ class Qrels(Held):
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
-        """From {query: {passage: grade}}; in place of a dict, a list or set of passages gives each of them grade 1."""
+        """From {query: {passage: grade}}; in place of a dict, a list or set of passages names the relevant ones."""
         rows: list[tuple[Any, Any, Any]] = []
+        expected: list[bool] = []
         for query, judged in judgments.items():
             if isinstance(judged, Mapping):
                 rows.extend((query, passage, grade) for passage, grade in judged.items())
@@ -85,7 +100,8 @@ class Qrels(Held):
                 )
             else:
                 rows.extend((query, passage, 1) for passage in judged)
-        return cls.from_records(rows, queries=judgments)
+            expected.extend([not isinstance(judged, Mapping)] * (len(rows) - len(expected)))
+        return cls.from_records(rows, queries=judgments, expected=expected)
 
     @classmethod
     def from_records(
@@ -95,6 +111,9 @@ class Qrels(Held):
         queries: Iterable[Any] = (),
         source: str | None = None,
         lines: Sequence[int] | None = None,
+        expected: Sequence[bool] | None = None,
+        scale: str | None = None,
+        levels: Iterable[int] = (),
     ) -> Qrels:
         """From (query, passage, grade) rows; `queries` names further queries, which may have no judgment."""
         position: dict[str, int] = {}
@@ -118,6 +137,9 @@ class Qrels(Held):
             np.array(grades, np.int64),
             source=source,
             lines=np.array(lines, np.int64) if lines is not None else None,
+            expected=np.array(expected, bool) if expected is not None else None,
+            scale=scale,
+            levels=levels,
         )
 
     @classmethod
@@ -148,6 +170,9 @@ class Qrels(Held):
             self.passages.take(rows),
             self.grade[rows],
             source=self.source,
+            expected=None if self.expected is None else self.expected[rows],
+            scale=self.scale,
+            levels=self.levels,
         )
 
     # -- reading it ------------------------------------------------------------------------------
@@ -178,12 +203,55 @@ class Qrels(Held):
         mapping = parse_grade_map(grade_map)
         if mapping is None:
             return self
-        for row, grade in zip(*np.unique(self.grade, return_index=True)[::-1], strict=True):
+        mapped = np.ones(len(self.grade), bool) if self.expected is None else ~self.expected
+        grades, first = np.unique(self.grade[mapped], return_index=True)
+        for row, grade in zip(np.flatnonzero(mapped)[first], grades, strict=True):
             if int(grade) not in mapping:
                 raise InputError(f"{self._row_text(int(row))} is not in the grade map; add {int(grade)}:NEW to it")
+        # An expected id has no grade to map.
         grades, back = np.unique(self.grade, return_inverse=True)
-        new = np.array([mapping[int(grade)] for grade in grades], np.int64)[back] if len(grades) else self.grade
-        result = Qrels(self.queries, self.query, self.passages, new, source=self.source, lines=self._lines)
+        new = np.array([mapping.get(int(grade), 1) for grade in grades], np.int64)[back] if len(grades) else self.grade
+        return self._with_grades(new, self.expected, implied_scale(mapping))
+
+    def on_scale(self, given: str | Scale | None) -> Qrels:
+        """The same judgments with their scale settled: the given one, or the one that the source implies.
+
+        An expected id without a grade gets the lowest relevant grade. `settled_scale` says which labels need no scale.
+
+        >>> Qrels.from_dict({"q1": ["d1"], "q2": {"d2": 5}}).on_scale("utility").to_dict()
+        {'q1': {'d1': 4}, 'q2': {'d2': 5}}
+
+        Raises
+        ------
+        InputError
+            If the scale is not known, or a grade is not on it.
+        """
+        graded = self.grade if self.expected is None else self.grade[~self.expected]
+        scale = settled_scale(given, self.scale, np.unique(graded).tolist(), self.source or "qrels")
+        grades = self.grade
+        if self.expected is not None:
+            grades = np.where(self.expected, scale.relevant_from, grades)
+        settled = self
+        if (grades != self.grade).any():
+            settled = self._with_grades(grades, self.expected, scale.name)
+        elif self.scale != scale.name:
+            settled = copy(self)
+            settled.scale = scale.name
+        settled.check_scale(scale)
+        return settled
+
+    def _with_grades(self, grades: IntArray, expected: NDArray[np.bool_] | None, scale: str | None) -> Qrels:
+        result = Qrels(
+            self.queries,
+            self.query,
+            self.passages,
+            grades,
+            source=self.source,
+            lines=self._lines,
+            expected=expected,
+            scale=scale,
+            levels=self.levels,
+        )
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
 
@@ -263,6 +331,7 @@ class Qrels(Held):
             self.query, self.grade = self.query[rows], self.grade[rows]
             self.passages = self.passages.take(rows)
             self._lines = self._lines[rows] if self._lines is not None else None
+            self.expected = self.expected[rows] if self.expected is not None else None
             self._build_index_from(pair_keys(self.query, self.passages))
         else:
             self._sorted_keys, self._by_key = keys, by_key

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nsmallest
 
+from rag_selectivity.data.grades import looks_like_scores
 from rag_selectivity.errors import InputError, examples
 
 _EXAMPLES = 3
@@ -87,7 +88,7 @@ class JoinFacts:
                 f'and the policy is missing_query="error"'
             )
 
-    def warnings(self, name: str, scale: str) -> list[str]:
+    def warnings(self, name: str) -> list[str]:
         """Warnings about input that is possible but probably not meant."""
         doubts = []
         if self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
@@ -106,7 +107,7 @@ class JoinFacts:
             doubts.append(
                 f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
             )
-        return [*doubts, *doubts_of_scale(scale, self.grades)]
+        return [*doubts, *_doubts_of_grades(self.grades)]
 
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
@@ -120,11 +121,8 @@ def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> t
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def doubts_of_scale(scale: str, grades: tuple[int, int] | None) -> list[str]:
-    """Warnings that the scale may be wrong, given the lowest and the highest grade."""
-    if scale == "trec" and grades in ((1, 5), (2, 5)):
-        return [
-            "the grades go up to 5 and none is 0, as on the utility scale, but on the trec scale all of them "
-            "are relevant: did you mean scale='utility' (--scale utility)?"
-        ]
-    return []
+def _doubts_of_grades(grades: tuple[int, int] | None) -> list[str]:
+    """A warning that the grades may be scores, given the lowest and the highest."""
+    if grades is None or not looks_like_scores(grades[1]):
+        return []
+    return [f"the grades go up to {grades[1]}: are these scores of a run, and not grades?"]

@@ -30,7 +30,7 @@ def join(
     sample_size: int | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     policy: str | Policy | None = None,
     name: str = "run",
     part_of_whole: bool = False,
@@ -53,7 +53,8 @@ def join(
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
         The corpus: gives N, and shows which judgments belong to another corpus.
-    scale : {"trec", "utility"}
+    scale : {"trec", "utility"}, optional
+        Not needed for labels that are 0 or 1, or that name their scale, as a label store does.
     policy : Policy or its name
     name : str
         The name of the run in messages.
@@ -70,8 +71,9 @@ def join(
     InputError
         If an argument is wrong, if run and qrels have no query in common, or if the policy refuses the input.
     """
-    scale, policy = scale_named(scale), resolve_policy(policy)
-    qrels.check_scale(scale)
+    policy = resolve_policy(policy)
+    qrels = qrels.on_scale(scale or qrels.scale or policy.scale)
+    scale = scale_named(qrels.scale or "trec")
     if not len(qrels):
         raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
     if corpus is not None:
@@ -89,11 +91,11 @@ def join(
     sizes = corpus_sizes(corpus_size, qrels, np.bincount(qrels.query, minlength=len(qrels)), part_of_whole)
     facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
     if not part_of_whole:
-        for doubt in facts.warnings(name, scale.name):
+        for doubt in facts.warnings(name):
             warnings.warn(doubt, SelectivityWarning, stacklevel=2)
     missing = int((~present).sum())
 
-    grades = np.unique(qrels.grade)
+    grades = np.unique(np.append(qrels.grade, np.array(qrels.levels, np.int64)))
     labels = np.zeros((len(qrels), len(grades)), np.int64)
     np.add.at(labels, (qrels.query, np.searchsorted(grades, qrels.grade)), 1)
     judged = JudgedRun(
@@ -106,10 +108,18 @@ def join(
         scale=scale,
         policy=policy,
         **_pool(candidates, joined),
-        sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
+        sample=_sample(sample.on_scale(scale), sample_size, qrels) if sample is not None else None,
         missing=~present if missing else None,
         label_hashes=_label_hashes(qrels, sample, sample_size),
-        coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
+        coverage=Coverage(
+            missing,
+            joined.not_in_qrels,
+            joined.duplicates,
+            qrels.repeated,
+            qrels.negative,
+            expected=0 if qrels.expected is None else int(qrels.expected.sum()),
+            graded=len(qrels.grade) if qrels.expected is None else int((~qrels.expected).sum()),
+        ),
         facts=facts,
     )
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
@@ -129,9 +139,8 @@ def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -
     return mix(hashes, mix(drawn, np.full(len(qrels), (sample_size or 0) + 1, np.uint64)))
 
 
-def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Sample:
+def _sample(sample: Qrels, size: int | None, qrels: Qrels) -> Sample:
     """The sample by the qrels' queries; an InputError for a passage in the qrels, or a query that is not."""
-    sample.check_scale(scale)
     where = sample.source or "sample"
     if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
         raise InputError(f"sample_size must be a whole number ≥ 1, got {size!r}")

@@ -20,7 +20,7 @@ from rag_selectivity.data.columns import (
     find_column,
     optional_column,
 )
-from rag_selectivity.data.grades import Scale, parse_grade_map, scale_named
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, scale_named
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
@@ -39,7 +39,7 @@ def tally_rows(
     corpus_size: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     resamples: int = 1000,
@@ -65,14 +65,15 @@ def tally_rows(
     """
     table = _table(rows)
     sizes = corpus_size_of(corpus_size)
-    tally = tally_for(sizes, measures, depths, scale, resamples, seed)
-    mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
+    mapped = parse_grade_map(grade_map)
+    rules = resolve_policy(policy, **choices)
+    tally = tally_for(sizes, measures, depths, scale or implied_scale(mapped) or rules.scale, resamples, seed)
     qrels, run = _halves(table)
     tally.add_part(
         None if qrels is None else qrels.regraded(mapped),
         run,
         corpus_size=sizes,
-        policy=resolve_policy(policy, **choices),
+        policy=rules,
     )
     return tally.to_bytes()
 
@@ -81,7 +82,7 @@ def tally_for(
     corpus_size: int | Mapping[str, Any] | None,
     measures: Sequence[str | Measure] | str | None,
     depths: Sequence[int] | None,
-    scale: str | Scale,
+    scale: str | Scale | None,
     resamples: int,
     seed: int,
 ) -> Tally:
@@ -89,7 +90,7 @@ def tally_for(
     tally = Tally(
         measures,
         depths,
-        scale=scale_named(scale).name,
+        scale=None if scale is None else scale_named(scale).name,
         sized=corpus_size is not None,
         resamples=resamples,
         seed=seed,

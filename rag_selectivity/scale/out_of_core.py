@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.grades import Scale, parse_grade_map
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import named_runs
+from rag_selectivity.evaluate import named_runs, settled_labels
 from rag_selectivity.io import datasets, trec
 from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import read_qrels
@@ -45,7 +45,7 @@ def evaluate_out_of_core(
     corpus_size: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     memory: int = 1000,
@@ -97,10 +97,14 @@ def evaluate_out_of_core(
         # Refuses a wrong level before anything is read.
         Bootstrap(level=level)
     chosen_policy, sizes = resolve_policy(policy, **choices), corpus_size_of(corpus_size)
-    mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
+    mapped = parse_grade_map(grade_map)
     named = named_runs(runs)
-    tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
     source = qrels if isinstance(qrels, Qrels) or datasets.is_dataset(Path(qrels)) else read_qrels(qrels)
+    if isinstance(source, Qrels):
+        source, mapped = settled_labels(source, scale, mapped, chosen_policy), None
+        scale = source.scale
+    scale = scale or implied_scale(mapped) or chosen_policy.scale
+    tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
     for name, path in named.items():
         with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
             parts = _part(Path(path), source, Path(place), memory, progress)

@@ -20,7 +20,7 @@ from rag_selectivity.data.columns import (
     find_column,
     optional_column,
 )
-from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow
@@ -40,7 +40,7 @@ def evaluate(
     corpus_size: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     parts: int | None = None,
@@ -69,6 +69,7 @@ def evaluate(
     """
     sizes = corpus_size_of(corpus_size)
     chosen_policy = resolve_policy(policy, **choices)
+    scale = scale or implied_scale(parse_grade_map(grade_map)) or chosen_policy.scale
     tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     ray = _ray("rag_selectivity.scale.ray.evaluate")
     count = parts if parts is not None else max(1, 4 * int(ray.cluster_resources().get("CPU", 1)))
