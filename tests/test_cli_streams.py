@@ -97,7 +97,10 @@ READING = {
     "clusters": (f"{EVALUATE} --clusters clusters.csv", "clusters.csv"),
     "trace": ("evaluate --qrels qrels.trec --trace stdin.jsonl --scale trec --format csv --resamples 0", "stdin.jsonl"),
     "against": (f"{EVALUATE} --measure P --against before.json --max-drop P@1:1", "before.json"),
-    "compare": ("compare --qrels qrels.trec --run run.trec --run b=run.csv --scale trec --depths 1 --format json", "qrels.trec"),
+    "compare": (
+        "compare --qrels qrels.trec --run run.trec --run b=run.csv --scale trec --depths 1 --format json",
+        "qrels.trec",
+    ),
     "tokens": (
         "sweep --qrels qrels.trec --run run.trec --scale trec --corpus-size 100 --tokens tokens.csv --max-tokens 40",
         "tokens.csv",

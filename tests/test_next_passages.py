@@ -49,7 +49,8 @@ def test_against_fractions(short_lists, rel, m) -> None:
         if i:
             ranked = [f"d{j}" for j in rng.permutation(30)[: rng.integers(1, 24)]]
             run[query] = [*ranked[:4], ranked[0], *ranked[4:]] if i % 5 == 0 else ranked
-    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, policy=rs.Policy(short_lists=short_lists)).judged["r"]
+    policy = rs.Policy(short_lists=short_lists)
+    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, scale="trec", policy=policy).judged["r"]
     found = next_passages(judged_run, rel=rel, m=m, bootstrap=rs.Bootstrap(resamples=200))
     reach = max(map(len, run.values()))
     assert [each.last for each in found] == [*(b for b in (1, 2, 5, 10, 20) if b < reach), reach]

@@ -106,7 +106,9 @@ def folder(tmp_path, monkeypatch):
         put(store, "small", {(q, d): max(g, 0) for q, d, g in qrels})
         put(store, "large", {(q, d): 2 - max(g, 0) for q, d, g in qrels})
     best = {q: [d for query, d, g in qrels if query == q and g > 0] for q in [*queries, "none"]}
-    report = rs.evaluate("qrels.trec", {"run": best}, measures=BASE["measure"], scale="trec", depths=[1, 3], corpus_size=100)
+    report = rs.evaluate(
+        "qrels.trec", {"run": best}, measures=BASE["measure"], scale="trec", depths=[1, 3], corpus_size=100
+    )
     report.save("better.json")
     return tmp_path
 
