@@ -99,11 +99,14 @@ def evaluate_out_of_core(
     chosen_policy, sizes = resolve_policy(policy, **choices), corpus_size_of(corpus_size)
     mapped = parse_grade_map(grade_map)
     named = named_runs(runs)
+    scale = scale or implied_scale(mapped)
+    # Refuses wrong measures, depths, resamples or a wrong seed before anything is read.
+    tally_for(sizes, measures, depths, scale, resamples, seed)
     source = qrels if isinstance(qrels, Qrels) or datasets.is_dataset(Path(qrels)) else read_qrels(qrels)
     if isinstance(source, Qrels):
         source, mapped = settled_labels(source, scale, mapped, chosen_policy), None
         scale = source.scale
-    scale = scale or implied_scale(mapped) or chosen_policy.scale
+    scale = scale or chosen_policy.scale
     tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
     for name, path in named.items():
         with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
