@@ -63,7 +63,7 @@ def seconds(retriever: Fixed, queries: Sequence[str], callbacks: list[Any]) -> f
 
 def main() -> None:
     retriever, labels, queries = world()
-    watched = SelectivityCallback(labels, corpus_size=len(CORPUS))
+    watched = SelectivityCallback(labels, scale="utility", corpus_size=len(CORPUS))
     unlabelled = SelectivityCallback(corpus_size=len(CORPUS))
     handlers = {"a handler that does nothing": Nothing(), "labels for every query": watched, "no labels": unlabelled}
     found: dict[str, list[float]] = {name: [] for name in handlers}
@@ -80,7 +80,7 @@ def main() -> None:
     watched.report()
     print(f"a report over {watched.traffic.retrievals:,} retrievals: {(time.perf_counter() - start) * 1e3:.1f} ms")
     tracemalloc.start()
-    long_lived = SelectivityCallback(labels, corpus_size=len(CORPUS))
+    long_lived = SelectivityCallback(labels, scale="utility", corpus_size=len(CORPUS))
     for after in (10_000, 40_000):
         while long_lived.traffic.retrievals < after:
             seconds(retriever, queries, [long_lived])

@@ -54,10 +54,10 @@ def main() -> None:
     labels = {f"q{i}": {f"d{j}": int(rng.integers(1, 6)) for j in rng.integers(0, 500, 30)} for i in range(ROWS)}
     dataset = EvaluationDataset.from_list(rows)
     trivial = microseconds(lambda: evaluate(dataset, metrics=[Trivial()], show_progress=False))
-    ours = microseconds(lambda: evaluate(dataset, metrics=[RANWG(labels, k=10)], show_progress=False))
-    metric = RANWG(labels, k=10)
+    ours = microseconds(lambda: evaluate(dataset, metrics=[RANWG(labels, scale="utility", k=10)], show_progress=False))
+    metric = RANWG(labels, scale="utility", k=10)
     alone = microseconds(lambda: [metric.value_of(sample) for sample in dataset.samples])
-    batch = microseconds(lambda: selectivity(dataset, labels, depths=[5, 10], bootstrap=None))
+    batch = microseconds(lambda: selectivity(dataset, labels, scale="utility", depths=[5, 10], bootstrap=None))
     print(f"evaluate with a trivial metric   {trivial:7.0f} µs a row")
     print(f"evaluate with RA-nWG@10          {ours:7.0f} µs a row   {ours / trivial:5.2f} × the trivial one")
     print(f"RA-nWG@10 without Ragas around   {alone:7.0f} µs a row")

@@ -40,7 +40,7 @@ def compare(
     passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),

@@ -12,9 +12,10 @@ import numpy as np
 
 from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_of_moments, estimates_with, notes_of_refusals, with_caveats
@@ -22,7 +23,15 @@ from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.plan import Plan, default_depths, given_depths, plan_of, ranks_in, wanted_measures
+from rag_selectivity.measures.plan import (
+    Plan,
+    absent_measures,
+    default_depths,
+    given_depths,
+    plan_of,
+    ranks_in,
+    wanted_measures,
+)
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -38,7 +47,7 @@ def evaluate(
     passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | str | None = Bootstrap(),
@@ -67,11 +76,12 @@ def evaluate(
     measures : sequence of str or Measure, optional
         `"BoR"` is measured at every depth, `"BoR@10"` at 10 only. Default: Success; with a corpus size
         also BoR, BoR_max and lambda; on the utility scale also RA-nWG and Harm. Judged is always shown
-        with the utility measures.
+        with the utility measures. `"default"` stands for these, as in `["default", "RR"]`.
     depths : sequence of int, optional
         Default: 1, 2, 5, 10, … 1000, up to the length of the longest list and the corpus size.
-    scale : {"trec", "utility"}
-        `trec`: 0 is not relevant, 1 and up are. `utility`: grades 1–5, relevant from 4.
+    scale : {"trec", "utility"}, optional
+        `trec`: 0 is not relevant, 1 and up are. `utility`: grades 1–5, relevant from 4. Labels of 0 and 1, expected ids
+        without a grade and a label store need none; for other grades it must be given, or a grade map.
     grade_map : {old: new} or str, optional
         Maps other grades to the scale, as in `"0:1,1:3,2:4,3:5"`.
     policy : {"default", "trec_eval"} or Policy
@@ -145,7 +155,7 @@ def join_runs(
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
     passages_of: Any = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: Policy | None = None,
     pool: Any = None,
@@ -155,9 +165,8 @@ def join_runs(
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments."""
     form = IdForm.of(ids)
-    labels = qrels_of(qrels).regraded(grade_map).in_form(form)
+    labels = settled_labels(qrels, scale, grade_map, policy).in_form(form)
     outside = qrels_of(sample).regraded(grade_map) if sample is not None else None
-    chosen_scale = scale_named(scale)
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
     corpus_ids = list(corpus) if corpus is not None else None
@@ -176,7 +185,7 @@ def join_runs(
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 passages_of=counts,
-                scale=chosen_scale,
+                scale=labels.scale,
                 policy=policy,
                 name=name,
                 ids=form,
@@ -185,6 +194,14 @@ def join_runs(
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Joined(judged, caught)
+
+
+def settled_labels(
+    qrels: Any, scale: str | Scale | None, grade_map: str | Mapping[int, int] | None, policy: Policy | None = None
+) -> Qrels:
+    """The judgments with their grades mapped and their scale settled, as `evaluate` uses them."""
+    labels = qrels_of(qrels).regraded(grade_map)
+    return labels.on_scale(scale or labels.scale or (None if policy is None else policy.scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +289,16 @@ def report_on(
 
     first = next(iter(judged.values()))
     size = first.corpus_size
+    measures = tuple(measured.measures)
     return Report(
         runs=reports,
-        measures=tuple(measured.measures),
+        measures=measures,
         depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
         settings=bootstrap.settings if bootstrap else {},
         bootstrap=bootstrap,
+        absent=absent_measures(measures, sized=size is not None),
     )
 
 

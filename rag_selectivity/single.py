@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.identity import as_text_id, numbered_queries, passage_identity
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.policy import resolve_policy
@@ -31,7 +32,6 @@ from rag_selectivity.data.qrels import Qrels, whole_grade
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
-from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -70,7 +70,7 @@ NO_LABELS = "nobody judged this query"
 class Labels:
     """Grades by query and passage, with the scale that they are on.
 
-    `utility` (1–5) for a label store, after a grade map, and where a grade of 4 or 5 occurs; else `trec`.
+    Whether labels hold junk at all is decided from all of them, also where a single query is measured.
     """
 
     by_query: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -85,44 +85,48 @@ class Labels:
         Parameters
         ----------
         source : Labels, Qrels, dict, DataFrame, rows, path, or object with `.relevant_docs`; or None for no labels
-            A dict is {query: {passage: grade}} or {query: [passage, …]} with grade 1 each. A path is a file of
-            any format, or a label store.
+            A dict is {query: {passage: grade}}, or {query: [passage, …]} with the relevant passages. A path is a
+            file of any format, or a label store.
         grade_map : {old: new} or str, optional
             As in `rag_selectivity.evaluate`.
         scale : {"trec", "utility"}, optional
-            Follows from the grades if not given.
+            As in `rag_selectivity.evaluate`: needed for grades other than 0 and 1.
         judges : sequence of str, optional
             The judges of a store whose labels count.
 
         Raises
         ------
         InputError
-            If the source is in none of these forms, or a grade is not a whole number.
+            If the source is in none of these forms, a grade is not a whole number, or the scale is not known.
 
         Examples
         --------
-        >>> Labels.of({"who?": {"d1": 5, "d2": 1}}).scale, Labels.of({"who?": ["d1"]}).of_query("who?")
-        ('utility', {'d1': 1})
+        >>> Labels.of({"who?": {"d1": 5, "d2": 1}}, scale="utility").of_query("who?")
+        {'d1': 5, 'd2': 1}
+        >>> Labels.of({"who?": ["d1"]}).scale, Labels.of({"who?": ["d1"]}, scale="utility").of_query("who?")
+        ('trec', {'d1': 4})
         """
         if source is None:
             return cls(scale=scale or "trec")
         if isinstance(source, Labels):
             return source
-        from_store = False
         if is_path(source):
-            from_store = is_store(source)
             qrels = read_qrels(source, judges=judges)
         else:
             qrels = qrels_of(getattr(source, "relevant_docs", source))
-        by_query = qrels.regraded(grade_map).to_dict()
-        highest = max((grade for grades in by_query.values() for grade in grades.values()), default=0)
-        default = "utility" if from_store or grade_map is not None or highest >= 4 else "trec"
-        return cls(by_query, scale or default)
+        mapped = qrels.regraded(grade_map)
+        settled = mapped.on_scale(scale or mapped.scale)
+        return cls(settled.to_dict(), settled.scale or "trec")
 
     @cached_property
     def qrels(self) -> Qrels:
         """All of them, columnar."""
-        return Qrels.from_dict(self.by_query)
+        return Qrels.from_dict(self.by_query).on_scale(self.scale)
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """The grades that occur."""
+        return tuple(sorted({grade for grades in self.by_query.values() for grade in grades.values()}))
 
     def of_query(self, *names: str | None, relevant: Iterable[Any] | None = None) -> dict[str, int] | None:
         """The grades of a query, or None if nobody judged it.
@@ -132,12 +136,14 @@ class Labels:
         names : str or None
             What the query may go by (its id, its text); the first that the labels know counts.
         relevant : passage ids, optional
-            Binary labels that the framework brought along: grade 1 each, if the labels do not know the query.
+            Expected ids that the framework brought along, without grades: they are relevant, if the labels do not know
+            the query.
         """
         for name in names:
             if name is not None and name in self.by_query:
                 return dict(self.by_query[name])
-        return None if relevant is None else {str(passage): 1 for passage in relevant}
+        grade = scale_named(self.scale).relevant_from
+        return None if relevant is None else {str(passage): grade for passage in relevant}
 
     def require_for(self, measure: Measure) -> None:
         """Refuse a measure of 1–5 grades if the labels are on another scale: it would be NaN for every query.
@@ -225,7 +231,8 @@ def join_query(
     pool: Sequence[str] | None = None,
     corpus_size: int | None = None,
     passages_of: Any = None,
-    scale: str = "trec",
+    scale: str | None = None,
+    levels: Iterable[int] = (),
     **policies: Any,
 ) -> JudgedRun:
     """The join of one query's list with its labels.
@@ -242,7 +249,11 @@ def join_query(
     passages_of : {document: number of its passages} or PassageCounts, optional
         As in `rag_selectivity.evaluate`, if grades and passages name documents. `PassageCounts.of` reads a large
         mapping once for many queries.
-    scale : {"trec", "utility"}
+    scale : {"trec", "utility"}, optional
+        As in `rag_selectivity.evaluate`.
+    levels : iterable of int
+        The grades that the labels hold for any query (`Labels.levels`). They decide whether there is junk to be found,
+        which Harm needs to know.
     policies
         As in `rag_selectivity.evaluate`: `unjudged="worst"`.
 
@@ -255,7 +266,7 @@ def join_query(
         # That no judged passage was retrieved is a warning for a dataset, not for one query.
         warnings.simplefilter("ignore", SelectivityWarning)
         return join(
-            Qrels.from_dict({"query": grades}),
+            Qrels.from_records((("query", *row) for row in grades.items()), queries=["query"], levels=levels),
             Run.from_dict({"query": list(passages)}),
             pool=None if pool is None else Run.from_dict({"query": list(pool)}),
             corpus_size=corpus_size,

@@ -41,7 +41,7 @@ def sweep(
     m: int | None = None,
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),

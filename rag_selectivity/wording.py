@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float) -> str:
@@ -54,6 +55,16 @@ def level_text(level: float) -> str:
     ('95%', '99.9%')
     """
     return f"{100 * level:.4g}%"
+
+
+def enumeration(words: Sequence[str]) -> str:
+    """Words as a sentence lists them.
+
+    >>> enumeration(["BoR", "BoR_max", "lambda"]), enumeration(["BoR"])
+    ('BoR, BoR_max and lambda', 'BoR')
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

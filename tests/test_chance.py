@@ -139,9 +139,8 @@ def test_random_worlds_equal_the_reference(data) -> None:
     if not any(sum(grade >= rel for grade in judged.values()) >= m for judged in qrels.values()):
         return
     measures = [f"{name}(rel={rel},m={m})" for name in WITH_M] + [f"BoR_recall(rel={rel})", f"lambda(rel={rel})"]
-    report = rs.evaluate(
-        qrels, {"r": run}, corpus_size=N, measures=measures, depths=[1, 3, 8], bootstrap=None, ids="exact"
-    )
+    options = {"scale": "trec", "measures": measures, "depths": [1, 3, 8], "bootstrap": None, "ids": "exact"}
+    report = rs.evaluate(qrels, {"r": run}, corpus_size=N, **options)
     for depth in (1, 3, 8):
         expected = reference.family(qrels, run, N=N, K=depth, rel=rel, m=m)
         for measure in measures:

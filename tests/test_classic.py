@@ -23,7 +23,8 @@ def one(relevance: list[int], measure: str, *, further: int = 0, **options) -> f
     judged = {f"d{i}": grade for i, grade in enumerate(relevance)}
     judged.update({f"missed{i}": 1 for i in range(further)})
     ranked = [f"d{i}" for i in range(len(relevance))]
-    report = rs.evaluate({"q": judged}, {"r": {"q": ranked}}, measures=[measure], bootstrap=None, **options)
+    options = {"scale": "trec", "measures": [measure], "bootstrap": None, **options}
+    report = rs.evaluate({"q": judged}, {"r": {"q": ranked}}, **options)
     return report[measure].value
 
 
@@ -256,6 +257,7 @@ def test_bounds_and_monotonicity(grades, further) -> None:
     report = rs.evaluate(
         {"q": judged},
         {"r": {"q": [f"d{i}" for i in range(len(grades))]}},
+        scale="trec",
         measures=measures,
         depths=depths,
         bootstrap=None,

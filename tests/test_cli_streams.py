@@ -58,7 +58,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     write("weights.csv", ["query_id,passage_id,probability", *(f"{query},a,.5" for query in QUERIES)])
     with Store("labels.db") as store:
         put(store, "judge", {(q, d): g for q, row in GRADES.items() for d, g in row.items()})
-    rs.evaluate("qrels.trec", {"run": LISTS}, measures=["P"], depths=[1]).save("before.json")
+    rs.evaluate("qrels.trec", {"run": LISTS}, scale="trec", measures=["P"], depths=[1]).save("before.json")
     return tmp_path
 
 
@@ -72,9 +72,10 @@ def run(*words: str, given: bytes | None = None) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-EVALUATE = "evaluate --qrels qrels.trec --run run.trec --depths 1,2 --resamples 50 --format json"
+EVALUATE = "evaluate --qrels qrels.trec --run run.trec --scale trec --depths 1,2 --resamples 50 --format json"
+UTILITY = EVALUATE.replace("--scale trec", "--scale utility")
 GRADE = "grade --queries queries.jsonl --corpus corpus.jsonl --pool run.trec --model m"
-REPORT = "report --qrels qrels.trec --run run.trec --depths 1,2 --output -"
+REPORT = "report --qrels qrels.trec --run run.trec --scale trec --depths 1,2 --output -"
 #: Commands that read one file; it is given by its name, and then as standard input.
 READING = {
     "qrels": (EVALUATE, "qrels.trec"),
@@ -88,17 +89,20 @@ READING = {
     "run as CSV": (EVALUATE.replace("run.trec", "NAME=run.csv"), "run.csv"),
     "run as JSONL": (EVALUATE.replace("run.trec", "NAME=run.jsonl"), "run.jsonl"),
     "run as Parquet": (EVALUATE.replace("run.trec", "NAME=run.parquet"), "run.parquet"),
-    "pool": (f"{EVALUATE} --scale utility --measure PROC --pool sample.run", "sample.run"),
-    "pool of a run": (f"{EVALUATE} --scale utility --measure PROC --pool run=sample.run", "sample.run"),
+    "pool": (f"{UTILITY} --measure PROC --pool sample.run", "sample.run"),
+    "pool of a run": (f"{UTILITY} --measure PROC --pool run=sample.run", "sample.run"),
     "corpus size": (f"{EVALUATE} --corpus-size sizes.csv", "sizes.csv"),
     "corpus": (f"{EVALUATE} --corpus corpus.jsonl", "corpus.jsonl"),
     "sample": (f"{EVALUATE} --corpus-size 9 --measure BoR(R=sampled) --sample sample.trec", "sample.trec"),
     "clusters": (f"{EVALUATE} --clusters clusters.csv", "clusters.csv"),
-    "trace": ("evaluate --qrels qrels.trec --trace stdin.jsonl --format csv --resamples 0", "stdin.jsonl"),
+    "trace": ("evaluate --qrels qrels.trec --trace stdin.jsonl --scale trec --format csv --resamples 0", "stdin.jsonl"),
     "against": (f"{EVALUATE} --measure P --against before.json --max-drop P@1:1", "before.json"),
-    "compare": ("compare --qrels qrels.trec --run run.trec --run b=run.csv --depths 1 --format json", "qrels.trec"),
+    "compare": (
+        "compare --qrels qrels.trec --run run.trec --run b=run.csv --scale trec --depths 1 --format json",
+        "qrels.trec",
+    ),
     "tokens": (
-        "sweep --qrels qrels.trec --run run.trec --corpus-size 100 --tokens tokens.csv --max-tokens 40",
+        "sweep --qrels qrels.trec --run run.trec --scale trec --corpus-size 100 --tokens tokens.csv --max-tokens 40",
         "tokens.csv",
     ),
     "labels of a page": (REPORT, "qrels.trec"),
@@ -217,8 +221,8 @@ def test_empty_standard_input_is_an_empty_file() -> None:
     "command",
     [
         EVALUATE,
-        "compare --qrels qrels.trec --run run.trec --run b=run.csv --depths 1",
-        "sweep --qrels qrels.trec --run run.trec --corpus-size 100",
+        "compare --qrels qrels.trec --run run.trec --run b=run.csv --scale trec --depths 1",
+        "sweep --qrels qrels.trec --run run.trec --scale trec --corpus-size 100",
         "agree --human human.qrels --labels labels.db --resamples 50",
         "store info labels.db",
         "plan --corpus-size 100 --relevant 4",
@@ -270,7 +274,7 @@ def test_a_pipe_between_two_commands() -> None:
 def test_warnings_and_notes_go_to_standard_error_and_quiet_leaves_them_out() -> None:
     Path("other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
     for words, told in (
-        ("evaluate --qrels qrels.trec --run other.trec --format json", "warning: "),
+        ("evaluate --qrels qrels.trec --run other.trec --scale trec --format json", "warning: "),
         (f"{REPORT}r.html".replace("-r.html", "r.html"), "r.html: "),
         ("store export labels.db out.qrels", "wrote 24 labels to out.qrels"),
     ):

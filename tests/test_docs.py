@@ -216,7 +216,7 @@ def folder(tmp_path_factory) -> Path:
         return {"reason": "by a rule", "grade": GRADES[f"q{question}"].get(f"d{passage}", 1)}
 
     rs.grade(questions, texts, [CANDIDATES, GRADES], store=place / "labels.db", judge=judge)
-    monitor = rs.Monitor(GRADES, corpus_size=50, trace=place / "trace.jsonl", trace_texts=True)
+    monitor = rs.Monitor(GRADES, scale="utility", corpus_size=50, trace=place / "trace.jsonl", trace_texts=True)
     for query, ids in BM25.items():
         of_pool = {passage: texts[passage] for passage in CANDIDATES[query]}
         monitor.record(rs.Retrieval(questions[query], ids, CANDIDATES[query], query_id=query, texts=of_pool))

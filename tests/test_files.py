@@ -110,7 +110,7 @@ def test_the_format_can_be_given_where_the_name_misleads(tmp_path) -> None:
 def test_ranks_order_a_table_without_scores(tmp_path) -> None:
     rows = [{"qid": "q", "docno": d, "rank": r} for d, r in (("b", 2), ("a", 1), ("c", 10))]
     (tmp_path / "run.csv").write_bytes(table(rows, "csv"))
-    judged = join(Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 3}}), read_run(tmp_path / "run.csv"))
+    judged = join(Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 3}}), read_run(tmp_path / "run.csv"), scale="trec")
     assert judged.hits.grade.tolist() == [1, 2, 3]
 
 

@@ -50,7 +50,8 @@ def run(host: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-LABELS = ("--labels", "labels.csv", "--corpus-size", "1024")
+GRADED = ("--labels", "labels.csv", "--scale", "utility")
+LABELS = (*GRADED, "--corpus-size", "1024")
 
 
 def test_the_gate_fails_the_session_as_the_page_shows(host) -> None:
@@ -82,7 +83,7 @@ def test_the_figure_of_a_query_fails_its_own_test(host) -> None:
     [
         (("--labels", "nowhere.csv"), 4, "nowhere.csv"),
         ((*LABELS, "--fail-if", "BoR < 3"), 4, "name the depth, as in BoR@10"),
-        (("--labels", "labels.csv", "--fail-if", "BoR@2 < 3"), 1, "retrieval gate: BoR compares with a random draw"),
+        ((*GRADED, "--fail-if", "BoR@2 < 3"), 1, "retrieval gate: BoR compares with a random draw"),
         ((*LABELS, "--fail-if", "BoR@2 < 3", "-k", "no_such_test"), 5, "retrieval gate: qrels: there are no judgments"),
     ],
     ids=["no labels file", "no depth", "no corpus size", "nothing retrieved"],

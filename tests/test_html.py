@@ -297,7 +297,7 @@ def test_the_ceiling_of_the_published_tools() -> None:
 
 
 def test_what_was_not_measured_cannot_be_drawn(report) -> None:
-    bare = rs.evaluate(GRADES, {"mine": FINAL}, measures=["Success"], depths=[1])
+    bare = rs.evaluate(GRADES, {"mine": FINAL}, scale="trec", measures=["Success"], depths=[1])
     with pytest.raises(rs.InputError, match="was not measured"):
         plots.selectivity(bare)
     with pytest.raises(rs.InputError, match="needs the measure IPrec"):

@@ -65,7 +65,7 @@ def chain(retriever: Any) -> Any:
 
 
 def with_callback(work: Any, **options: Any) -> SelectivityCallback:
-    callback = SelectivityCallback(BY_TEXT, corpus_size=6, depths=[1, 2], **options)
+    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6, depths=[1, 2], **options)
     work({"callbacks": [callback]})
     assert callback.faults == 0
     assert len(callback._calls) == 0
@@ -178,14 +178,14 @@ def test_a_rerank_step_that_takes_and_gives_a_dict() -> None:
 def test_documents_by_text_or_metadata(identity) -> None:
     rename = (lambda name: f"k-{name}") if identity == "key" else (lambda name: text_id(TEXTS[name]))
     labels = {text: {rename(name): grade for name, grade in row.items()} for text, row in BY_TEXT.items()}
-    callback = SelectivityCallback(labels, corpus_size=6, identity=identity, depths=[2])
+    callback = SelectivityCallback(labels, scale="utility", corpus_size=6, identity=identity, depths=[2])
     chain(WordRetriever(with_ids=False)).batch(list(QUERIES.values()), config={"callbacks": [callback]})
     by_id = with_callback(lambda config: chain(WordRetriever()).batch(list(QUERIES.values()), config=config))
     assert callback.report()["RA-nWG@2"].value == pytest.approx(by_id.report()["RA-nWG@2"].value)
 
 
 def test_the_query_id_comes_with_the_metadata() -> None:
-    callback = SelectivityCallback(GRADES, corpus_size=6)
+    callback = SelectivityCallback(GRADES, scale="utility", corpus_size=6)
     for query_id in QUERIES:
         config = {"callbacks": [callback], "metadata": {"query_id": query_id}}
         chain(WordRetriever()).invoke(f"{QUERIES[query_id]} please", config=config)
@@ -194,7 +194,7 @@ def test_the_query_id_comes_with_the_metadata() -> None:
 
 
 def test_a_fault_never_breaks_the_chain_and_is_seen(caplog) -> None:
-    callback = SelectivityCallback(BY_TEXT, identity="url")
+    callback = SelectivityCallback(BY_TEXT, scale="utility", identity="url")
     assert chain(WordRetriever()).invoke(ASKED, config={"callbacks": [callback]}) == "an answer"
     assert callback.faults == 1
     assert "has no metadata['url']" in caplog.text
@@ -215,7 +215,7 @@ def test_errors_and_cancellations_leave_nothing_behind() -> None:
             await asyncio.sleep(60)
             return []
 
-    callback = SelectivityCallback(BY_TEXT, rerank="rerank")
+    callback = SelectivityCallback(BY_TEXT, scale="utility", rerank="rerank")
     config = {"callbacks": [callback]}
     with pytest.raises(ConnectionError):
         chain(Broken()).invoke(ASKED, config=config)
@@ -236,7 +236,7 @@ def test_errors_and_cancellations_leave_nothing_behind() -> None:
 
 
 def test_an_asynchronous_handler_and_many_chains_at_once() -> None:
-    callback = AsyncSelectivityCallback(BY_TEXT, corpus_size=6)
+    callback = AsyncSelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
 
     async def ask() -> None:
         config = {"callbacks": [callback]}
@@ -250,7 +250,7 @@ def test_an_asynchronous_handler_and_many_chains_at_once() -> None:
 
 
 def test_batches_from_many_threads() -> None:
-    callback = SelectivityCallback(BY_TEXT, corpus_size=6)
+    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
 
     def work() -> None:
         chain(WordRetriever()).batch([*QUERIES.values()] * 20, config={"callbacks": [callback], "max_concurrency": 4})
@@ -265,7 +265,7 @@ def test_batches_from_many_threads() -> None:
 
 def test_the_documents_are_left_as_they_are() -> None:
     before = [document.model_dump() for document in WordRetriever().invoke(ASKED)]
-    callback = SelectivityCallback(BY_TEXT)
+    callback = SelectivityCallback(BY_TEXT, scale="utility")
     after = WordRetriever().invoke(ASKED, config={"callbacks": [callback]})
     assert [document.model_dump() for document in after] == before
 

@@ -36,7 +36,12 @@ def _measure_at_once(monkeypatch) -> None:
 def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
     heard: list[Alarm] = []
     monitor = Monitor(
-        LABELS, corpus_size=100, alerts=["Harm > .4", "BoR < 3", "tokens > 50"], window=4, on_alert=heard.append
+        LABELS,
+        scale="utility",
+        corpus_size=100,
+        alerts=["Harm > .4", "BoR < 3", "tokens > 50"],
+        window=4,
+        on_alert=heard.append,
     )
     for _ in range(4):
         monitor.record(Retrieval("good?", ["a"], tokens=10))
@@ -54,10 +59,12 @@ def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
 
 
 def test_the_window_s_figures_are_those_of_a_report_over_it() -> None:
-    monitor = Monitor(LABELS, corpus_size=100, alerts=["BoR < -9", "lambda > 99", "RA-nWG@1 < -1"], window=6)
+    monitor = Monitor(
+        LABELS, scale="utility", corpus_size=100, alerts=["BoR < -9", "lambda > 99", "RA-nWG@1 < -1"], window=6
+    )
     for i in range(20):
         monitor.record(Retrieval("good?" if i % 3 else "bad?", ["a", "b", "x"][: 1 + i % 3]))
-    last = Monitor(LABELS, corpus_size=100)
+    last = Monitor(LABELS, scale="utility", corpus_size=100)
     for i in range(14, 20):
         last.record(Retrieval("good?" if i % 3 else "bad?", ["a", "b", "x"][: 1 + i % 3]))
     report = last.report()
@@ -69,7 +76,7 @@ def test_a_listener_that_fails_costs_nothing(caplog) -> None:
     def fails(alarm: Alarm) -> None:
         raise ValueError("the pager is off")
 
-    monitor = Monitor(LABELS, alerts=["shown < 9"], window=1, on_alert=fails)
+    monitor = Monitor(LABELS, scale="utility", alerts=["shown < 9"], window=1, on_alert=fails)
     monitor.record(Retrieval("good?", ["a"]))
     monitor.record(Retrieval("good?", ["a"]))
     assert monitor.traffic.retrievals == 2
@@ -86,7 +93,7 @@ def test_a_listener_that_fails_costs_nothing(caplog) -> None:
 )
 def test_conditions_that_are_none(condition, message) -> None:
     with pytest.raises(rs.InputError, match=message):
-        Monitor(LABELS, alerts=[condition])
+        Monitor(LABELS, scale="utility", alerts=[condition])
 
 
 def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
@@ -96,7 +103,7 @@ def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
 
     reader = InMemoryMetricReader()
     metrics.set_meter_provider(sdk.MeterProvider([reader]))
-    monitor = Monitor(LABELS, alerts=["Harm > .4"], window=2, name="mine")
+    monitor = Monitor(LABELS, scale="utility", alerts=["Harm > .4"], window=2, name="mine")
     for _ in range(2):
         monitor.record(Retrieval("bad?", ["j"]))
     found = {
@@ -117,7 +124,7 @@ def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
 
 
 def traced(path, **options) -> Monitor:
-    monitor = Monitor(LABELS, corpus_size=100, trace=path, **options)
+    monitor = Monitor(LABELS, scale="utility", corpus_size=100, trace=path, **options)
     rows = [
         Retrieval("good?", ["a", "j"], pool=["j", "a", "b"], texts={"a": "A", "b": "B", "j": "J"}, seconds=0.25),
         Retrieval("how bad?", ["j"], query_id="bad?", tokens=9, texts={"j": "J"}),
@@ -217,7 +224,7 @@ def test_the_commands_say_what_they_need(tmp_path) -> None:
 
 
 def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
-    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl")
+    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
 
     class Full:
         def write(self, text: str) -> None:
@@ -229,7 +236,7 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(tmp_path, caplog) -> None:
     assert monitor.report()["Success@1"].n == 3
     assert caplog.text.count("No space left") == 1
     with pytest.raises(rs.InputError, match="cannot be written"):
-        Monitor(LABELS, trace=tmp_path / "missing" / "t.jsonl")
+        Monitor(LABELS, scale="utility", trace=tmp_path / "missing" / "t.jsonl")
 
 
 # -- grades in the background ------------------------------------------------------------------------

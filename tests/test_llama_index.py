@@ -100,7 +100,7 @@ def lists(top_k: int = 4) -> dict[str, list[str]]:
 
 
 def test_the_report_is_the_cores_and_n_comes_from_the_docstore() -> None:
-    evaluator = SelectivityEvaluator(WordRetriever(), labels=GRADES, depths=[1, 2])
+    evaluator = SelectivityEvaluator(WordRetriever(), labels=GRADES, scale="utility", depths=[1, 2])
     evaluation = evaluator.evaluate_dataset(QUERIES)
     core = rs.evaluate(
         GRADES,
@@ -122,8 +122,14 @@ def test_the_report_is_the_cores_and_n_comes_from_the_docstore() -> None:
 
 
 def test_the_pool_tells_the_retriever_from_the_reranker() -> None:
-    good = SelectivityEvaluator(WordRetriever(), labels=GRADES, depths=[2]).evaluate_dataset(QUERIES).report
-    reranked = SelectivityEvaluator(WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, depths=[2])
+    good = (
+        SelectivityEvaluator(WordRetriever(), labels=GRADES, scale="utility", depths=[2])
+        .evaluate_dataset(QUERIES)
+        .report
+    )
+    reranked = SelectivityEvaluator(
+        WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, scale="utility", depths=[2]
+    )
     report = reranked.evaluate_dataset(QUERIES).report
     assert report["PROC@2"].value >= good["RA-nWG@2"].value
     assert report["RA-nWG@2"].value < good["RA-nWG@2"].value
@@ -148,7 +154,9 @@ def test_anything_with_queries_and_relevant_docs_serves() -> None:
 def test_an_empty_retrieval_is_a_failed_query() -> None:
     queries = {**QUERIES, "q4": "zzz"}
     labels = {**GRADES, "q4": {"n1": 5, "n6": 1}}
-    evaluation = SelectivityEvaluator(WordRetriever(), labels=labels, depths=[1]).evaluate_dataset(queries)
+    evaluation = SelectivityEvaluator(WordRetriever(), labels=labels, scale="utility", depths=[1]).evaluate_dataset(
+        queries
+    )
     success = evaluation.report["Success@1"]
     assert (success.value, success.n) == (0.75, 4)
     empty = evaluation.results[-1]
@@ -165,7 +173,9 @@ def test_identity_by_what_lasts(identity) -> None:
     name = {"ref_doc_id": "doc-{}", "key": "k-{}"}.get(identity)
     rename = (lambda node: name.format(node)) if name else (lambda node: text_id(TEXTS[node]))
     labels = {q: {rename(node): grade for node, grade in row.items()} for q, row in GRADES.items()}
-    evaluator = SelectivityEvaluator(WordRetriever(), labels=labels, identity=identity, corpus_size=6, depths=[2])
+    evaluator = SelectivityEvaluator(
+        WordRetriever(), labels=labels, scale="utility", identity=identity, corpus_size=6, depths=[2]
+    )
     expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
     assert evaluator.evaluate_dataset(QUERIES).report["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
 
@@ -173,17 +183,17 @@ def test_identity_by_what_lasts(identity) -> None:
 def test_a_mismatch_of_ids_is_explained_in_place_of_zeros() -> None:
     stale = {q: {f"old-{node}": grade for node, grade in row.items()} for q, row in GRADES.items()}
     with pytest.raises(rs.InputError, match=r"no labelled passage is known to the retriever.*'old-n1'.*ref_doc_id"):
-        SelectivityEvaluator(WordRetriever(), labels=stale).evaluate_dataset(QUERIES)
+        SelectivityEvaluator(WordRetriever(), labels=stale, scale="utility").evaluate_dataset(QUERIES)
     with pytest.raises(rs.InputError, match=r"has no metadata\['url'\]"):
-        SelectivityEvaluator(WordRetriever(), labels=GRADES, identity="url").evaluate_dataset(QUERIES)
+        SelectivityEvaluator(WordRetriever(), labels=GRADES, scale="utility", identity="url").evaluate_dataset(QUERIES)
 
 
 def test_workers_help_a_retriever_that_blocks_and_all_doors_open() -> None:
     retriever = WordRetriever(pause=0.05)
-    evaluator = SelectivityEvaluator(retriever, labels=GRADES, depths=[1])
+    evaluator = SelectivityEvaluator(retriever, labels=GRADES, scale="utility", depths=[1])
     queries = {f"{q}-{i}": text for i in range(4) for q, text in QUERIES.items()}
     labels = {f"{q}-{i}": GRADES[q] for i in range(4) for q in QUERIES}
-    SelectivityEvaluator(retriever, labels=labels, depths=[1]).evaluate_dataset(queries, workers=6)
+    SelectivityEvaluator(retriever, labels=labels, scale="utility", depths=[1]).evaluate_dataset(queries, workers=6)
     assert 3 <= retriever.most_inside <= 6
 
     async def inside_a_loop() -> float:
@@ -195,9 +205,13 @@ def test_workers_help_a_retriever_that_blocks_and_all_doors_open() -> None:
 def test_n_comes_from_the_index_behind_a_retriever() -> None:
     index = VectorStoreIndex([TextNode(text=text) for text in TEXTS.values()], embed_model=MockEmbedding(embed_dim=3))
     labels = {text: {node: 5} for text, node in zip(TEXTS.values(), index.docstore.docs, strict=True)}
-    evaluation = SelectivityEvaluator(index.as_retriever(), labels=labels, depths=[1]).evaluate_dataset()
+    evaluation = SelectivityEvaluator(
+        index.as_retriever(), labels=labels, scale="utility", depths=[1]
+    ).evaluate_dataset()
     assert evaluation.report.corpus_size == len(TEXTS)
-    text = SelectivityEvaluator(index.as_retriever(), labels={"q": {text_id("x"): 5}}, identity="text", depths=[1])
+    text = SelectivityEvaluator(
+        index.as_retriever(), labels={"q": {text_id("x"): 5}}, scale="utility", identity="text", depths=[1]
+    )
     assert "RandomSuccess@1" not in [metric.metric_name for metric in text.metrics]  # texts are no nodes: no N
 
 
@@ -212,14 +226,19 @@ def test_a_retriever_with_asynchronous_code_stays_in_its_loop() -> None:
 
     queries = {f"{q}-{i}": text for i in range(4) for q, text in QUERIES.items()}
     labels = {f"{q}-{i}": GRADES[q] for i in range(4) for q in QUERIES}
-    evaluator = SelectivityEvaluator(Asynchronous(), labels=labels, node_postprocessors=[KeepLast()], depths=[1])
+    evaluator = SelectivityEvaluator(
+        Asynchronous(), labels=labels, scale="utility", node_postprocessors=[KeepLast()], depths=[1]
+    )
     asyncio.run(evaluator.aevaluate_dataset(queries))
     assert Asynchronous.threads == {threading.get_ident()}
 
 
 def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:
     by_text = {QUERIES[q]: row for q, row in GRADES.items()}
-    metrics = [SelectivityMetric(name, by_text, corpus_size=6) for name in ("RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2")]
+    metrics = [
+        SelectivityMetric(name, by_text, corpus_size=6, scale="utility")
+        for name in ("RA-nWG@1", "RA-nWG@2", "Harm@2", "nDCG@2")
+    ]
     stock = RetrieverEvaluator(metrics=metrics, retriever=WordRetriever())
     result = stock.evaluate(QUERIES["q1"], ["n1"])
     expected = rs.evaluate(
@@ -234,7 +253,7 @@ def test_metrics_in_llama_indexs_own_evaluator_and_registry() -> None:
     assert {"ra_nwg", "harm", "percent_proc", "success"} <= set(names)
     assert METRIC_REGISTRY["ndcg"] is own  # LlamaIndex's own stay
     configure()
-    configure(by_text, k=2)
+    configure(by_text, k=2, scale="utility")
     mixed = RetrieverEvaluator.from_metric_names(["ra_nwg", "harm", "hit_rate"], retriever=WordRetriever())
     figures = mixed.evaluate(QUERIES["q2"], ["n3"]).metric_vals_dict
     assert figures["hit_rate"] == 1
@@ -258,7 +277,7 @@ def test_a_report_from_what_was_evaluated_before() -> None:
     report = report_from_results([*results, results[0]], corpus_size=6, depths=[1])
     assert (report["Success@1"].value, report["Success@1"].n) == (1.0, 4)
     by_text = {QUERIES[q]: row for q, row in GRADES.items()}
-    graded = report_from_results(results, by_text, depths=[2], measures=["RA-nWG"])
+    graded = report_from_results(results, by_text, scale="utility", depths=[2], measures=["RA-nWG"])
     expected = rs.evaluate(GRADES, lists(), scale="utility", measures=["RA-nWG"], depths=[2], bootstrap=None)
     assert graded["RA-nWG@2"].value == pytest.approx(expected["RA-nWG@2"].value)
 
@@ -281,7 +300,7 @@ BY_TEXT = {QUERIES[q]: row for q, row in GRADES.items()}
 
 
 def watched(work) -> LiveSelectivity:
-    with LiveSelectivity(BY_TEXT, corpus_size=6, depths=[1, 2]) as live:
+    with LiveSelectivity(BY_TEXT, scale="utility", corpus_size=6, depths=[1, 2]) as live:
         work()
     assert live.faults == 0
     return live
@@ -294,7 +313,7 @@ def test_live_equals_the_evaluator_on_the_same_engine() -> None:
 
     live = watched(ask)
     offline = SelectivityEvaluator(
-        WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, depths=[1, 2], corpus_size=6
+        WordRetriever(), node_postprocessors=[KeepLast()], labels=GRADES, scale="utility", depths=[1, 2], corpus_size=6
     )
     expected = offline.evaluate_dataset(QUERIES).report
     for key in ("BoR@1", "RA-nWG@2", "PROC@2", "%PROC@2", "Harm@2"):
@@ -404,7 +423,7 @@ def test_many_at_once_and_a_tag_for_the_query_id() -> None:
     async def all_of_them() -> None:
         await asyncio.gather(*(ask(q) for q in QUERIES for _ in range(20)))
 
-    with LiveSelectivity(GRADES, corpus_size=6) as live:
+    with LiveSelectivity(GRADES, scale="utility", corpus_size=6) as live:
         asyncio.run(all_of_them())
     assert (live.monitor.traffic.retrievals, live.monitor.traffic.labelled) == (60, 60)
     assert {each.query_id for each in live.monitor.sample} == set(QUERIES)
@@ -412,7 +431,7 @@ def test_many_at_once_and_a_tag_for_the_query_id() -> None:
 
 
 def test_a_fault_never_reaches_the_application_and_is_seen(caplog) -> None:
-    with LiveSelectivity(BY_TEXT, identity="url") as live:
+    with LiveSelectivity(BY_TEXT, scale="utility", identity="url") as live:
         answer = engine().query(ASKED)
     assert answer.source_nodes
     faults = live.faults

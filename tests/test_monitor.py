@@ -38,7 +38,7 @@ def world(queries: int, seed: int = 0):
 
 
 def watched(labels, finals, pools=None, **options) -> Monitor:
-    monitor = Monitor(labels, corpus_size=200, depths=[1, 2, 5, 10], **options)
+    monitor = Monitor(labels, scale="utility", corpus_size=200, depths=[1, 2, 5, 10], **options)
     for query, shown in finals.items():
         monitor.record(Retrieval(query, shown, pool=pools[query] if pools else None))
     return monitor
@@ -87,12 +87,12 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
 
 def test_utility_as_shown_compares_with_the_best_set_of_that_size() -> None:
     grades = {"q": dict(zip("abcdefgh", [5, 4, 4, 3, 3, 3, 2, 1], strict=True))}
-    monitor = Monitor(grades)
+    monitor = Monitor(grades, scale="utility")
     monitor.record(Retrieval("q", ["b", "g"]))
     report = monitor.report()
     assert report["RA-nWG"].value == pytest.approx(0.25 / 1.25)
     assert report["Harm"].value == 0.5
-    empty = Monitor(grades)
+    empty = Monitor(grades, scale="utility")
     empty.record(Retrieval("q", []))
     assert empty.report()["RA-nWG"].value == 0
     assert isnan(empty.report()["Harm"].value)
@@ -173,7 +173,7 @@ def test_a_success_rate_next_to_one_keeps_its_exact_interval() -> None:
 def test_junk_known_from_any_batch_makes_harm_known_in_all(monkeypatch) -> None:
     monkeypatch.setattr(monitor_module, "_BATCH", 1)
     labels = {"clean": {"a": 5}, "dirty": {"b": 4, "j": 1}}
-    monitor = Monitor(labels)
+    monitor = Monitor(labels, scale="utility")
     monitor.record(Retrieval("clean", ["a"]))
     only_clean = monitor.report()["Harm"]
     assert isnan(only_clean.value)
@@ -224,7 +224,7 @@ def test_settings_that_cannot_be(options, message) -> None:
 
 def test_threads_lose_nothing() -> None:
     labels, finals, pools = world(50)
-    monitor = Monitor(labels, corpus_size=200)
+    monitor = Monitor(labels, scale="utility", corpus_size=200)
 
     def work() -> None:
         for query, shown in finals.items():
@@ -244,7 +244,7 @@ def test_threads_lose_nothing() -> None:
 
 def test_odd_traffic_is_measured_and_said() -> None:
     labels = {"q": {"a": 5, "b": 4, "j": 1}, "é 😀": {"a": 5, "j": 2}}
-    monitor = Monitor(labels, corpus_size=100, depths=[], name='a "b" <x>')
+    monitor = Monitor(labels, scale="utility", corpus_size=100, depths=[], name='a "b" <x>')
     monitor.record(Retrieval("q", ["a", "a", "j"]))
     monitor.record(Retrieval("é 😀", []))
     monitor.record(Retrieval("q", [f"x{i}" for i in range(1000)], pool=["a"]))

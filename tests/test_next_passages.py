@@ -50,7 +50,7 @@ def test_against_fractions(short_lists, rel, m) -> None:
             ranked = [f"d{j}" for j in rng.permutation(30)[: rng.integers(1, 24)]]
             run[query] = [*ranked[:4], ranked[0], *ranked[4:]] if i % 5 == 0 else ranked
     policy = rs.Policy(short_lists=short_lists, duplicates="drop")
-    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, policy=policy).judged["r"]
+    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, scale="trec", policy=policy).judged["r"]
     found = next_passages(judged_run, rel=rel, m=m, bootstrap=rs.Bootstrap(resamples=200))
     reach = max(len(set(ranked)) for ranked in run.values())
     assert [each.last for each in found] == [*(b for b in (1, 2, 5, 10, 20) if b < reach), reach]

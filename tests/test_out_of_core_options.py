@@ -23,6 +23,7 @@ BASE = {
     "qrels": "qrels.trec",
     "run": "run.trec",
     "measure": ["Success", "BoR", "P", "AP"],
+    "scale": "trec",
     "corpus_size": "100",
     "resamples": "40",
     "depths": "1,3",
@@ -109,7 +110,7 @@ def folder(tmp_path, monkeypatch):
         put(store, "large", {(q, d): 2 - max(g, 0) for q, d, g in qrels})
     best = {q: [d for query, d, g in qrels if query == q and g > 0] for q in [*queries, "none"]}
     options = {"measures": BASE["measure"], "depths": [1, 3], "corpus_size": 100, "duplicates": BASE["duplicates"]}
-    report = rs.evaluate("qrels.trec", {"run": best}, **options)
+    report = rs.evaluate("qrels.trec", {"run": best}, scale="trec", **options)
     report.save("better.json")
     return tmp_path
 

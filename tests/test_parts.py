@@ -195,7 +195,7 @@ CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
             "no passage that run retrieved is judged",
         ),
         (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 passages, more than its corpus (N = 5)"),
-        (GRADED, LISTS, {}, "did you mean scale='utility'"),
+        (GRADED, LISTS, {"scale": "trec"}, None),
         (GRADED, LISTS, {"scale": "utility"}, None),
         (NEGATIVE, LISTS, {}, "2 judgments below 0 were treated as not judged"),
         (LABELS, TWICE, {}, "1 passages repeat an earlier passage of their list"),
@@ -247,6 +247,12 @@ def test_an_unjudged_passage_is_refused_as_soon_as_one_is_met(parted) -> None:
     words = "of the first 2 passages are judged, and the policy is unjudged"
     assert words in in_memory(LABELS, {"run": LISTS}, **options)[0]
     assert words in parted(LABELS, {"run": LISTS}, **options)[0]
+
+
+def test_grades_without_a_scale_are_refused_as_soon_as_they_are_met(parted) -> None:
+    for said in (in_memory(GRADED, {"run": LISTS})[0], parted(GRADED, {"run": LISTS})[0]):
+        assert "and the scale is not known: give scale='utility' (--scale utility) if" in said
+        assert "or scale='trec' (--scale trec) if every grade from 1 up is relevant" in said
 
 
 def test_a_size_that_is_missing_is_said_without_counting_a_part(parted) -> None:

@@ -85,7 +85,7 @@ def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
     kept.save()
     sources = {
         "EvaluationDataset": dataset(),
-        "EvaluationResult": run([m.Harm(LABELS, k=2)]),
+        "EvaluationResult": run([m.Harm(LABELS, scale="utility", k=2)]),
         "list of dicts": ROWS,
         "list of samples": dataset().samples,
         "HF Dataset": datasets.Dataset.from_list(ROWS),
@@ -93,7 +93,7 @@ def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
         "ragas Dataset, loaded": Dataset.load("rows", backend="local/jsonl", root_dir=str(tmp_path)),
     }
     for name, source in sources.items():
-        report = m.selectivity(source, LABELS, corpus_size=1000, depths=[2], measures=measures)
+        report = m.selectivity(source, LABELS, scale="utility", corpus_size=1000, depths=[2], measures=measures)
         for measure in measures:
             ours, theirs = report[f"{measure}@2"], core[f"{measure}@2"]
             assert (ours.value, ours.low, ours.n) == pytest.approx((theirs.value, theirs.low, theirs.n)), name
@@ -102,12 +102,12 @@ def test_every_kind_of_dataset_gives_the_cores_figures(m, tmp_path) -> None:
 def test_texts_serve_where_there_are_no_ids(m) -> None:
     rows = [{k: v for k, v in row.items() if k != "retrieved_context_ids"} for row in ROWS]
     by_text = {query: {f" text  {p}\n": grade for p, grade in row.items()} for query, row in LABELS.items()}
-    report = m.selectivity(rows, by_text, depths=[2], measures=["RA-nWG"])
+    report = m.selectivity(rows, by_text, scale="utility", depths=[2], measures=["RA-nWG"])
     assert report["RA-nWG@2"].value == pytest.approx(expected(["RA-nWG"])["RA-nWG@2"].value)
     with pytest.raises(
         rs.InputError, match="not one retrieved text has a label; retrieved were 'text c', 'text b', 'text d'"
     ):
-        m.selectivity(rows, LABELS, depths=[2])
+        m.selectivity(rows, LABELS, scale="utility", depths=[2])
 
 
 def test_references_are_binary_relevance(m) -> None:
@@ -132,7 +132,7 @@ def test_references_are_binary_relevance(m) -> None:
 
 def test_a_question_asked_twice_is_measured_twice(m) -> None:
     rows = [*ROWS, {**ROWS[0], "retrieved_context_ids": ["a", "d", "x"]}]
-    report = m.selectivity(rows, LABELS, depths=[2], measures=["RA-nWG"])
+    report = m.selectivity(rows, LABELS, scale="utility", depths=[2], measures=["RA-nWG"])
     assert report["RA-nWG@2"].n == 9
     assert report.per_query()[-1]["query"] == "q0? (2)"
     assert report.per_query()[-1]["RA-nWG@2"] == 1
@@ -142,13 +142,13 @@ def test_queries_by_an_id_column_and_a_pool_before_reranking(m) -> None:
     rows = [{**row, "qid": i, "pool_ids": ["d", "a", "b", "c"]} for i, row in enumerate(ROWS)]
     labels = {str(i): LABELS["q0?"] for i in range(8)}
     for pool in ("pool_ids", {str(i): ["d", "a", "b", "c"] for i in range(8)}):
-        report = m.selectivity(rows, labels, id_column="qid", pool=pool, depths=[2])
+        report = m.selectivity(rows, labels, scale="utility", id_column="qid", pool=pool, depths=[2])
         assert report["PROC@2"].value == 1
         assert report["%PROC@2"].value == report["RA-nWG@2"].value
     with pytest.raises(rs.InputError, match=r"sample 1 .* has no nr, the column of ids"):
-        m.selectivity(rows, labels, id_column="nr")
+        m.selectivity(rows, labels, scale="utility", id_column="nr")
     with pytest.raises(rs.InputError, match="sample 1 has no column 'candidates'"):
-        m.selectivity(rows, labels, id_column="qid", pool="candidates")
+        m.selectivity(rows, labels, scale="utility", id_column="qid", pool="candidates")
 
 
 def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
@@ -183,18 +183,23 @@ def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
 )
 def test_mistakes_are_named(m, rows, labels, message) -> None:
     with pytest.raises(rs.InputError, match=message):
-        m.selectivity(rows, labels, depths=[1])
+        m.selectivity(rows, labels, scale="utility", depths=[1])
 
 
 # -- metrics in both APIs -------------------------------------------------------------------------
 
 
 def test_evaluate_scores_as_the_core_does(m) -> None:
-    metrics = [m.RANWG(LABELS, k=2), m.Harm(LABELS, k=2), m.Harm(LABELS, k=2, max_grade=1), m.Precision4(LABELS, k=3)]
+    metrics = [
+        m.RANWG(LABELS, scale="utility", k=2),
+        m.Harm(LABELS, scale="utility", k=2),
+        m.Harm(LABELS, scale="utility", k=2, max_grade=1),
+        m.Precision4(LABELS, scale="utility", k=3),
+    ]
     metrics += [
-        m.SelectivityMetric("nDCG(gain=exp)@3", LABELS),
-        m.SelectivityMetric("RR", LABELS),
-        m.Judged(LABELS, k=3),
+        m.SelectivityMetric("nDCG(gain=exp)@3", LABELS, scale="utility"),
+        m.SelectivityMetric("RR", LABELS, scale="utility"),
+        m.Judged(LABELS, scale="utility", k=3),
     ]
     names = ["RA-nWG@2", "Harm@2", "Harm(max_grade=1)@2", "Precision4+@3", "nDCG(gain=exp)@3", "RR", "Judged@3"]
     result = run(metrics)
@@ -208,13 +213,19 @@ def test_evaluate_scores_as_the_core_does(m) -> None:
 
 def test_proc_and_percent_proc_with_the_candidates_before_reranking(m) -> None:
     pool = {row["user_input"]: ["d", "a", "b", "c"] for row in ROWS}
-    result = run([m.PROC(LABELS, k=2, pool=pool), m.PercentPROC(LABELS, k=2, pool=pool), m.RANWG(LABELS, k=2)])
+    result = run(
+        [
+            m.PROC(LABELS, scale="utility", k=2, pool=pool),
+            m.PercentPROC(LABELS, scale="utility", k=2, pool=pool),
+            m.RANWG(LABELS, scale="utility", k=2),
+        ]
+    )
     assert result["PROC@2"] == [1.0] * 8
     assert result["%PROC@2"] == pytest.approx(result["RA-nWG@2"])
 
 
 def test_the_other_doors_give_the_same(m) -> None:
-    metric = m.RANWG(LABELS, k=2)
+    metric = m.RANWG(LABELS, scale="utility", k=2)
     value = expected(["RA-nWG"]).per_query()[1]["RA-nWG@2"]
     sample = dataset().samples[1]
     assert metric.single_turn_score(sample) == pytest.approx(value)
@@ -231,7 +242,7 @@ def test_the_other_doors_give_the_same(m) -> None:
 def test_an_experiment_and_bor_from_its_rows(m, tmp_path) -> None:
     from ragas import Dataset, experiment
 
-    success, chance = m.BoR(LABELS, corpus_size=1000, k=2)
+    success, chance = m.BoR(LABELS, scale="utility", corpus_size=1000, k=2)
 
     @experiment()
     async def measure(row):
@@ -252,7 +263,13 @@ def test_an_experiment_and_bor_from_its_rows(m, tmp_path) -> None:
 def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
     handler = m.BoRHandler()
     labels = {**LABELS, "q1?": {"b": 1}}  # no success was possible there
-    result = run([*m.BoR(labels, corpus_size=1000, k=2), *m.BoR(labels, corpus_size=1000, k=3)], callbacks=[handler])
+    result = run(
+        [
+            *m.BoR(labels, scale="utility", corpus_size=1000, k=2),
+            *m.BoR(labels, scale="utility", corpus_size=1000, k=3),
+        ],
+        callbacks=[handler],
+    )
     lists = {row["user_input"]: row["retrieved_context_ids"] for row in ROWS}
     core = rs.evaluate(labels, {"r": lists}, scale="utility", corpus_size=1000, measures=["BoR"], depths=[2, 3])
     for depth in (2, 3):
@@ -274,9 +291,9 @@ def test_bor_is_a_ratio_of_means_and_never_a_mean(m) -> None:
 
 def test_what_nobody_judged_is_nan_and_does_not_break_the_run(m) -> None:
     labels = {query: row for query, row in LABELS.items() if query != "q3?"}
-    result = run([m.RANWG(labels, k=2), m.Harm(labels, k=2)])
+    result = run([m.RANWG(labels, scale="utility", k=2), m.Harm(labels, scale="utility", k=2)])
     assert [i for i, value in enumerate(result["RA-nWG@2"]) if math.isnan(value)] == [3]
-    found = m.RANWG(labels, k=2).score(**ROWS[3])
+    found = m.RANWG(labels, scale="utility", k=2).score(**ROWS[3])
     assert math.isnan(found.value)
     assert found.reason == "nobody judged this query"
     assert "RA-nWG@2" in repr(result)
@@ -284,7 +301,7 @@ def test_what_nobody_judged_is_nan_and_does_not_break_the_run(m) -> None:
 
 def test_ids_may_be_numbers(m) -> None:
     rows = [{"user_input": "q?", "retrieved_context_ids": [2, 10, 7]}]
-    assert m.selectivity(dataset(rows), {"q?": {10: 5, 2: 1}}, depths=[1, 2])["Success@2"].value == 1
+    assert m.selectivity(dataset(rows), {"q?": {10: 5, 2: 1}}, scale="utility", depths=[1, 2])["Success@2"].value == 1
 
 
 # -- grading and claims ---------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def test_a_ratio_of_means_is_nan_for_one_query_and_says_so() -> None:
 
 
 def test_unjudged_queries_count_in_the_total_alone() -> None:
-    unjudged = [evaluate_query("Harm@5", Labels.of(GRADES).of_query("nobody"), ["d1"])] * 3
+    unjudged = [evaluate_query("Harm@5", Labels.of(GRADES, scale="utility").of_query("nobody"), ["d1"])] * 3
     assert unjudged[0].reason == "nobody judged this query"
     estimate, judged = aggregate([*figures("Harm@5"), *unjudged]), aggregate(figures("Harm@5"))
     assert (estimate.value, estimate.low, estimate.n) == (judged.value, judged.low, judged.n)
@@ -153,9 +153,9 @@ def test_labels_of_a_query_by_its_names_or_by_what_the_framework_brought() -> No
     class Dataset:
         relevant_docs: dict[str, list[str]]
 
-    labels = Labels.of({"q1": {"d1": 5}})
+    labels = Labels.of({"q1": {"d1": 5}}, scale="utility")
     assert labels.of_query(None, "q1", relevant=["x"]) == {"d1": 5}
-    assert labels.of_query("q2", relevant=[7]) == {"7": 1}
+    assert labels.of_query("q2", relevant=[7]) == {"7": 4}  # relevant, not junk
     assert labels.of_query("q2") is None
     for source in (Dataset({"q": ["d"]}), rs.Qrels.from_dict({"q": {"d": 1}}), [("q", "d", 1)], {"q": ["d"]}):
         assert Labels.of(source).of_query("q") == {"d": 1}

@@ -23,7 +23,7 @@ def summary_evaluator(
     retrieved: str = RETRIEVED,
     relevant: str = RELEVANT,
     identity: str | None = None,
-    scale: str = "trec",
+    scale: str | None = None,
     grade_map: Any = None,
     bootstrap: Bootstrap = Bootstrap(),
 ) -> Callable[..., dict[str, Any]]:
@@ -86,7 +86,7 @@ def run_evaluator(
     retrieved: str = RETRIEVED,
     relevant: str = RELEVANT,
     identity: str | None = None,
-    scale: str = "trec",
+    scale: str | None = None,
     grade_map: Any = None,
 ) -> Callable[..., dict[str, Any]]:
     """For `evaluate(…, evaluators=[…])`: the figure of each run, `RA-nWG@10` or `Harm@10`.
@@ -99,9 +99,9 @@ def run_evaluator(
         row = _labels_in(reference_outputs, relevant)
         if row is None:
             return _result(chosen, math.nan, f"the example has no reference outputs under {relevant!r}")
-        grades = Labels.of({"query": row}, grade_map=grade_map).of_query("query")
+        labels = Labels.of({"query": row}, grade_map=grade_map, scale=scale)
         passages = _ids(outputs, retrieved, identity)
-        figure = evaluate_query(chosen, grades, passages, corpus_size=corpus_size, scale=scale)
+        figure = evaluate_query(chosen, labels.of_query("query"), passages, corpus_size=corpus_size, scale=labels.scale)
         return _result(chosen, figure.value, figure.reason)
 
     selectivity.__name__ = str(chosen)

@@ -69,6 +69,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
             retrieved_ids or (),
             corpus_size=self._corpus_size,
             scale=self._labels.scale,
+            levels=self._labels.levels,
             details=True,
         )
         reason = {} if figure.reason is None else {"reason": figure.reason}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rag_selectivity import Bootstrap, InputError, Measure, Report, Run, evaluate
-from rag_selectivity.measures import default_measures
+from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate, parse_measure
+from rag_selectivity.measures import absent_measures, default_measures
 from rag_selectivity.single import Labels
-from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, passage_key, rows_of, scale_of
+from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, levels_of, passage_key, rows_of, scale_of
 
 
 def selectivity(
@@ -63,20 +64,23 @@ def selectivity(
         If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
-    given = Labels.of(labels, grade_map=grade_map, judges=judges) if labels is not None else None
-    grades = {row.key: of_row for row in rows if (of_row := grades_of(row, given)) is not None}
+    given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges) if labels is not None else None
+    scale = scale or scale_of(rows, given)
+    grades = {row.key: of_row for row in rows if (of_row := grades_of(row, given, scale)) is not None}
+    labelled = [row for row in rows if row.key in grades]
     if not grades:
         raise InputError(
             "no sample has labels: pass labels=…, or datasets with utility_grades, reference_context_ids or "
             "reference_contexts; labels name their queries by question or by id_column"
         )
     check_texts_match(rows, grades)
-    scale = scale or scale_of(rows, given)
-    sizes = _sizes([row for row in rows if row.key in grades], corpus_size)
+    sizes, without_size = _sizes(labelled, corpus_size)
     if measures is None:
         measures = default_measures(scale, sized=sizes is not None, pooled=pool is not None, classic=True)
-    return evaluate(
-        grades,
+    elif without_size is not None and any(parse_measure(measure).needs_corpus_size for measure in measures):
+        raise InputError(f"{', '.join(map(str, measures))}: {without_size}")
+    report = evaluate(
+        _qrels(labelled, grades, given, scale),
         {name: Run.from_dict({row.key: list(row.passages) for row in rows})},
         pool=_pool(rows, pool),
         corpus_size=sizes,
@@ -86,15 +90,43 @@ def selectivity(
         bootstrap=bootstrap,
         **policies,
     )
+    if without_size is None:
+        return report
+    return replace(report, absent=absent_measures(report.measures, sized=False, reason=without_size))
 
 
-def _sizes(rows: Sequence[Row], corpus_size: Any) -> Any:
+def _qrels(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]], given: Labels | None, scale: str) -> Qrels:
+    """The judgments of the samples; a sample's references are expected ids without a grade."""
+    records = [
+        (row.key, passage, grade, given is None and row.grades is None)
+        for row in rows
+        for passage, grade in grades[row.key].items()
+    ]
+    return Qrels.from_records(
+        (record[:3] for record in records),
+        queries=grades,
+        expected=[record[3] for record in records],
+        scale=scale,
+        levels=levels_of(rows, given),
+    )
+
+
+def _sizes(rows: Sequence[Row], corpus_size: Any) -> tuple[Any, str | None]:
+    """N of each sample, or why there is none if some samples have one."""
     if corpus_size is None:
         sizes = {row.key: row.corpus_size for row in rows if row.corpus_size is not None}
-        return sizes if len(sizes) == len(rows) else None
+        lacking = [row.number for row in rows if row.corpus_size is None]
+        if not lacking:
+            return sizes, None
+        if not sizes:
+            return None, None
+        return None, (
+            f"{len(lacking)} of {len(rows)} samples have no corpus_size (the first is sample {lacking[0]}): give it to "
+            f"each sample, or corpus_size=… for all"
+        )
     if not isinstance(corpus_size, Mapping):
-        return corpus_size
-    return {row.key: corpus_size.get(row.query, corpus_size.get(row.user_input)) for row in rows}
+        return corpus_size, None
+    return {row.key: corpus_size.get(row.query, corpus_size.get(row.user_input)) for row in rows}, None
 
 
 def _pool(rows: Sequence[Row], pool: Any) -> Run | None:

@@ -13,7 +13,7 @@ from ragas.callbacks import ChainType
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
 from rag_selectivity.single import Labels, bits_over_random, evaluate_query, per_query_measure
 from rag_selectivity_ragas.hybrid import HybridMetric
-from rag_selectivity_ragas.samples import check_texts_match, grades_of, passage_key, row_of, scale_of
+from rag_selectivity_ragas.samples import check_texts_match, grades_of, levels_of, passage_key, row_of, scale_of
 
 _OPTIONAL_COLUMNS = (
     "retrieved_contexts",
@@ -65,19 +65,24 @@ class SelectivityMetric(HybridMetric):
     def value_of(self, sample: Any) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
         row = row_of(sample)
-        grades = grades_of(row, self.labels)
+        scale = self.scale or scale_of([row], self.labels, self.measure)
+        grades = grades_of(row, self.labels, scale)
         if grades is not None:
             check_texts_match([row], {row.key: grades})
         pool = None
         if self.pool is not None:
             pool = [passage_key(str(passage), row.by_text) for passage in self.pool.get(row.query, ())]
+        size = row.corpus_size if self.corpus_size is None else self.corpus_size
+        if size is None and self.measure.needs_corpus_size:
+            return math.nan, "the sample has no corpus_size N, and a random draw needs one"
         figure = evaluate_query(
             self.measure,
             grades,
             row.passages,
             pool=pool,
-            corpus_size=row.corpus_size if self.corpus_size is None else self.corpus_size,
-            scale=self.scale or scale_of([row], self.labels),
+            corpus_size=size,
+            scale=scale,
+            levels=levels_of([row], self.labels),
         )
         return figure.value, figure.reason
 

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_selectivity import InputError
+from rag_selectivity import InputError, Measure
 from rag_selectivity.errors import examples
 from rag_selectivity.single import Labels, as_text_id, numbered_queries, text_id, whole_count, whole_grade
+
+#: What `utility_grades` hold.
+UTILITY_GRADES = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +167,30 @@ def passage_key(passage: str, by_text: bool) -> str:
     return as_text_id(passage) if by_text else passage
 
 
-def grades_of(row: Row, labels: Labels | None) -> dict[str, int] | None:
-    """The row's own grades, else the labels', else its references as grade 1."""
+def grades_of(row: Row, labels: Labels | None, scale: str) -> dict[str, int] | None:
+    """The row's own grades, else the labels', else its references, which are relevant on the scale."""
     if row.grades is not None:
         return dict(row.grades)
     if labels is None:
-        return Labels().of_query(relevant=row.references)
+        return Labels(scale=scale).of_query(relevant=row.references)
     grades = labels.of_query(row.query, row.user_input)
     return grades and {passage_key(passage, row.by_text): grade for passage, grade in grades.items()}
 
 
-def scale_of(rows: Iterable[Row], labels: Labels | None) -> str:
-    """`utility` where rows bring utility grades or the labels are 1–5; `trec` for references and binary labels."""
+def scale_of(rows: Iterable[Row], labels: Labels | None, measure: Measure | None = None) -> str:
+    """`utility` where rows bring utility grades or a measure needs them, or the labels are 1–5; else `trec`."""
     if any(row.grades is not None for row in rows):
         return "utility"
-    return labels.scale if labels is not None else "trec"
+    if labels is not None:
+        return labels.scale
+    return (measure.required_scale if measure is not None else None) or "trec"
+
+
+def levels_of(rows: Iterable[Row], labels: Labels | None) -> tuple[int, ...]:
+    """The grades that the labels of a row can have, whichever it has: whether there is junk is no matter of one row."""
+    if any(row.grades is not None for row in rows):
+        return UTILITY_GRADES
+    return labels.levels if labels is not None else ()
 
 
 def check_texts_match(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]]) -> None:

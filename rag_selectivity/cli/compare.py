@@ -45,7 +45,7 @@ def compare(
     ids: o.IdsOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
-    scale: o.ScaleOption = "trec",
+    scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
     ties: o.TiesOption = None,

@@ -89,7 +89,7 @@ def evaluate(
         str | None,
         o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
     ] = None,
-    scale: o.ScaleOption = "trec",
+    scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
     ties: o.TiesOption = None,
@@ -138,7 +138,7 @@ def evaluate(
             named_files(run or []),
             corpus_size=corpus_size_of(corpus_size),
             passages_of=passages_of,
-            measures=gates.measures(measure, scale, sized=corpus_size is not None or passages_of is not None),
+            measures=gates.measures(measure),
             depths=whole_numbers(depths, "--depths"),
             scale=scale,
             grade_map=grade_map,
@@ -170,9 +170,7 @@ def evaluate(
         corpus_size=size,
         corpus=corpus_ids(corpus),
         passages_of=passages_of,
-        measures=gates.measures(
-            measure, scale, sized=size is not None or corpus is not None or passages_of is not None
-        ),
+        measures=gates.measures(measure),
         depths=whole_numbers(depths, "--depths") or retrieved.depths,
         scale=scale,
         grade_map=grade_map,

@@ -12,7 +12,7 @@ from rag_selectivity.cli.output import NOT_PASSED, note
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import default_measures
+from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -36,10 +36,13 @@ class Gates:
         stored = StoredReport.read(against) if against is not None else None
         return cls([parse_fail_if(text) for text in fail_if or []], drops, stored, on or "all")
 
-    def measures(self, given: list[str] | None, scale: str, *, sized: bool) -> list[str | Measure]:
+    def measures(self, given: list[str] | None) -> list[str | Measure]:
         """The measures that were given, or the default ones, and those that the gates need."""
-        shown = given or default_measures(scale, sized=sized)
-        return [*shown, *(gate.measure for gate in self.conditions), *(drop.measure for drop in self.drops)]
+        return [
+            *(given or [DEFAULT_MEASURES]),
+            *(gate.measure for gate in self.conditions),
+            *(drop.measure for drop in self.drops),
+        ]
 
     def refuse_paired(self, where: str) -> None:
         """Refuse, before the work is done, what needs the figures of each query."""

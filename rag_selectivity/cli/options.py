@@ -94,7 +94,9 @@ MeasureOption = Annotated[
         MEASURES, "NAME", "Measure, as in BoR or BoR(rel=4)@10. Repeat for more. `rag-selectivity measures` lists all."
     ),
 ]
-ScaleOption = Annotated[str, option(MEASURES, "NAME", f"Scale of the grades: {choices(SCALES)} (1 to 5).")]
+ScaleOption = Annotated[
+    str | None, option(MEASURES, "NAME", f"Scale of grades other than 0 and 1: {choices(SCALES)} (1 to 5).")
+]
 RelOption = Annotated[
     int | None, option(MEASURES, "GRADE", "Lowest grade that counts as relevant (default: that of the scale).")
 ]

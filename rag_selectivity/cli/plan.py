@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +9,8 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
 from rag_selectivity.data.grades import SCALES, scale_named
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError
 from rag_selectivity.io.reading import read_qrels
-from rag_selectivity.join.facts import doubts_of_scale
 from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.planning import plan as plan_depths
 from rag_selectivity.planning import queries_needed, rows_of_comparison
@@ -33,7 +31,10 @@ def plan(
     qrels: Annotated[
         Path | None, o.input_file("Labels, in place of --relevant: their relevant passages are counted.")
     ] = None,
-    scale: Annotated[str, o.option(o.INPUT, "NAME", f"Scale of --qrels: {o.choices(SCALES)} (1 to 5).")] = "trec",
+    scale: Annotated[
+        str | None,
+        o.option(o.INPUT, "NAME", f"Scale of --qrels, for grades other than 0 and 1: {o.choices(SCALES)} (1 to 5)."),
+    ] = None,
     rel: Annotated[
         int | None,
         o.option(o.INPUT, "GRADE", "Lowest grade of --qrels that counts as relevant (default: that of the scale)."),
@@ -89,7 +90,7 @@ def plan(
     if min_ceiling is not None:
         lines.append(_above(min_ceiling, result["max_K_for_ceiling"]))
     if detect is not None:
-        tests = rows_of_comparison(scale) if rows is None else rows
+        tests = rows_of_comparison(scale or "trec") if rows is None else rows
         needed = queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)
         result["queries_needed"] = needed
         lines.append(
@@ -101,7 +102,7 @@ def plan(
     put("\n".join([text, *lines]) if chosen is Format.table else text, output)
 
 
-def _relevant_counts(relevant: str | None, qrels: Path | None, rel: int | None, scale: str) -> list[int]:
+def _relevant_counts(relevant: str | None, qrels: Path | None, rel: int | None, scale: str | None) -> list[int]:
     """Relevant passages of each query: as given, or counted in the labels."""
     if (relevant is None) == (qrels is None):
         raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (--qrels)")
@@ -111,12 +112,9 @@ def _relevant_counts(relevant: str | None, qrels: Path | None, rel: int | None, 
         except ValueError:
             mend = "; labels are given with --qrels" if Path(str(relevant)).exists() else ", as in 1,3,4"
             raise InputError(f"--relevant {relevant!r} is not a list of whole numbers{mend}") from None
-    labels = read_qrels(qrels)
-    chosen_scale = scale_named(scale)
-    labels.check_scale(chosen_scale)
-    for doubt in doubts_of_scale(chosen_scale.name, (int(labels.grade.min()), int(labels.grade.max()))):
-        warnings.warn(doubt, SelectivityWarning, stacklevel=1)
-    threshold = chosen_scale.relevant_from if rel is None else rel
+    stored = read_qrels(qrels)
+    labels = stored.on_scale(scale or stored.scale)
+    threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel
     return [sum(grade >= threshold for grade in labels[query].values()) for query in labels]
 
 

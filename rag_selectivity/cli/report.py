@@ -46,7 +46,7 @@ def report(
         str | None,
         o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… and the advised one)."),
     ] = None,
-    scale: o.ScaleOption = "trec",
+    scale: o.ScaleOption = None,
     rel: o.RelOption = None,
     m: o.HitsOption = None,
     max_k: o.MaxKOption = DEFAULT_MAX_K,

@@ -47,7 +47,7 @@ def sweep(
     m: o.HitsOption = None,
     max_k: o.MaxKOption = DEFAULT_MAX_K,
     max_loss: o.MaxLossOption = DEFAULT_MAX_LOSS,
-    scale: o.ScaleOption = "trec",
+    scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
     ties: o.TiesOption = None,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.wording import enumeration
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,78 @@ SCALES = {
     "trec": Scale("trec", lowest=0, highest=None, relevant_from=1),
     "utility": Scale("utility", lowest=1, highest=5, relevant_from=4),
 }
+
+
+#: Grades that need no scale: not relevant and relevant.
+_BINARY = {0, 1}
+#: A grade above this is more likely a score.
+_HIGHEST_LIKELY = 10
+
+
+def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterable[int], where: str) -> Scale:
+    """The scale that the user gave or that the source of the labels implies; 0/1 labels need none.
+
+    Parameters
+    ----------
+    given : str, Scale or None
+        What the user said.
+    implied : str or None
+        The scale of a label store, or of a grade map onto grades 1 to 5.
+    grades : iterable of int
+        The distinct grades.
+    where : str
+        What an error calls the labels.
+
+    Raises
+    ------
+    InputError
+        If neither is known and a grade above 1 occurs, since 2 of 0–3 and 2 of 1–5 mean different things. The message
+        holds the likely choices.
+
+    Examples
+    --------
+    >>> settled_scale(None, None, [0, 1], "qrels").name, settled_scale("utility", None, [1, 3], "qrels").name
+    ('trec', 'utility')
+    """
+    named = given if given is not None else implied
+    if named is not None:
+        return scale_named(named)
+    found = sorted(set(grades))
+    if set(found) <= _BINARY:
+        return SCALES["trec"]
+    raise InputError(f"{where}: the grades are {_listed(found)}, and the scale is not known: {_likely_choices(found)}")
+
+
+def looks_like_scores(highest: int) -> bool:
+    """Whether a grade is so high that it is probably the score of a run."""
+    return highest > _HIGHEST_LIKELY
+
+
+def _listed(grades: list[int]) -> str:
+    return f"{grades[0]} to {grades[-1]}" if len(grades) > 6 else enumeration(list(map(str, grades)))
+
+
+def _likely_choices(grades: list[int]) -> str:
+    every = "scale='trec' (--scale trec) if every grade from 1 up is relevant"
+    if looks_like_scores(grades[-1]):
+        return f"are these scores of a run, and not grades? If they are grades, give {every}"
+    if grades[0] >= 1 and grades[-1] <= 5:
+        return f"give scale='utility' (--scale utility) if they go from 1 (junk) to 5 (decisive), or {every}"
+    above = [grade for grade in grades if grade > 0]
+    pairs = [(grade, 1) for grade in grades if grade <= 0]
+    pairs += [(grade, max(2, 6 - len(above) + i)) for i, grade in enumerate(above)]
+    mapped = ",".join(f"{old}:{new}" for old, new in pairs)
+    return f"give {every}, or carry them over to grades 1 to 5, as with grade_map='{mapped}' (--grade-map {mapped})"
+
+
+def implied_scale(grade_map: Mapping[int, int] | None) -> str | None:
+    """`utility` for a grade map onto grades 1 to 5, which has no other purpose.
+
+    >>> implied_scale({0: 1, 1: 3, 2: 4, 3: 5}), implied_scale({0: 0, 1: 1, 2: 1})
+    ('utility', None)
+    """
+    new = set((grade_map or {}).values())
+    return "utility" if new and min(new) >= 1 and 1 < max(new) <= 5 else None
 
 
 def scale_named(name: str | Scale) -> Scale:

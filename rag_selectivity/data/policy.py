@@ -75,6 +75,11 @@ class Policy:
     unjudged: Literal["ignore", "worst", "condense", "error"] = "ignore"
     short_lists: Literal["requested", "returned"] = "requested"
 
+    @property
+    def scale(self) -> str | None:
+        """The scale of the grades if nobody names one: trec_eval knows only its own."""
+        return "trec" if self.scores == "float32" else None
+
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
             if getattr(self, name) not in choices:

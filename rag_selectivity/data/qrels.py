@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.chunks import chunks_by_document
 from rag_selectivity.data.columns import (
-    CHUNK_NAMES,
-    DOCUMENT_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
     column_values,
     find_column,
     grade_column,
-    is_frame,
     ranking_columns,
 )
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.grades import Scale, parse_grade_map
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.data.remarks import NO_REMARKS, counted
@@ -50,6 +49,13 @@ class Qrels(Held):
         What was noticed when they were read; `rag_selectivity.data.remarks` lists the codes.
     form : IdForm
         The form that the ids were brought into.
+    expected : bool[judgments] or None
+        The judgments that are expected ids without a grade; None if all have grades. Such a passage is relevant: on the
+        scale, it has the lowest relevant grade.
+    scale : str or None
+        The scale, if the source names it, as a label store does.
+    levels : tuple of int
+        Grades that the judge could give, besides those that it gave.
     """
 
     kind = "qrels"
@@ -64,11 +70,16 @@ class Qrels(Held):
         source: str | None = None,
         lines: NDArray[np.integer[Any]] | None = None,
         remarks: Mapping[str, int] = NO_REMARKS,
+        expected: NDArray[np.bool_] | None = None,
+        scale: str | None = None,
+        levels: Iterable[int] = (),
     ) -> None:
         self.remarks = remarks
         self.form = AS_THEY_ARE
         self.queries = tuple(queries)
         self.source = source
+        self.scale = scale
+        self.levels = tuple(levels)
         self._position: dict[str, int] = {query_id: i for i, query_id in enumerate(self.queries)}
         if "" in self._position:
             raise InputError(f"{source or 'qrels'}: a query id is empty")
@@ -80,6 +91,7 @@ class Qrels(Held):
         self.grade: IntArray = grade[order].astype(np.int64)
         self.passages = passages.take(order)
         self._lines = lines[order] if lines is not None else None
+        self.expected = expected[order] if expected is not None and expected.any() else None
         self.repeated = 0
         self._build_index()
 
@@ -87,8 +99,9 @@ class Qrels(Held):
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
-        """From {query: {passage: grade}}; in place of a dict, a list or set of passages gives each of them grade 1."""
+        """From {query: {passage: grade}}; in place of a dict, a list or set of passages names the relevant ones."""
         rows: list[tuple[Any, Any, Any]] = []
+        expected: list[bool] = []
         listed = 0
         for query, judged in judgments.items():
             if isinstance(judged, Mapping):
@@ -100,7 +113,9 @@ class Qrels(Held):
             else:
                 rows.extend((query, passage, 1) for passage in judged)
                 listed += 1
-        return cls.from_records(rows, queries=judgments, remarks=counted(lists_as_labels=listed))
+            expected.extend([not isinstance(judged, Mapping)] * (len(rows) - len(expected)))
+        remarks = counted(lists_as_labels=listed)
+        return cls.from_records(rows, queries=judgments, expected=expected, remarks=remarks)
 
     @classmethod
     def from_records(
@@ -111,6 +126,9 @@ class Qrels(Held):
         source: str | None = None,
         lines: Sequence[int] | None = None,
         remarks: Mapping[str, int] = NO_REMARKS,
+        expected: Sequence[bool] | None = None,
+        scale: str | None = None,
+        levels: Iterable[int] = (),
     ) -> Qrels:
         """From (query, passage, grade) rows; `queries` names further queries, which may have no judgment."""
         position: dict[str, int] = {}
@@ -135,6 +153,9 @@ class Qrels(Held):
             source=source,
             lines=np.array(lines, np.int64) if lines is not None else None,
             remarks=remarks,
+            expected=np.array(expected, bool) if expected is not None else None,
+            scale=scale,
+            levels=levels,
         )
 
     @classmethod
@@ -162,14 +183,7 @@ class Qrels(Held):
         start, stop = np.searchsorted(self.query, of), np.searchsorted(self.query, of, side="right")
         count = stop - start
         rows = np.repeat(start - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
-        return Qrels(
-            tuple(names),
-            np.repeat(np.arange(len(of)), count),
-            self.passages.take(rows),
-            self.grade[rows],
-            source=self.source,
-            remarks=self.remarks,
-        )
+        return self._derived(tuple(names), np.repeat(np.arange(len(of)), count), rows, self.passages.take(rows))
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.
@@ -187,16 +201,7 @@ class Qrels(Held):
         >>> qrels.inherit({"d1#0": "d1", "d1#1": "d1", "d2#0": "d2", "d3#0": "d3"}).to_dict()
         {'q1': {'d1#0': 5, 'd1#1': 5, 'd2#0': 1}}
         """
-        document_of: dict[str, str] = {}
-        for chunk, document in _chunk_rows(documents):
-            if document_of.setdefault(str(chunk), str(document)) != str(document):
-                raise InputError(
-                    f"chunk {str(chunk)!r} belongs to the documents {document_of[str(chunk)]!r} and "
-                    f"{str(document)!r}: give each chunk one document"
-                )
-        chunks_of: dict[str, list[str]] = {}
-        for chunk, name in document_of.items():
-            chunks_of.setdefault(name, []).append(chunk)
+        chunks_of = chunks_by_document(documents)
         judged = list(self.passages)
         absent = sorted({name for name in judged if name not in chunks_of})
         if absent:
@@ -205,15 +210,9 @@ class Qrels(Held):
                 f"out the labels of documents that the index lacks"
             )
         count = np.array([len(chunks_of[name]) for name in judged], np.int64)
-        result = Qrels(
-            self.queries,
-            np.repeat(self.query, count),
-            IdColumn.from_strings([chunk for name in judged for chunk in chunks_of[name]]),
-            np.repeat(self.grade, count),
-            source=self.source,
-            remarks=self.remarks,
-        )
-        result.form = self.form
+        rows = np.repeat(np.arange(len(self.query)), count)
+        chunks = IdColumn.from_strings([chunk for name in judged for chunk in chunks_of[name]])
+        result = self._derived(self.queries, self.query[rows], rows, chunks)
         result.repeated, result.negative = self.repeated, self.negative
         return result
 
@@ -232,18 +231,30 @@ class Qrels(Held):
             return self
         position: dict[str, int] = {}
         renumbered = np.array([position.setdefault(form(query), len(position)) for query in self.queries], np.int64)
-        result = Qrels(
-            tuple(position),
-            renumbered[self.query],
-            form.column(self.passages),
-            self.grade,
-            source=self.source,
-            lines=self._lines,
-            remarks=self.remarks,
-        )
+        rows = np.arange(len(self.query))
+        result = self._derived(tuple(position), renumbered[self.query], rows, form.column(self.passages))
         result.form = form
         result.repeated += self.repeated
         result.negative = self.negative
+        return result
+
+    def _derived(
+        self, queries: Sequence[str], query: IntArray, rows: IntArray, passages: IdColumn, grade: IntArray | None = None
+    ) -> Qrels:
+        """Judgments made of some of these rows, with other queries, passages or grades; the rest is the same."""
+        result = Qrels(
+            queries,
+            query,
+            passages,
+            self.grade[rows] if grade is None else grade,
+            source=self.source,
+            lines=None if self._lines is None else self._lines[rows],
+            remarks=self.remarks,
+            expected=None if self.expected is None else self.expected[rows],
+            scale=self.scale,
+            levels=self.levels,
+        )
+        result.form = self.form
         return result
 
     # -- reading it ------------------------------------------------------------------------------
@@ -274,21 +285,46 @@ class Qrels(Held):
         mapping = parse_grade_map(grade_map)
         if mapping is None:
             return self
-        for row, grade in zip(*np.unique(self.grade, return_index=True)[::-1], strict=True):
+        mapped = np.ones(len(self.grade), bool) if self.expected is None else ~self.expected
+        grades, first = np.unique(self.grade[mapped], return_index=True)
+        for row, grade in zip(np.flatnonzero(mapped)[first], grades, strict=True):
             if int(grade) not in mapping:
                 raise InputError(f"{self._row_text(int(row))} is not in the grade map; add {int(grade)}:NEW to it")
+        # An expected id has no grade to map.
         grades, back = np.unique(self.grade, return_inverse=True)
-        new = np.array([mapping[int(grade)] for grade in grades], np.int64)[back] if len(grades) else self.grade
-        result = Qrels(
-            self.queries,
-            self.query,
-            self.passages,
-            new,
-            source=self.source,
-            lines=self._lines,
-            remarks=self.remarks,
-        )
-        result.form = self.form
+        new = np.array([mapping.get(int(grade), 1) for grade in grades], np.int64)[back] if len(grades) else self.grade
+        return self._with_grades(new, implied_scale(mapping))
+
+    def on_scale(self, given: str | Scale | None) -> Qrels:
+        """The same judgments with their scale settled: the given one, or the one that the source implies.
+
+        An expected id without a grade gets the lowest relevant grade. `settled_scale` says which labels need no scale.
+
+        >>> Qrels.from_dict({"q1": ["d1"], "q2": {"d2": 5}}).on_scale("utility").to_dict()
+        {'q1': {'d1': 4}, 'q2': {'d2': 5}}
+
+        Raises
+        ------
+        InputError
+            If the scale is not known, or a grade is not on it.
+        """
+        graded = self.grade if self.expected is None else self.grade[~self.expected]
+        scale = settled_scale(given, self.scale, np.unique(graded).tolist(), self.source or "qrels")
+        grades = self.grade
+        if self.expected is not None:
+            grades = np.where(self.expected, scale.relevant_from, grades)
+        settled = self
+        if (grades != self.grade).any():
+            settled = self._with_grades(grades, scale.name)
+        elif self.scale != scale.name:
+            settled = copy(self)
+            settled.scale = scale.name
+        settled.check_scale(scale)
+        return settled
+
+    def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
+        result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades)
+        result.scale = scale
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
 
@@ -368,6 +404,7 @@ class Qrels(Held):
             self.query, self.grade = self.query[rows], self.grade[rows]
             self.passages = self.passages.take(rows)
             self._lines = self._lines[rows] if self._lines is not None else None
+            self.expected = self.expected[rows] if self.expected is not None else None
             self._build_index_from(pair_keys(self.query, self.passages))
         else:
             self._sorted_keys, self._by_key = keys, by_key
@@ -409,21 +446,6 @@ class Qrels(Held):
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {len(self.query)} judgments>"
-
-
-def _chunk_rows(documents: Any) -> Iterable[tuple[Any, Any]]:
-    """(chunk, document) of a mapping, a frame or rows."""
-    if is_frame(documents):
-        names = list(documents.columns)
-        chunk = find_column(names, CHUNK_NAMES, "chunk", "documents frame")
-        document = find_column([each for each in names if each != chunk], DOCUMENT_NAMES, "document", "documents frame")
-        return list(zip(column_values(documents, chunk), column_values(documents, document), strict=True))
-    rows = []
-    for row in documents.items() if isinstance(documents, Mapping) else documents:
-        if isinstance(row, str) or len(row) != 2:
-            raise InputError(f"documents: expected (chunk, document), got {row!r}")
-        rows.append((row[0], row[1]))
-    return rows
 
 
 def pair_keys(query: IntArray, passages: IdColumn) -> HashArray:

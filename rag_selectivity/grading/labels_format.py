@@ -32,7 +32,9 @@ class LabelStore(Format):
     def read_labels(self, path: Path, judges: Sequence[str] | None, judge_rule: str | None) -> Qrels:
         """The labels of some judges; `judge_rule` combines several judges."""
         with Store(path, create=False) as store:
-            qrels = Qrels.from_records(label_rows(store, judges=judges, rule=judge_rule), source=str(path))
+            qrels = Qrels.from_records(
+                label_rows(store, judges=judges, rule=judge_rule), source=str(path), scale="utility"
+            )
         if not len(qrels):
             raise InputError(f"{path}: the label store has no grades yet")
         return qrels

@@ -266,4 +266,4 @@ async def label_lists(
     with Store(store, create=False) as labels:
         judges = [judge.name] if len(labels.judges()) > 1 else None
         rows = [row for row in label_rows(labels, judges=judges) if row[:2] in listed]
-    return Qrels.from_records(rows, queries=pools)
+    return Qrels.from_records(rows, queries=pools, scale="utility")

@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import Any
 
 from rag_selectivity.data.forms import EXACT, IdForm
+from rag_selectivity.data.grades import looks_like_scores
 from rag_selectivity.data.remarks import DOUBTS, NOTES, together
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.join.better_form import BetterForm
@@ -190,7 +191,7 @@ class JoinFacts:
         text = ",".join(filter(None, [self.ids, form if isinstance(form, str) else str(form.form)]))
         return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
 
-    def warnings(self, name: str, scale: str, *, ids_known: bool = False) -> list[str]:
+    def warnings(self, name: str, *, ids_known: bool = False) -> list[str]:
         """Warnings about input that is possible but probably not meant; `ids_known` as in `check`."""
         doubts = [*self._doubts_of_queries(name), *self._doubts_of_passages(name, ids_known)]
         doubts += [
@@ -206,7 +207,7 @@ class JoinFacts:
             doubts.append(
                 f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
             )
-        return [*doubts, *self._doubts_of_counts(name), *doubts_of_scale(scale, self.grades)]
+        return [*doubts, *self._doubts_of_counts(name), *_doubts_of_grades(self.grades)]
 
     def _doubts_of_queries(self, name: str) -> Iterable[str]:
         better = self.sampled.better_for_queries
@@ -336,11 +337,8 @@ def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> t
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def doubts_of_scale(scale: str, grades: tuple[int, int] | None) -> list[str]:
-    """Warnings that the scale may be wrong, given the lowest and the highest grade."""
-    if scale == "trec" and grades in ((1, 5), (2, 5)):
-        return [
-            "the grades go up to 5 and none is 0, as on the utility scale, but on the trec scale all of them "
-            "are relevant: did you mean scale='utility' (--scale utility)?"
-        ]
-    return []
+def _doubts_of_grades(grades: tuple[int, int] | None) -> list[str]:
+    """A warning that the grades may be scores, given the lowest and the highest."""
+    if grades is None or not looks_like_scores(grades[1]):
+        return []
+    return [f"the grades go up to {grades[1]}: are these scores of a run, and not grades?"]

@@ -35,7 +35,7 @@ def join(
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
     passages_of: Any = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     policy: str | Policy | None = None,
     name: str = "run",
     ids: str | IdForm | None = None,
@@ -62,7 +62,8 @@ def join(
     passages_of : {document: number of its passages}, DataFrame or path, optional
         For judged documents and retrieved passages (chunks): qrels and lists name documents, and each slot of a list
         is a passage. N and the random draw then count passages. Without a corpus size, N is the sum of all numbers.
-    scale : {"trec", "utility"}
+    scale : {"trec", "utility"}, optional
+        Not needed for labels that are 0 or 1, or that name their scale, as a label store does.
     policy : Policy or its name
     name : str
         The name of the run in messages.
@@ -82,9 +83,9 @@ def join(
         If an argument is wrong, if run and qrels have no query in common, if no retrieved passage is judged, or if the
         policy refuses the input.
     """
-    scale, policy, form = scale_named(scale), resolve_policy(policy), IdForm.of(ids)
-    qrels = qrels.in_form(form)
-    qrels.check_scale(scale)
+    policy, form = resolve_policy(policy), IdForm.of(ids)
+    qrels = qrels.on_scale(scale or qrels.scale or policy.scale).in_form(form)
+    scale = scale_named(qrels.scale or "trec")
     if not len(qrels):
         raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
     counts = passage_counts_of(passages_of, form)
@@ -112,12 +113,12 @@ def join(
         uncounted = facts.uncounted if corpus_size == counts.total else None
         facts = replace(facts, counted=(counts.total, corpus_size), uncounted=uncounted)
     if not part_of_whole:
-        for doubt in facts.warnings(name, scale.name, ids_known=ids_known):
+        for doubt in facts.warnings(name, ids_known=ids_known):
             warnings.warn(doubt, SelectivityWarning, stacklevel=2)
     missing = int((~present).sum())
 
-    outside = None if sample is None else sample.in_form(form)
-    grades = np.unique(qrels.grade)
+    outside = None if sample is None else sample.on_scale(scale).in_form(form)
+    grades = np.unique(np.append(qrels.grade, np.array(qrels.levels, np.int64)))
     labels = np.zeros((len(qrels), len(grades)), np.int64)
     np.add.at(labels, (qrels.query, np.searchsorted(grades, qrels.grade)), 1)
     judged = JudgedRun(
@@ -130,11 +131,19 @@ def join(
         scale=scale,
         policy=policy,
         **_pool(candidates, joined),
-        sample=_sample(outside, sample_size, qrels, scale) if outside is not None else None,
+        sample=_sample(outside, sample_size, qrels) if outside is not None else None,
         missing=~present if missing else None,
         label_hashes=_label_hashes(qrels, outside, sample_size),
         documents=documents,
-        coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
+        coverage=Coverage(
+            missing,
+            joined.not_in_qrels,
+            joined.duplicates,
+            qrels.repeated,
+            qrels.negative,
+            expected=0 if qrels.expected is None else int(qrels.expected.sum()),
+            graded=len(qrels.grade) if qrels.expected is None else int((~qrels.expected).sum()),
+        ),
         facts=facts,
     )
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
@@ -173,9 +182,8 @@ def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -
     return mix(hashes, mix(drawn, np.full(len(qrels), (sample_size or 0) + 1, np.uint64)))
 
 
-def _sample(sample: Qrels, size: int | None, qrels: Qrels, scale: Scale) -> Sample:
+def _sample(sample: Qrels, size: int | None, qrels: Qrels) -> Sample:
     """The sample by the qrels' queries; an InputError for a passage in the qrels, or a query that is not."""
-    sample.check_scale(scale)
     where = sample.source or "sample"
     if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
         raise InputError(f"sample_size must be a whole number ≥ 1, got {size!r}")

@@ -42,7 +42,7 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Counts of what the join left out, added or treated specially."""
+    """Counts of what the join left out, added or treated specially, and of labels without and with a grade."""
 
     missing_from_run: int = 0
     not_in_qrels: int = 0
@@ -51,6 +51,8 @@ class Coverage:
     negative_judgments: int = 0
     outside_pool: int = 0
     missing_from_pool: int = 0
+    expected: int = 0
+    graded: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Coverage)))
@@ -63,6 +65,11 @@ class Coverage:
             (self.negative_judgments, "judgments below 0 were treated as not judged"),
             (self.outside_pool, "judged passages of the run are not in its pool and were added to it"),
             (self.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
+            (
+                self.expected if self.graded else 0,
+                f"of {self.expected + self.graded} labels are expected ids without a grade: they count as relevant, "
+                f"and everything else that their queries retrieved is unjudged",
+            ),
         )
         return [f"{count} {what}" for count, what in counted if count]
 

@@ -19,7 +19,7 @@ from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import TrafficCounts
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wanted_measures
+from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_depths, plan_of, wanted_measures
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -220,7 +220,9 @@ class Monitor:
         self.flush()
         with self._measuring:
             run, shown, settings = self._figures.report(self.measures, self.traffic, bootstrap)
-        return Report({self.name: run}, self.measures, shown, self.corpus_size, self.labels.scale, settings)
+        absent = absent_measures(self.measures, sized=self.corpus_size is not None)
+        scale = self.labels.scale
+        return Report({self.name: run}, self.measures, shown, self.corpus_size, scale, settings, absent=absent)
 
     @property
     def sample(self) -> list[Retrieval]:

@@ -27,7 +27,7 @@ from rag_selectivity.measures.chance import (
 )
 from rag_selectivity.measures.classic import AP, RR, ContextPrecision, F, IPrec, P, R, Rprec, nDCG
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS, default_measures, default_query_measures
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, absent_measures, default_measures, default_query_measures
 from rag_selectivity.measures.recall_free import Fe, T
 from rag_selectivity.measures.udcg import UDCGGrades, udcg
 from rag_selectivity.measures.utility import (
@@ -79,6 +79,7 @@ __all__ = [
     "T",
     "UDCGGrades",
     "Whole",
+    "absent_measures",
     "default_measures",
     "default_query_measures",
     "diagnosis",

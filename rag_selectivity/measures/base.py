@@ -245,6 +245,8 @@ class Measure(ABC):
     required_scale: ClassVar[str | None] = None
     #: Whether an unjudged passage counts as not relevant in it: of lists judged in part it is the least it can be.
     unjudged_is_a_miss: ClassVar[bool] = False
+    #: Whether it compares with a random draw, which needs the corpus size N.
+    needs_corpus_size: ClassVar[bool] = False
     #: Whether its figures rest on the candidates before selection, not on the list alone.
     uses_pool: ClassVar[bool] = False
     #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.

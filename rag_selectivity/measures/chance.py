@@ -142,6 +142,7 @@ def refuse_with_documents(what: str, R: str, m: int) -> None:
 class _BaselineMeasure(_ChanceMeasure):
     """The base of measures that use the random baseline."""
 
+    needs_corpus_size: ClassVar[bool] = True
     R: str = r_parameter()
 
     def __post_init__(self) -> None:
@@ -308,6 +309,7 @@ class BoR_opt(Measure):
 
     name: ClassVar[str] = "BoR_opt"
     example: ClassVar[str] = "N = 5,183, K = 10: log2(518.3) = 9.02 bits"
+    needs_corpus_size: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
 
@@ -331,6 +333,7 @@ class BoR_recall(Measure):
     """
 
     name: ClassVar[str] = "BoR_recall"
+    needs_corpus_size: ClassVar[bool] = True
     example: ClassVar[str] = "recall .857 at K = 1000 of N = 8,841,823: log2(.857·8841.8) = 12.89 bits"
     per_query: ClassVar[bool] = False
     rel: int | None = rel_parameter()
@@ -382,6 +385,7 @@ class Lambda(Measure):
 
     name: ClassVar[str] = "lambda"
     example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4"
+    needs_corpus_size: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None
     rel: int | None = rel_parameter()
     R: str = r_parameter()

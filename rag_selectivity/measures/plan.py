@@ -24,6 +24,11 @@ Plan = list[tuple[Measure, NDArray[Any]]]
 #: Of a comparison, whose tests share one level: few depths.
 COMPARED_DEPTHS = (5, 10, 20)
 V = TypeVar("V")
+#: Stands for the default measures among others.
+DEFAULT_MEASURES = "default"
+#: What the default measures hold only with a corpus size.
+_SIZED = ("BoR", "BoR_max", "lambda")
+NO_SIZE = "no corpus size N was given, and a random draw needs one: corpus_size=… (--corpus-size N)"
 
 
 def default_measures(
@@ -37,10 +42,21 @@ def default_measures(
     >>> default_measures("utility", sized=True)
     ('Success', 'BoR', 'BoR_max', 'lambda', 'RA-nWG', 'Harm')
     """
-    chance = ("Success", "BoR", "BoR_max", "lambda") if sized else ("Success",)
+    chance = ("Success", *_SIZED) if sized else ("Success",)
     if scale_named(scale).name != "utility":
         return (*chance, "P", "R") if classic else chance
     return (*chance, "RA-nWG", *(("PROC", "%PROC") if pooled else ()), "Harm")
+
+
+def absent_measures(measures: Iterable[Measure], *, sized: bool, reason: str = NO_SIZE) -> dict[str, str]:
+    """The chance-corrected measures that belong beside Success and are not there, with the reason.
+
+    >>> list(absent_measures([parse_measure("Success@5")], sized=False)), absent_measures([], sized=True)
+    (['BoR', 'BoR_max', 'lambda'], {})
+    """
+    if sized or not any(measure.name == "Success" for measure in measures):
+        return {}
+    return dict.fromkeys(_SIZED, reason)
 
 
 def default_query_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
@@ -72,12 +88,16 @@ def compared_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
 def wanted_measures(
     measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool, pooled: bool = False
 ) -> list[Measure]:
-    """The measures that were asked for, or the default ones, each once, and what is always shown beside them."""
+    """The measures that were asked for, or the default ones, each once, and what is always shown beside them.
+
+    The name `default` among the measures stands for the default ones.
+    """
     if measures is None:
-        measures = default_measures(scale, sized=sized, pooled=pooled)
+        measures = DEFAULT_MEASURES
     if isinstance(measures, (str, Measure)):
         measures = [measures]
-    parsed = [parse_measure(measure) for measure in measures]
+    usual = default_measures(scale, sized=sized, pooled=pooled)
+    parsed = [parse_measure(each) for asked in measures for each in (usual if asked == DEFAULT_MEASURES else (asked,))]
     if not parsed:
         raise InputError("no measure was asked for")
     return with_companions(parsed)

@@ -378,7 +378,7 @@ class Harm(Measure):
             harmful = harmful + judged.returned_at(depths) - judged.judged_at(depths)
         share = over_slots(harmful, judged, depths)
         share[judged.returned == 0] = np.nan
-        if judged.policy.unjudged == "worst" or judged.labels[:, judged.grades <= self.max_grade].any():
+        if judged.policy.unjudged == "worst" or (judged.grades <= self.max_grade).any():
             return Outcome((share,), "no query returned anything")
         reason = (
             f"the qrels hold no grade ≤ {self.max_grade}, so junk cannot be separated from unjudged passages "

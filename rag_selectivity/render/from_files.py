@@ -15,7 +15,7 @@ from rag_selectivity.compare import compare
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluate import join_runs, measure_all, report_on
+from rag_selectivity.evaluate import join_runs, measure_all, report_on, settled_labels
 from rag_selectivity.io.reading import passage_counts_of, read_corpus_ids, read_qrels, read_records
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, compared_depths, compared_measures, page_measures
@@ -37,7 +37,7 @@ def html_report(
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
     baseline: str | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     judges: Sequence[str] | None = None,
@@ -60,21 +60,21 @@ def html_report(
     Parameters are as in `evaluate` and `to_html`. Default measures: those that scale and N make possible, with `rel`
     and `m`. The default depths include the advised K. Several runs are compared with the first one, or with `baseline`.
     """
-    labels = read_qrels(qrels, judges=judges, judge_rule=judge_rule)
     chosen_policy = resolve_policy(policy, **choices)
+    stored = read_qrels(qrels, judges=judges, judge_rule=judge_rule)
+    labels = settled_labels(stored, scale, grade_map, chosen_policy)
+    chosen_scale = labels.scale or "trec"
     sized = corpus_size is not None or corpus is not None or passages_of is not None
     shared: dict[str, Any] = {
         "corpus_size": corpus_size,
         "corpus": list(read_corpus_ids(corpus)) if corpus is not None else None,
         "passages_of": passage_counts_of(passages_of),
-        "scale": scale,
-        "grade_map": grade_map,
         "ids": ids,
     }
     if measures is not None:
         parsed = [parse_measure(measure) for measure in measures]
     else:
-        parsed = _with_parameters(page_measures(scale, sized=sized), rel, m)
+        parsed = _with_parameters(page_measures(chosen_scale, sized=sized), rel, m)
     if rel is None and m is None:
         rel, m = parameters_of(parsed)
     of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
@@ -95,7 +95,7 @@ def html_report(
                 runs,
                 baseline=baseline,
                 pool=pool,
-                measures=_compared(scale, rel, m, sized=sized),
+                measures=_compared(chosen_scale, rel, m, sized=sized),
                 depths=compared_depths(max(depths)),
                 policy=chosen_policy,
                 bootstrap=bootstrap,
@@ -105,7 +105,7 @@ def html_report(
         report,
         comparison=comparison,
         quality=_quality(quality) if quality is not None else None,
-        qrels=labels.regraded(grade_map),
+        qrels=labels,
         runs=runs,
         queries=queries,
         corpus=corpus,

@@ -199,7 +199,7 @@ def notebook_html(report: Report) -> str:
         )
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in notes_of(run))
+        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in notes_of(report, run))
         parts.append(
             f"<section><h3>{escape(name)}</h3><dl>{answers}</dl><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</section>"
@@ -239,7 +239,7 @@ def _run_page(
         rows,
         next_tables,
         lines_without_depth(report, run),
-        notes_of(run),
+        notes_of(report, run),
         columns,
         queries,
         run.evaluated,

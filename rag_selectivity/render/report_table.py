@@ -15,7 +15,7 @@ from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.report import Report, RunReport
-from rag_selectivity.wording import counted, level_text, number
+from rag_selectivity.wording import counted, enumeration, level_text, number
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
@@ -26,7 +26,7 @@ def report_blocks(report: Report) -> Iterable[Block]:
         if len(header) > 1:
             yield Table(header, rows)
         yield from map(Lines, lines_without_depth(report, run))
-        yield from (Note(note, "note") for note in notes_of(run))
+        yield from (Note(note, "note") for note in notes_of(report, run))
 
 
 def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[list[str]]]:
@@ -109,8 +109,12 @@ def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | No
     return [observed, predicted] if len([cell for cell in cells if cell]) > 1 else []
 
 
-def notes_of(run: RunReport) -> list[str]:
-    """The notes of a run: what was left out, the notes of the join, and the caveats."""
+def notes_of(report: Report, run: RunReport) -> list[str]:
+    """The notes of a run: measures that are missing, what was left out, the notes of the join, and the caveats."""
+    missing: dict[str, list[str]] = {}
+    for measure, reason in report.absent.items():
+        missing.setdefault(reason, []).append(measure)
+    absent = [f"{enumeration(measures)} could not be measured: {reason}" for reason, measures in missing.items()]
     counted = (
         (run.coverage.missing_from_run, "queries of the qrels are missing from the run"),
         (run.coverage.not_in_qrels, "queries of the run are not in the qrels and were left out"),
@@ -118,7 +122,7 @@ def notes_of(run: RunReport) -> list[str]:
     caveats = caveat_lines(
         (parse_measure(key), estimate.caveats) for key, estimate in run.estimates.items() if estimate.caveats
     )
-    return [*(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats]
+    return [*absent, *(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats]
 
 
 def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iterable[str]:

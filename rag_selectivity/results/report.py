@@ -87,6 +87,8 @@ class Report(Result):
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: The bootstrap of its intervals, also for figures that are computed from its lists later.
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
+    #: Measures that belong beside those shown and could not be measured, with the reason.
+    absent: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Estimate:
         if isinstance(key, tuple):
@@ -96,6 +98,9 @@ class Report(Result):
         name = str(parse_measure(measure))
         estimates = self._run(run).estimates
         if name not in estimates:
+            reason = self.absent.get(parse_measure(measure).name)
+            if reason is not None:
+                raise InputError(f"{name} was not measured: {reason}")
             raise InputError(f"{name} was not measured; the report has {', '.join(estimates)}")
         return estimates[name]
 
@@ -197,6 +202,7 @@ class Report(Result):
             "corpus_size": self.corpus_size,
             "scale": self.scale,
             "settings": dict(self.settings),
+            "absent": dict(self.absent),
             "runs": {
                 name: {
                     "queries": {

@@ -22,7 +22,7 @@ from rag_selectivity.data.columns import (
     optional_column,
 )
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale, parse_grade_map, scale_named
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, scale_named
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import counted
@@ -44,7 +44,7 @@ def tally_rows(
     passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     resamples: int = 1000,
@@ -75,15 +75,16 @@ def tally_rows(
     form = IdForm.of(ids)
     counts = passage_counts_of(passages_of, form)
     sizes = size_with_counts(corpus_size, counts, form)
-    tally = tally_for(sizes, measures, depths, scale, resamples, seed)
-    mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
+    mapped = parse_grade_map(grade_map)
+    rules = resolve_policy(policy, **choices)
+    tally = tally_for(sizes, measures, depths, scale or implied_scale(mapped) or rules.scale, resamples, seed)
     qrels, run = _halves(table)
     tally.add_part(
         None if qrels is None else qrels.regraded(mapped),
         run,
         corpus_size=sizes,
         passages_of=counts,
-        policy=resolve_policy(policy, **choices),
+        policy=rules,
         ids=form,
     )
     return tally.to_bytes()
@@ -93,7 +94,7 @@ def tally_for(
     corpus_size: int | Mapping[str, Any] | None,
     measures: Sequence[str | Measure] | str | None,
     depths: Sequence[int] | None,
-    scale: str | Scale,
+    scale: str | Scale | None,
     resamples: int,
     seed: int,
 ) -> Tally:
@@ -101,7 +102,7 @@ def tally_for(
     tally = Tally(
         measures,
         depths,
-        scale=scale_named(scale).name,
+        scale=None if scale is None else scale_named(scale).name,
         sized=corpus_size is not None,
         resamples=resamples,
         seed=seed,

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.grades import Scale, parse_grade_map
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, together, without
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import named_runs
+from rag_selectivity.evaluate import named_runs, settled_labels
 from rag_selectivity.io import datasets, trec
 from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import passage_counts_of, read_qrels
@@ -49,7 +49,7 @@ def evaluate_out_of_core(
     passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     memory: int = 1000,
@@ -106,10 +106,17 @@ def evaluate_out_of_core(
     form = IdForm.of(ids)
     chosen_policy, counts = resolve_policy(policy, **choices), passage_counts_of(passages_of, form)
     sizes = size_with_counts(corpus_size, counts, form)
-    mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
+    mapped = parse_grade_map(grade_map)
     named = named_runs(runs)
-    tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
+    scale = scale or implied_scale(mapped)
+    # Refuses wrong measures, depths, resamples or a wrong seed before anything is read.
+    tally_for(sizes, measures, depths, scale, resamples, seed)
     source = qrels if isinstance(qrels, Qrels) or datasets.is_dataset(Path(qrels)) else read_qrels(qrels)
+    if isinstance(source, Qrels):
+        source, mapped = settled_labels(source, scale, mapped, chosen_policy), None
+        scale = source.scale
+    scale = scale or chosen_policy.scale
+    tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
     for name, path in named.items():
         with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
             parts = _part(Path(path), source, Path(place), memory, progress, form)

@@ -22,7 +22,7 @@ from rag_selectivity.data.columns import (
     optional_column,
 )
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow, whole_numbers
@@ -44,7 +44,7 @@ def evaluate(
     passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
-    scale: str | Scale = "trec",
+    scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     policy: str | Policy | None = None,
     parts: int | None = None,
@@ -76,6 +76,7 @@ def evaluate(
     counts = passage_counts_of(passages_of, form)
     sizes = size_with_counts(corpus_size, counts, form)
     chosen_policy = resolve_policy(policy, **choices)
+    scale = scale or implied_scale(parse_grade_map(grade_map)) or chosen_policy.scale
     tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     ray = _ray("rag_selectivity.scale.ray.evaluate")
     count = parts if parts is not None else max(1, 4 * int(ray.cluster_resources().get("CPU", 1)))

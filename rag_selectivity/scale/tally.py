@@ -33,6 +33,7 @@ from rag_selectivity.measures.base import Refusal
 from rag_selectivity.measures.plan import (
     DEFAULT_DEPTHS,
     Plan,
+    absent_measures,
     default_depths,
     given_depths,
     plan_of,
@@ -59,7 +60,8 @@ class Tally:
     depths : sequence of int, optional
         The depths of measures that name none. Default: 1, 2, 5, 10, … 1000; a report shows those up to the length of
         the longest list and the largest corpus size.
-    scale : {"trec", "utility"}
+    scale : {"trec", "utility"}, optional
+        Needed for grades other than 0 and 1.
     sized : bool
         Whether the queries have a corpus size.
     resamples, seed : int
@@ -84,7 +86,7 @@ class Tally:
         measures: Sequence[str | Measure] | str | None = None,
         depths: Sequence[int] | None = None,
         *,
-        scale: str = "trec",
+        scale: str | None = None,
         sized: bool = False,
         resamples: int = 1000,
         seed: int = 7,
@@ -92,7 +94,8 @@ class Tally:
         if resamples != 0:
             # Refuses a wrong number of resamples, and a wrong seed.
             Bootstrap(resamples, seed, method="poisson")
-        self.scale = scale_named(scale).name
+        self.scale_given = scale is not None
+        self.scale = scale_named(scale or "trec").name
         self.measures = tuple(wanted_measures(measures, self.scale, sized=sized))
         self.depths_given = depths is not None
         self.depths = DEFAULT_DEPTHS if depths is None else tuple(given_depths(depths, self.measures).tolist())
@@ -177,7 +180,7 @@ class Tally:
                 none if run is None else run,
                 corpus_size=corpus_size,
                 passages_of=passages_of,
-                scale=self.scale,
+                scale=self.scale if self.scale_given else None,
                 policy=policy,
                 name=name,
                 ids=form,
@@ -415,7 +418,7 @@ def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.9
     runs = {}
     for name, tally in tallies.items():
         tally.check(name, ranks)
-        doubts = tally.facts.warnings(name, tally.scale)
+        doubts = tally.facts.warnings(name)
         for doubt in doubts:
             warnings.warn(doubt, SelectivityWarning, stacklevel=3)
         notes = (*doubts, *tally.notes(name, ranks))
@@ -432,7 +435,9 @@ def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.9
             tally.facts.as_input(),
         )
     size = first.size[0] if first.size is not None and first.size[0] == first.size[1] else None
-    return Report(runs, first.measures, tuple(ranks.tolist()), size, first.scale, first.settings(level))
+    absent = absent_measures(first.measures, sized=first.sized)
+    depths = tuple(ranks.tolist())
+    return Report(runs, first.measures, depths, size, first.scale, first.settings(level), absent=absent)
 
 
 def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint | None:

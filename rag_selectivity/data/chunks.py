@@ -1,0 +1,48 @@
+"""Which chunks belong to which document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rag_selectivity.data.columns import CHUNK_NAMES, DOCUMENT_NAMES, column_values, find_column, is_frame
+from rag_selectivity.errors import InputError
+
+
+def chunks_by_document(documents: Any) -> dict[str, list[str]]:
+    """{document: its chunks}, from {chunk: document}, a frame, or rows of (chunk, document).
+
+    >>> chunks_by_document({"d1#0": "d1", "d1#1": "d1", "d2#0": "d2"})
+    {'d1': ['d1#0', 'd1#1'], 'd2': ['d2#0']}
+
+    Raises
+    ------
+    InputError
+        If a chunk has two documents.
+    """
+    document_of: dict[str, str] = {}
+    for chunk, document in _rows(documents):
+        if document_of.setdefault(str(chunk), str(document)) != str(document):
+            raise InputError(
+                f"chunk {str(chunk)!r} belongs to the documents {document_of[str(chunk)]!r} and {str(document)!r}: "
+                f"give each chunk one document"
+            )
+    chunks_of: dict[str, list[str]] = {}
+    for name, document in document_of.items():
+        chunks_of.setdefault(document, []).append(name)
+    return chunks_of
+
+
+def _rows(documents: Any) -> Iterable[tuple[Any, Any]]:
+    """(chunk, document) of a mapping, a frame or rows."""
+    if is_frame(documents):
+        names = list(documents.columns)
+        chunk = find_column(names, CHUNK_NAMES, "chunk", "documents frame")
+        document = find_column([each for each in names if each != chunk], DOCUMENT_NAMES, "document", "documents frame")
+        return list(zip(column_values(documents, chunk), column_values(documents, document), strict=True))
+    rows = []
+    for row in documents.items() if isinstance(documents, Mapping) else documents:
+        if isinstance(row, str) or len(row) != 2:
+            raise InputError(f"documents: expected (chunk, document), got {row!r}")
+        rows.append((row[0], row[1]))
+    return rows
