@@ -24,7 +24,14 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import whole_count
-from rag_selectivity.data.identity import as_text_id, numbered_queries, passage_identity
+from rag_selectivity.data.identity import (
+    ChosenIdentity,
+    as_text_id,
+    candidates,
+    choose_identity,
+    numbered_queries,
+    passage_identity,
+)
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels, whole_grade
@@ -40,11 +47,14 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 __all__ = [
+    "ChosenIdentity",
     "Labels",
     "QueryFigure",
     "aggregate",
     "as_text_id",
     "bits_over_random",
+    "candidates",
+    "choose_identity",
     "defined_mean",
     "evaluate_query",
     "join_query",
