@@ -231,7 +231,7 @@ def test_errors_and_cancellations_leave_nothing_behind() -> None:
     failing = WordRetriever() | RunnableLambda(lambda documents: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         failing.invoke(ASKED, config=config)
-    assert (callback.traffic.failed, callback.traffic.retrievals) == (1, 1)
+    assert (callback.traffic.failed, callback.traffic.retrievals) == (2, 3)
     assert len(callback._calls) == 0
 
 

@@ -10,18 +10,22 @@ from langchain_core.documents import Document
 from rag_selectivity.single import passage_identity
 
 
+def parts_of(document: Document) -> dict[str, Any]:
+    """What `passage_identity` and an `Identity` take of a document."""
+    return {
+        "ids": {"id": document.id},
+        "text": lambda: str(document.page_content),
+        "metadata": document.metadata,
+        "name": f"document {document.page_content[:40]!r}",
+    }
+
+
 def identity_of(document: Document, identity: str | None = None) -> str:
     """A document's id for the labels: `id`, `text` (a hash of the text), or a metadata key.
 
     None takes `Document.id` where there is one, and the hash of the text where there is none.
     """
-    return passage_identity(
-        identity,
-        ids={"id": document.id},
-        text=lambda: str(document.page_content),
-        metadata=document.metadata,
-        name=f"document {document.page_content[:40]!r}",
-    )
+    return passage_identity(identity, **parts_of(document))
 
 
 def identities_of(documents: Sequence[Document], identity: str | None = None) -> tuple[str, ...]:
