@@ -101,8 +101,9 @@ def _in_metadata(identity: str, metadata: Mapping[str, Any]) -> Any:
 
 def _at(path: str, metadata: Mapping[str, Any]) -> Any:
     """The value of a key, or of a key inside the value of another."""
-    if metadata.get(path) is not None:
-        return metadata[path]
+    value = metadata.get(path)
+    if value is not None and not isinstance(value, Mapping) and str(value):
+        return value
     start = path.find(".")
     while start > 0:
         inner = metadata.get(path[:start])
@@ -133,7 +134,7 @@ def candidates(ids: Mapping[str, Any], text: Callable[[], str] | str, metadata: 
     >>> found
     {'node_id': 'n7', 'metadata.id': 'a', 'page': '3', 'source.id': 'd1'}
     """
-    found = {name: str(value) for name, value in ids.items() if value is not None and value != ""}
+    found = {name: str(value) for name, value in ids.items() if value is not None and str(value)}
     taken = {*ids, TEXT, AUTO}
     for key, value in islice(_ids_in(metadata), _MOST_KEYS):
         # `setdefault`: of a key "a.b" and a key "b" inside "a", `passage_identity` takes the first.
@@ -238,13 +239,6 @@ class _Choice:
             )
         best = [name for name in self._names if len(self._found[name]) == most]
         taken = max(best, key=self._number_of_ids)  # the first of those that most passages have
-        rival = next((name for name in best if not self._are_the_same(name, taken)), None)
-        if rival is not None:
-            raise InputError(
-                f"{taken} and {rival} find {counted(most, 'label')} each in the {self._where}, and they are "
-                f"different ids: {self._labels_named}, and the passages have {self._ids_of([taken, rival])}. Choose "
-                f"one: {_option(taken)} or {_option(rival)}"
-            )
         missed = {name: len(found - self._found[taken]) for name, found in self._found.items()}
         other = max(self._names, key=missed.__getitem__)
         if missed[other] >= max(2, 0.1 * most):
@@ -253,6 +247,13 @@ class _Choice:
                 f"{other} {missed[other]:,} others: {self._labels_named}, and the passages have "
                 f"{self._ids_of([taken, other])}. Label all passages by one kind of id, or count one kind alone: "
                 f"{_option(taken)}"
+            )
+        rival = next((name for name in best if not self._are_the_same(name, taken)), None)
+        if rival is not None:
+            raise InputError(
+                f"{taken} and {rival} find {counted(most, 'label')} each in the {self._where}, and they are "
+                f"different ids: {self._labels_named}, and the passages have {self._ids_of([taken, rival])}. Choose "
+                f"one: {_option(taken)} or {_option(rival)}"
             )
         if self._promised >= 20 and most < 0.2 * self._promised:
             raise InputError(

@@ -120,7 +120,6 @@ class LiveFigures:
         self._moments: list[Moments] | None = None
         self._coverage = Coverage()
         self._refused: dict[str, int] = {}
-        self._pooled = False
         self._clipped = 0
         self._ids_are_right = ids_are_right
         self._met = _Met()
@@ -238,11 +237,7 @@ class LiveFigures:
         sizes: Any = None
         if self._corpus_size is not None:
             sizes = {name: each.corpus_size or self._corpus_size for name, each in by_name.items()}
-        pools = {name: list(each.pool) for name, each in by_name.items() if each.pool is not None and not each.failed}
-        self._pooled = self._pooled or bool(pools)
-        if self._pooled:
-            # One that failed had no candidates, where others have some.
-            pools.update({name: [] for name, each in by_name.items() if each.failed})
+        pools = {name: list(each.pool) for name, each in by_name.items() if each.pool is not None}
         with warnings.catch_warnings():
             # Whether any ids match can be said only of all retrievals: see `_notes`.
             warnings.simplefilter("ignore", SelectivityWarning)

@@ -99,7 +99,7 @@ class IdentityChoice:
     failure : InputError or None
         Why there will be no choice: 50 queries were not enough for one.
     passages_without : int
-        Passages shown that lack the chosen id. They go by their first id, and no label knows them.
+        Passages shown that lack the chosen id. They go by their own id, or by a hash of their text.
     """
 
     def __init__(self, labels_of: Callable[[Retrieval], Collection[str]], *, keep_unlabelled: bool) -> None:
@@ -135,13 +135,14 @@ class IdentityChoice:
         if labelled < QUERIES_TO_CHOOSE_BY and len(self._waiting) < _MOST_WAITING:
             return []
         done, error = self.decide()
-        if error is None:
+        if self.chosen is not None:
             return done
         telling = [each for each in self._waiting if each.tells]
-        if len(telling) >= QUERIES_TO_CHOOSE_BY:
+        if error is not None and len(telling) >= QUERIES_TO_CHOOSE_BY:
             return self.release(error)
-        done, self._waiting = [each for each in self._waiting if not each.tells], telling
-        return list(map(self._named, done))
+        done += [self._named(each) for each in self._waiting if not each.tells]
+        self._waiting = telling
+        return done
 
     def decide(self) -> tuple[list[Waiting], InputError | None]:
         """Choose by what is waiting. Returns what can be recorded now, and why there is no choice if there is none."""

@@ -319,7 +319,7 @@ class Monitor:
         chosen, without = self._choice.chosen, self._choice.passages_without
         notes = [chosen.line]
         if without:
-            notes.append(f"{counted(without, 'passage')} shown had no {chosen.name} and count as unlabelled")
+            notes.append(f"{counted(without, 'passage')} shown had no {chosen.name} and went by another id")
         return report.with_input(self.name, {"identity": chosen.facts}, notes)
 
     @property
