@@ -24,7 +24,7 @@ class _Watching:
         self,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         identity: str | None = "auto",
         query_id_key: str = "query_id",
         rerank: str | None = None,
@@ -115,7 +115,7 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     ----------
     labels, corpus_size, **options
         As in `rag_selectivity.Monitor`: alerts, a trace, a background grader, …; or `monitor=`, one that is there
-        already.
+        already. The callback does not see the index: give N as `corpus_size`, or the vector store or retriever.
     identity : {"auto", "id", "text"} or str, optional
         How labels know a document: `Document.id`, a hash of its text, or a metadata key (`source`, or `source.id`
         for a key inside it). `"auto"` takes whichever finds most labels in the first 50 retrievals of labelled

@@ -59,7 +59,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         self,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         identity: str = "auto",
         query_id_tag: str = "query_id",
         count_tokens: Callable[[str], int] = approximate_tokens,

@@ -11,9 +11,11 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol
 
+from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.live.alerts import Alarm, Alerts
@@ -52,8 +54,8 @@ class Monitor:
     ----------
     labels : qrels, label store, {query: {passage: grade}} or path, optional
         Grades of the queries, by their id or text. Retrievals of other queries are only counted.
-    corpus_size : int, optional
-        N, for the chance-corrected measures.
+    corpus_size : int, index, vector store or retriever, optional
+        N, for the chance-corrected measures; of an index, the number of passages that it can return now.
     measures : sequence of str or Measure, optional
         Default: `rag_selectivity.measures.default_measures` of the scale, with PROC and %PROC for 1–5 grades.
     depths : sequence of int
@@ -99,7 +101,7 @@ class Monitor:
         self,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         measures: Sequence[str | Measure] | None = None,
         depths: Sequence[int] = LIVE_DEPTHS,
         sample: int = 1000,
@@ -115,8 +117,7 @@ class Monitor:
         name: str = "live",
         seed: int = 7,
     ) -> None:
-        if corpus_size is not None and (isinstance(corpus_size, bool) or int(corpus_size) < 1):
-            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
+        corpus_size = _size_of(corpus_size)
         if sample < 0 or isinstance(sample, bool):
             raise InputError(f"sample must be a whole number ≥ 0, got {sample!r}")
         if ids not in (None, "exact"):
@@ -328,3 +329,20 @@ class Monitor:
         self.flush()
         with self._measuring:
             return self._figures.sample
+
+
+def _size_of(corpus_size: Any) -> int | None:
+    """N as a number, counted if an index was given."""
+    if corpus_size is None:
+        return None
+    if isinstance(corpus_size, (str, Real)):
+        if isinstance(corpus_size, (bool, str)) or float(corpus_size) < 1:
+            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
+        return whole_count(corpus_size, "corpus_size")
+    from rag_selectivity.io.indexes import corpus_size_of_index  # type: ignore[import-not-found,unused-ignore]
+
+    size: int | None = corpus_size_of_index(corpus_size)
+    if not size:
+        kind = type(corpus_size).__name__
+        raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
+    return size
