@@ -295,6 +295,25 @@ def test_summary_evaluators_give_the_figures_of_the_core() -> None:
     assert (nothing["score"], nothing["comment"]) == (None, "no query succeeded: log2 of 0")
 
 
+def test_summary_evaluators_find_the_id_that_the_examples_mean() -> None:
+    by_key = [{"relevant": {f"k-{name}": grade for name, grade in row["relevant"].items()}} for row in EXAMPLES]
+    evaluator = summary_evaluator("RA-nWG@2", scale="utility")
+    expected = evaluator(outputs(), EXAMPLES)
+    found = evaluator(outputs(), by_key)
+    assert found["score"] == expected["score"]
+    assert found["comment"].startswith("Passages are known by key: 8 labels found in the first 3 labelled queries. [")
+    forms = [{"documents": [document.to_json() for document in row["documents"]]} for row in outputs()]
+    assert evaluator(forms, by_key) == found
+    with pytest.raises(rs.InputError, match="no label was found"):
+        evaluator(outputs(), [{"relevant": ["somewhere else"]}] * 3)
+    single = run_evaluator("RA-nWG@2", scale="utility")
+    with pytest.raises(rs.InputError, match=r'known by key, and not by Document\.id or the text: say identity="key"'):
+        single(outputs()[0], by_key[0])
+    named = run_evaluator("RA-nWG@2", scale="utility", identity="key")
+    assert named(outputs()[0], by_key[0]) == single(outputs()[0], EXAMPLES[0])
+    assert single(outputs()[0], {"relevant": {"elsewhere": 5}})["score"] == 0.0
+
+
 def test_run_evaluators_take_documents_dicts_and_ids() -> None:
     evaluator = run_evaluator("Harm@2", scale="utility")
     documents = WordRetriever().invoke(ASKED)
