@@ -25,7 +25,14 @@ import numpy as np
 
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import scale_named
-from rag_selectivity.data.identity import as_text_id, numbered_queries, passage_identity
+from rag_selectivity.data.identity import (
+    ChosenIdentity,
+    as_text_id,
+    candidates,
+    choose_identity,
+    numbered_queries,
+    passage_identity,
+)
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels, whole_grade
@@ -41,11 +48,14 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 __all__ = [
+    "ChosenIdentity",
     "Labels",
     "QueryFigure",
     "aggregate",
     "as_text_id",
     "bits_over_random",
+    "candidates",
+    "choose_identity",
     "defined_mean",
     "evaluate_query",
     "join_query",

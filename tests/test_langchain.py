@@ -231,7 +231,7 @@ def test_errors_and_cancellations_leave_nothing_behind() -> None:
     failing = WordRetriever() | RunnableLambda(lambda documents: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         failing.invoke(ASKED, config=config)
-    assert (callback.traffic.failed, callback.traffic.retrievals) == (1, 1)
+    assert (callback.traffic.failed, callback.traffic.retrievals) == (2, 3)
     assert len(callback._calls) == 0
 
 
@@ -293,6 +293,25 @@ def test_summary_evaluators_give_the_figures_of_the_core() -> None:
     assert one(outputs(), EXAMPLES)["key"] == "BoR@2"
     nothing = one([{"documents": []}] * 3, EXAMPLES)
     assert (nothing["score"], nothing["comment"]) == (None, "no query succeeded: log2 of 0")
+
+
+def test_summary_evaluators_find_the_id_that_the_examples_mean() -> None:
+    by_key = [{"relevant": {f"k-{name}": grade for name, grade in row["relevant"].items()}} for row in EXAMPLES]
+    evaluator = summary_evaluator("RA-nWG@2", scale="utility")
+    expected = evaluator(outputs(), EXAMPLES)
+    found = evaluator(outputs(), by_key)
+    assert found["score"] == expected["score"]
+    assert found["comment"].startswith("Passages are known by key: 8 labels found in the first 3 labelled queries. [")
+    forms = [{"documents": [document.to_json() for document in row["documents"]]} for row in outputs()]
+    assert evaluator(forms, by_key) == found
+    with pytest.raises(rs.InputError, match="no label was found"):
+        evaluator(outputs(), [{"relevant": ["somewhere else"]}] * 3)
+    single = run_evaluator("RA-nWG@2", scale="utility")
+    with pytest.raises(rs.InputError, match=r'known by key, and not by Document\.id or the text: say identity="key"'):
+        single(outputs()[0], by_key[0])
+    named = run_evaluator("RA-nWG@2", scale="utility", identity="key")
+    assert named(outputs()[0], by_key[0]) == single(outputs()[0], EXAMPLES[0])
+    assert single(outputs()[0], {"relevant": {"elsewhere": 5}})["score"] == 0.0
 
 
 def test_run_evaluators_take_documents_dicts_and_ids() -> None:
