@@ -13,7 +13,7 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
-from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, regime
+from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, refusal_of, regime
 from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
@@ -173,6 +173,15 @@ class _Advice:
     def recommend(
         self, max_tokens: float | None, min_success: float | None, tokens: FloatArray | None
     ) -> Recommendation:
+        advised = self._recommendation(max_tokens, min_success, tokens)
+        refusal = None if self.judged.corpus_size is None else refusal_of(self.judged)
+        if refusal is None:
+            return advised
+        return replace(advised, warnings=(*advised.warnings, f"no comparison with a random draw, since {refusal}"))
+
+    def _recommendation(
+        self, max_tokens: float | None, min_success: float | None, tokens: FloatArray | None
+    ) -> Recommendation:
         by_success = self.explicit or min_success is not None or self.judged.scale.name != "utility"
         measure: Measure = self.success if by_success else RANWG()
         outcome = measure.outcome(self.judged, self.depths)
@@ -321,7 +330,7 @@ class _Advice:
         if self.judged.corpus_size is None:
             return []
         rel, m = self.success.rel, self.success.m
-        chance = RandomSuccess(rel=rel, m=m).outcome(self.judged, self.depths).value()
+        chance = RandomSuccess(rel=rel, m=m).outcome(self.judged, self.depths).settled().value()
         drawn = float(chance[chosen - 1])
         if math.isnan(drawn) or regime(drawn) == "healthy":
             return []

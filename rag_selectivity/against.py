@@ -381,10 +381,16 @@ def _refuse(pair: Pair, settings: list[str], queries: list[str]) -> None:
 
 
 def _settings_that_differ(now: Fingerprint, then: Fingerprint, path: Path) -> list[str]:
-    """The differences in scale and policy."""
+    """The differences in scale, numbers of passages of documents, and policy."""
     differences = []
     if now.scale != then.scale:
         differences.append(f"the scale is {now.scale} here and {then.scale} in {path}")
+    if now.passages_of != then.passages_of:
+        if now.passages_of is None or then.passages_of is None:
+            given, lacking = (f"in {path}", "here") if now.passages_of is None else ("here", f"in {path}")
+            differences.append(f"passages_of is given {given} and not {lacking}")
+        else:
+            differences.append(f"the numbers of passages in passages_of are not those in {path}")
     for name in dict.fromkeys([*now.policy, *then.policy]):
         value_now, value_then = now.policy.get(name), then.policy.get(name)
         if value_now != value_then:

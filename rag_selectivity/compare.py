@@ -37,6 +37,7 @@ def compare(
     baseline: str | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
+    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
@@ -53,7 +54,7 @@ def compare(
 
     Parameters
     ----------
-    qrels, corpus_size, corpus, scale, grade_map, policy, bootstrap, pool, choices
+    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, choices
         As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too.
     runs : {name: run}
         Two or more.
@@ -95,6 +96,7 @@ def compare(
         runs,
         corpus_size=corpus_size,
         corpus=corpus,
+        passages_of=passages_of,
         scale=scale,
         grade_map=grade_map,
         # The queries that a run lacks must be known here: a run over other queries is refused below.
@@ -292,7 +294,8 @@ class _Differences:
         values = [_value(outcome, some, column) for outcome, some in zip(pair, known, strict=True)]
         reason = None
         if not all(some.any() for some in known):
-            reason = pair[0].undefined
+            refused = [outcome for outcome in pair if outcome.refused is not None]
+            reason = [*refused, *pair][0].undefined
         elif not all(map(math.isfinite, values)):
             reason = "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
         gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if self.paired else np.full(0, np.nan)

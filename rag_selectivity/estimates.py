@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Refusal
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import Caveat, Estimate
@@ -81,6 +81,15 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
 
 
+def notes_of_refusals(measured: Iterable[tuple[Measure, Refusal | None]]) -> list[str]:
+    """A note for each reason why measures have no figure for a whole run."""
+    names: dict[str, dict[str, None]] = {}
+    for measure, refused in measured:
+        if refused is not None:
+            names.setdefault(str(refused), {})[str(replace(measure, at=None))] = None
+    return [f"no figure for {', '.join(refused)}, since {reason}" for reason, refused in names.items()]
+
+
 def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: int | None = None) -> list[Estimate]:
     """The measure's estimate at each depth.
 
@@ -112,7 +121,7 @@ def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) ->
         high,
         moments.defined,
         moments.total,
-        moments.undefined,
+        moments.reason,
         moments.effective_queries(),
         moments.without_spread(),
     )

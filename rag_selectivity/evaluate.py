@@ -16,8 +16,8 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import estimates_of_moments, estimates_with, with_caveats
-from rag_selectivity.io.reading import is_path, qrels_of, run_parts
+from rag_selectivity.estimates import estimates_of_moments, estimates_with, notes_of_refusals, with_caveats
+from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
@@ -34,6 +34,7 @@ def evaluate(
     *,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
+    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
@@ -57,6 +58,10 @@ def evaluate(
         N, the number of passages that could have been retrieved. Chance-corrected measures need it.
     corpus : iterable of passage ids, optional
         Gives N, and shows which judgments belong to another corpus.
+    passages_of : {document: number of its passages}, DataFrame or path of a table, optional
+        For judged documents and retrieved passages (chunks): qrels and runs name documents, and each slot of a list
+        is a passage. N and the random draw then count passages; without a corpus size N is the sum of all numbers.
+        A document's further passages fill their slots and add nothing.
     measures : sequence of str or Measure, optional
         `"BoR"` is measured at every depth, `"BoR@10"` at 10 only. Default: Success; with a corpus size
         also BoR, BoR_max and lambda; on the utility scale also RA-nWG and Harm. Judged is always shown
@@ -106,6 +111,7 @@ def evaluate(
         runs,
         corpus_size=corpus_size,
         corpus=corpus,
+        passages_of=passages_of,
         scale=scale,
         grade_map=grade_map,
         policy=resolve_policy(policy, **choices),
@@ -130,6 +136,7 @@ def join_runs(
     *,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
+    passages_of: Any = None,
     scale: str | Scale = "trec",
     grade_map: str | Mapping[int, int] | None = None,
     policy: Policy | None = None,
@@ -144,6 +151,7 @@ def join_runs(
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
     corpus_ids = list(corpus) if corpus is not None else None
+    counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = _named_pools(pool, named)
     for name, run in named.items():
@@ -157,6 +165,7 @@ def join_runs(
                 sample_size=sample_size,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
+                passages_of=counts,
                 scale=chosen_scale,
                 policy=policy,
                 name=name,
@@ -244,7 +253,8 @@ def report_on(
         estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
-        run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped)]
+        refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
+        run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped), *refused]
         reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(run_notes), run)
 
     first = next(iter(judged.values()))

@@ -43,6 +43,7 @@ from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import joint_refusal
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -233,6 +234,7 @@ def join_query(
     *,
     pool: Sequence[str] | None = None,
     corpus_size: int | None = None,
+    passages_of: Any = None,
     scale: str = "trec",
     **policies: Any,
 ) -> JudgedRun:
@@ -247,6 +249,9 @@ def join_query(
         The candidates before reranking or selection, for PROC and %PROC.
     corpus_size : int, optional
         N, for the chance-corrected measures.
+    passages_of : {document: number of its passages} or PassageCounts, optional
+        As in `rag_selectivity.evaluate`, if grades and passages name documents. `PassageCounts.of` reads a large
+        mapping once for many queries.
     scale : {"trec", "utility"}
     policies
         As in `rag_selectivity.evaluate`: `unjudged="worst"`.
@@ -264,6 +269,7 @@ def join_query(
             Run.from_dict({"query": list(passages)}),
             pool=None if pool is None else Run.from_dict({"query": list(pool)}),
             corpus_size=corpus_size,
+            passages_of=passages_of,
             scale=scale,
             policy=resolve_policy(None, **policies),
         )
@@ -288,8 +294,9 @@ def query_figure(measure: str | Measure, joined: JudgedRun, *, details: bool = F
     if not measure.per_query:
         reason = f"{measure} is a ratio of means and has no figure for one query: aggregate the figures of all queries"
         return QueryFigure(measure, math.nan, reason, outcome, made_of)
-    value = float(outcome.settled().parts[0][0, 0])
-    return QueryFigure(measure, value, outcome.undefined if math.isnan(value) else None, outcome, made_of)
+    settled = outcome.settled()
+    value = float(settled.parts[0][0, 0])
+    return QueryFigure(measure, value, settled.undefined if math.isnan(value) else None, outcome, made_of)
 
 
 def _details(measure: Measure, joined: JudgedRun, depths: Any) -> dict[str, float]:
@@ -388,7 +395,12 @@ def aggregate(
     if not judged:
         return Estimate(math.nan, math.nan, math.nan, 0, number, NO_LABELS)
     parts = [np.vstack([outcome.parts[i] for outcome in judged]) for i in range(len(judged[0].parts))]
-    whole = replace(judged[0], parts=tuple(parts), premise=any(outcome.premise for outcome in judged))
+    whole = replace(
+        judged[0],
+        parts=tuple(parts),
+        premise=any(outcome.premise for outcome in judged),
+        refused=joint_refusal(outcome.refused for outcome in judged),
+    )
     return _estimate_of(whole.settled(), number, bootstrap)
 
 

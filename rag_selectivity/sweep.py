@@ -31,6 +31,7 @@ def sweep(
     *,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
+    passages_of: Any = None,
     max_depth: int | None = None,
     tokens: Any = None,
     max_tokens: float | None = None,
@@ -51,7 +52,7 @@ def sweep(
     ----------
     qrels, runs, scale, grade_map, policy, bootstrap, choices
         As in `evaluate`.
-    corpus_size, corpus
+    corpus_size, corpus, passages_of
         As in `evaluate`; one of them is needed.
     max_depth : int, optional
         The last K of the table. Default: the length of the longest list, but at most the corpus size. The advice does
@@ -87,7 +88,14 @@ def sweep(
     opened = {name: run_of(run) for name, run in named_runs(runs).items()}
     lengths = _lengths(tokens)
     joined = join_runs(
-        qrels, opened, corpus_size=corpus_size, corpus=corpus, scale=scale, grade_map=grade_map, policy=chosen_policy
+        qrels,
+        opened,
+        corpus_size=corpus_size,
+        corpus=corpus,
+        passages_of=passages_of,
+        scale=scale,
+        grade_map=grade_map,
+        policy=chosen_policy,
     )
     sweeps = {}
     for name, run in joined.judged.items():

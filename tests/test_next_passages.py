@@ -22,7 +22,7 @@ def brute(qrels, run, sizes, a: int, b: int, *, rel: int, m: int, returned: bool
     by_chance = expected = Fraction(0)
     for query, judged in qrels.items():
         relevant = {passage for passage, grade in judged.items() if grade >= rel}
-        ranked = run.get(query, [])
+        ranked = list(dict.fromkeys(run.get(query, [])))
         reach = min(sizes[query], len(ranked)) if returned else sizes[query]
         taken, end = min(a, reach), min(b, reach)
         before, after = (len(relevant & set(ranked[:k])) for k in (a, b))
@@ -49,9 +49,10 @@ def test_against_fractions(short_lists, rel, m) -> None:
         if i:
             ranked = [f"d{j}" for j in rng.permutation(30)[: rng.integers(1, 24)]]
             run[query] = [*ranked[:4], ranked[0], *ranked[4:]] if i % 5 == 0 else ranked
-    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, policy=rs.Policy(short_lists=short_lists)).judged["r"]
+    policy = rs.Policy(short_lists=short_lists, duplicates="drop")
+    judged_run = join_runs(qrels, {"r": run}, corpus_size=sizes, policy=policy).judged["r"]
     found = next_passages(judged_run, rel=rel, m=m, bootstrap=rs.Bootstrap(resamples=200))
-    reach = max(map(len, run.values()))
+    reach = max(len(set(ranked)) for ranked in run.values())
     assert [each.last for each in found] == [*(b for b in (1, 2, 5, 10, 20) if b < reach), reach]
     assert [each.first for each in found] == [1, *(each.last + 1 for each in found[:-1])]
     for each in found:

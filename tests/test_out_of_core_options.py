@@ -26,6 +26,7 @@ BASE = {
     "corpus_size": "100",
     "resamples": "40",
     "depths": "1,3",
+    "duplicates": "drop",
     "format": "json",
 }
 #: Given in place of, or beside, the base: the output must be that of memory, and differ from that of the base.
@@ -42,7 +43,7 @@ HONOURED = {
     "ties": {"ties": "as_given"},
     "missing_query": {"missing_query": "skip"},
     "no_relevant": {"no_relevant": "error"},
-    "duplicates": {"duplicates": "drop"},
+    "duplicates": {"duplicates": "count_once"},
     "unjudged": {"unjudged": "condense"},
     "short_lists": {"short_lists": "returned"},
     "qrels_format": {"qrels": "misleading.csv", "qrels_format": "trec"},

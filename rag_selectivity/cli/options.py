@@ -62,6 +62,10 @@ SizeOption = Annotated[
 CorpusOption = Annotated[
     Path | None, input_file("Corpus (JSONL, CSV or Parquet with _id): gives the corpus size and checks passage ids.")
 ]
+PassagesOfOption = Annotated[
+    Path | None,
+    input_file("Table of document_id and passages: how many chunks a document has, if labels and runs name documents."),
+]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
     list[str] | None,

@@ -28,6 +28,7 @@ def report(
         Path | None,
         o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet. Gives the corpus size too."),
     ] = None,
+    passages_of: o.PassagesOfOption = None,
     queries: o.QueryTextsOption = None,
     quality: Annotated[
         Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
@@ -73,6 +74,7 @@ def report(
         pool=pools_of(pool, run),
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus,
+        passages_of=passages_of,
         queries=queries,
         quality=quality,
         measures=measure or None,

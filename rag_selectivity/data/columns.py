@@ -21,6 +21,9 @@ PASSAGE_NAMES = (
     "doc",
     "passage",
 )
+DOCUMENT_NAMES = ("document_id", "document", "ref_doc_id", "_id", "id", *PASSAGE_NAMES)
+CHUNK_NAMES = ("chunk_id", "chunk", "node_id", "passage_id", "passage", "pid", "_id", "id")
+COUNT_NAMES = ("passages", "chunks", "n_passages", "n_chunks", "num_passages", "num_chunks", "count", "n")
 GRADE_NAMES = ("grade", "relevance", "rel", "label", "score")
 SIZE_NAMES = ("corpus_size", "N", "pool_size")
 CLUSTER_NAMES = ("cluster", "cluster_id", "group", "topic_id", "user_id")

@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.columns import (
+    CHUNK_NAMES,
+    DOCUMENT_NAMES,
     GRADE_NAMES,
     PASSAGE_NAMES,
     QUERY_NAMES,
     column_values,
     find_column,
+    is_frame,
 )
 from rag_selectivity.data.grades import Scale, parse_grade_map
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, examples
 
 
 class Qrels(Held):
@@ -149,6 +152,50 @@ class Qrels(Held):
             self.grade[rows],
             source=self.source,
         )
+
+    def inherit(self, documents: Any) -> Qrels:
+        """The judgments of chunks: every chunk of a judged document has the grade of its document.
+
+        Parameters
+        ----------
+        documents : {chunk: document}, DataFrame with a chunk and a document column, or rows of (chunk, document)
+
+        Raises
+        ------
+        InputError
+            If a judged document has no chunk, or a chunk has two documents.
+
+        >>> qrels = Qrels.from_dict({"q1": {"d1": 5, "d2": 1}})
+        >>> qrels.inherit({"d1#0": "d1", "d1#1": "d1", "d2#0": "d2", "d3#0": "d3"}).to_dict()
+        {'q1': {'d1#0': 5, 'd1#1': 5, 'd2#0': 1}}
+        """
+        document_of: dict[str, str] = {}
+        for chunk, document in _chunk_rows(documents):
+            if document_of.setdefault(str(chunk), str(document)) != str(document):
+                raise InputError(
+                    f"chunk {str(chunk)!r} belongs to the documents {document_of[str(chunk)]!r} and "
+                    f"{str(document)!r}: give each chunk one document"
+                )
+        chunks_of: dict[str, list[str]] = {}
+        for chunk, name in document_of.items():
+            chunks_of.setdefault(name, []).append(chunk)
+        judged = list(self.passages)
+        absent = sorted({name for name in judged if name not in chunks_of})
+        if absent:
+            raise InputError(
+                f"{len(absent)} judged documents have no chunk ({examples(absent[:3])}): add their chunks, or leave "
+                f"out the labels of documents that the index lacks"
+            )
+        count = np.array([len(chunks_of[name]) for name in judged], np.int64)
+        result = Qrels(
+            self.queries,
+            np.repeat(self.query, count),
+            IdColumn.from_strings([chunk for name in judged for chunk in chunks_of[name]]),
+            np.repeat(self.grade, count),
+            source=self.source,
+        )
+        result.repeated, result.negative = self.repeated, self.negative
+        return result
 
     # -- reading it ------------------------------------------------------------------------------
 
@@ -304,6 +351,21 @@ class Qrels(Held):
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {len(self.query)} judgments>"
+
+
+def _chunk_rows(documents: Any) -> Iterable[tuple[Any, Any]]:
+    """(chunk, document) of a mapping, a frame or rows."""
+    if is_frame(documents):
+        names = list(documents.columns)
+        chunk = find_column(names, CHUNK_NAMES, "chunk", "documents frame")
+        document = find_column([each for each in names if each != chunk], DOCUMENT_NAMES, "document", "documents frame")
+        return list(zip(column_values(documents, chunk), column_values(documents, document), strict=True))
+    rows = []
+    for row in documents.items() if isinstance(documents, Mapping) else documents:
+        if isinstance(row, str) or len(row) != 2:
+            raise InputError(f"documents: expected (chunk, document), got {row!r}")
+        rows.append((row[0], row[1]))
+    return rows
 
 
 def pair_keys(query: IntArray, passages: IdColumn) -> HashArray:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, find_column
+from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
@@ -78,6 +79,20 @@ def stream_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:
 def qrels_of(value: Any) -> Qrels:
     """Judgments from whatever a user has: a path, or what `Qrels.of` takes."""
     return read_qrels(value) if is_path(value) else Qrels.of(value)
+
+
+def passage_counts_of(value: Any) -> PassageCounts | None:
+    """The number of passages of each document: from a path, or from what `PassageCounts.of` takes; None for None."""
+    if value is None or not is_path(value):
+        return None if value is None else PassageCounts.of(value)
+    return PassageCounts.from_rows(
+        (
+            f"{value}:{line}",
+            row[find_column(list(row), DOCUMENT_NAMES, "document", f"{value}:{line}")],
+            row[find_column(list(row), COUNT_NAMES, "number of passages", f"{value}:{line}")],
+        )
+        for line, row in read_records(value)
+    )
 
 
 def run_of(value: Any) -> Run:

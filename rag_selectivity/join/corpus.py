@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame, whole_count
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.facts import first_ids
@@ -48,6 +49,19 @@ def corpus_size_of(given: Any) -> int | dict[str, Any] | None:
     if isinstance(given, Mapping):
         return {str(query): size for query, size in given.items()}
     return whole_count(given, "corpus_size")
+
+
+def size_with_counts(corpus_size: Any, counts: PassageCounts | None) -> int | dict[str, Any] | None:
+    """N in passages: as given, or the passages of all documents."""
+    given = corpus_size_of(corpus_size)
+    if counts is None:
+        return given
+    if isinstance(given, int) and given < counts.total:
+        raise InputError(
+            f"corpus_size is {given}, less than the {counts.total} passages of the documents in passages_of: "
+            f"N counts passages, not documents; leave corpus_size out, or give the number of passages in the index"
+        )
+    return counts.total if given is None else given
 
 
 def corpus_sizes(corpus_size: Any, qrels: Qrels, judged: IntArray, part_of_whole: bool) -> IntArray | None:

@@ -38,6 +38,12 @@ class JoinFacts:
         The range of all judgments; None without judgments.
     missing_is_error : bool
         Whether the policy is `missing_query="error"`.
+    counted : (passages, N) or None
+        The passages of all documents in `passages_of`, and the N that all queries share.
+    beyond_count : (query, document, slots, passages) or None
+        A document that has more slots in a list than it has passages.
+    uncounted : (query, document) or None
+        A document in a list that `passages_of` lacks, if N is the sum of its passages.
     """
 
     queries: int = 0
@@ -52,6 +58,9 @@ class JoinFacts:
     overlong: tuple[str, int, int] | None = None
     grades: tuple[int, int] | None = None
     missing_is_error: bool = False
+    counted: tuple[int, int] | None = None
+    beyond_count: tuple[str, str, int, int] | None = None
+    uncounted: tuple[str, str] | None = None
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
         return JoinFacts(
@@ -67,6 +76,9 @@ class JoinFacts:
             overlong=min(filter(None, (self.overlong, other.overlong)), default=None),
             grades=joint_range(self.grades, other.grades),
             missing_is_error=self.missing_is_error or other.missing_is_error,
+            counted=self.counted or other.counted,
+            beyond_count=min(filter(None, (self.beyond_count, other.beyond_count)), default=None),
+            uncounted=min(filter(None, (self.uncounted, other.uncounted)), default=None),
         )
 
     def check(self, name: str) -> None:
@@ -106,11 +118,36 @@ class JoinFacts:
             doubts.append(
                 f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
             )
-        return [*doubts, *doubts_of_scale(scale, self.grades)]
+        return [*doubts, *self._doubts_of_counts(name), *doubts_of_scale(scale, self.grades)]
+
+    def _doubts_of_counts(self, name: str) -> list[str]:
+        """Warnings that `passages_of` may be of another index."""
+        doubts = []
+        if self.beyond_count is not None:
+            query, document, slots, passages = self.beyond_count
+            doubts.append(
+                f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
+                f"passages of it: does passages_of count the passages of this index?"
+            )
+        if self.uncounted is not None:
+            query, document = self.uncounted
+            doubts.append(
+                f"{name}: query {query!r} lists document {document!r}, which passages_of lacks, so that N, the sum of "
+                f"its passages, is too small: give the passages of all documents in the index, or corpus_size"
+            )
+        return doubts
 
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
-        return [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
+        notes = [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
+        if self.counted is not None:
+            passages, size = self.counted
+            notes.append(
+                f"N = {size:,} is the number of passages of all documents in passages_of"
+                if size == passages
+                else f"{size - passages:,} of the N = {size:,} passages are of documents that passages_of lacks"
+            )
+        return notes
 
 
 def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,13 +13,15 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels, pair_keys
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
-from rag_selectivity.join.corpus import check_corpus, corpus_sizes
+from rag_selectivity.io.reading import passage_counts_of
+from rag_selectivity.join.corpus import check_corpus, corpus_sizes, size_with_counts
 from rag_selectivity.join.facts import JoinFacts, first_ids
-from rag_selectivity.join.judged_run import Coverage, Hits, JudgedRun, Sample
+from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun, Sample
 
 
 def join(
@@ -30,6 +33,7 @@ def join(
     sample_size: int | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
+    passages_of: Any = None,
     scale: str | Scale = "trec",
     policy: str | Policy | None = None,
     name: str = "run",
@@ -53,6 +57,9 @@ def join(
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
         The corpus: gives N, and shows which judgments belong to another corpus.
+    passages_of : {document: number of its passages}, DataFrame or path, optional
+        For judged documents and retrieved passages (chunks): qrels and lists name documents, and each slot of a list
+        is a passage. N and the random draw then count passages. Without a corpus size, N is the sum of all numbers.
     scale : {"trec", "utility"}
     policy : Policy or its name
     name : str
@@ -74,11 +81,14 @@ def join(
     qrels.check_scale(scale)
     if not len(qrels):
         raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
+    counts = passage_counts_of(passages_of)
     if corpus is not None:
         known = check_corpus(qrels, corpus)
-        corpus_size = known if corpus_size is None else corpus_size
+        corpus_size = known if corpus_size is None and counts is None else corpus_size
+    corpus_size = size_with_counts(corpus_size, counts)
+    documents = None if counts is None else _documents(qrels, counts, scale, policy)
 
-    joined = _join(qrels, run, policy, name)
+    joined = _join(qrels, run, policy, name, counts)
     candidates = _join(qrels, pool, policy, f"the pool of {name}") if pool is not None else None
     returned, hits = joined.returned, joined.hits
 
@@ -86,8 +96,14 @@ def join(
     facts = _facts(qrels, joined, policy)
     if not part_of_whole:
         facts.check(name)
-    sizes = corpus_sizes(corpus_size, qrels, np.bincount(qrels.query, minlength=len(qrels)), part_of_whole)
+    judged_passages = np.bincount(
+        qrels.query, None if documents is None else documents.passages, minlength=len(qrels)
+    ).astype(np.int64)
+    sizes = corpus_sizes(corpus_size, qrels, judged_passages, part_of_whole)
     facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
+    if counts is not None and isinstance(corpus_size, int):
+        uncounted = joined.uncounted if corpus_size == counts.total else None
+        facts = replace(facts, counted=(counts.total, corpus_size), uncounted=uncounted)
     if not part_of_whole:
         for doubt in facts.warnings(name, scale.name):
             warnings.warn(doubt, SelectivityWarning, stacklevel=2)
@@ -109,6 +125,7 @@ def join(
         sample=_sample(sample, sample_size, qrels, scale) if sample is not None else None,
         missing=~present if missing else None,
         label_hashes=_label_hashes(qrels, sample, sample_size),
+        documents=documents,
         coverage=Coverage(missing, joined.not_in_qrels, joined.duplicates, qrels.repeated, qrels.negative),
         facts=facts,
     )
@@ -116,6 +133,25 @@ def join(
     outside = len(judged.hits_outside_pool().query)
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=outside, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
+
+
+def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy) -> Documents:
+    """The judged documents with the numbers of their passages; an InputError if a relevant one has none."""
+    if policy.duplicates == "drop":
+        raise InputError(
+            'duplicates="drop" takes further passages of a document out of the lists, but with passages_of each of '
+            "them has its slot: leave one of the two out"
+        )
+    passages = counts.lookup(qrels.passages)
+    unknown = np.flatnonzero((passages == 0) & (qrels.grade >= scale.relevant_from))
+    if len(unknown):
+        query = min(np.unique(qrels.query[unknown]).tolist(), key=qrels.queries.__getitem__)
+        names = [qrels.passages[row] for row in unknown.tolist() if qrels.query[row] == query]
+        raise InputError(
+            f"query {qrels.queries[query]!r}: passages_of has no number of passages for its relevant documents "
+            f"{examples(names)}: add them, or leave out the labels of documents that the index lacks"
+        )
+    return Documents(qrels.query, np.arange(len(qrels.query)), qrels.grade, passages, counts.fingerprint)
 
 
 def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -> HashArray:
@@ -171,6 +207,8 @@ class _Joined:
     unknown: tuple[str, ...]
     duplicates: int
     retrieved: int
+    beyond_count: tuple[str, str, int, int] | None
+    uncounted: tuple[str, str] | None
 
 
 def _facts(qrels: Qrels, joined: _Joined, policy: Policy) -> JoinFacts:
@@ -191,6 +229,7 @@ def _facts(qrels: Qrels, joined: _Joined, policy: Policy) -> JoinFacts:
         judged_passages=passages,
         grades=(int(qrels.grade.min()), int(qrels.grade.max())) if len(qrels.grade) else None,
         missing_is_error=policy.missing_query == "error",
+        beyond_count=joined.beyond_count,
     )
 
 
@@ -215,20 +254,24 @@ def _pool(candidates: _Joined | None, run: _Joined) -> dict[str, Any]:
     return {"pool": hits, "pool_returned": returned, "own_pool": own}
 
 
-def _join(qrels: Qrels, run: Run | Iterable[Run], policy: Policy, name: str) -> _Joined:
+def _join(
+    qrels: Qrels, run: Run | Iterable[Run], policy: Policy, name: str, counts: PassageCounts | None = None
+) -> _Joined:
     try:
-        return _join_parts(qrels, [run] if isinstance(run, Run) else run, policy, name)
+        return _join_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, counts)
     except ScatteredQueries as scattered:
-        return _join_parts(qrels, scattered.again(), policy, name)
+        return _join_parts(qrels, scattered.again(), policy, name, counts)
 
 
-def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -> _Joined:
+def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str, counts: PassageCounts | None) -> _Joined:
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
     unknown: tuple[str, ...] = ()
     not_in_qrels = duplicates = retrieved = 0
-    for part in parts:
+    beyond: list[tuple[str, str, int, int]] = []
+    uncounted: list[tuple[str, str]] = []
+    for part in (each.ordered(policy) for each in parts):
         position = np.array([qrels.position(query) for query in part.queries], np.int64)
         inside = position >= 0
         not_in_qrels += int((~inside).sum())
@@ -236,18 +279,53 @@ def _join_parts(qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str) -
         retrieved += int(part.lengths[inside].sum())
         if (returned[position[inside]] >= 0).any():
             raise InputError(f"{name}: a query appears in two parts of the run")
-        lengths, hits, repeats = _judge_part(qrels, part, position, policy, name)
+        lengths, hits, copies = _judge_part(qrels, part, position, policy, name)
         returned[position[inside]] = lengths[inside]
         collected.append(hits)
-        duplicates += repeats
+        duplicates += len(copies)
+        if counts is not None:
+            beyond += _beyond_count(part, copies, counts)
+            uncounted += _uncounted(part, inside, counts)
     columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
     order = np.lexsort((columns[1], columns[0]))
-    return _Joined(returned, Hits(*(column[order] for column in columns)), not_in_qrels, unknown, duplicates, retrieved)
+    return _Joined(
+        returned,
+        Hits(*(column[order] for column in columns)),
+        not_in_qrels,
+        unknown,
+        duplicates,
+        retrieved,
+        min(beyond, default=None),
+        min(uncounted, default=None),
+    )
 
 
-def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str) -> tuple[IntArray, Hits, int]:
-    """List lengths (one for each of the part's queries), judged hits, and the number of duplicates."""
-    part = part.ordered(policy)
+def _beyond_count(part: Run, copies: IntArray, counts: PassageCounts) -> list[tuple[str, str, int, int]]:
+    """The documents that have more slots in a list than they have passages."""
+    query = part.row_queries()[copies].tolist()
+    further = Counter(zip(query, part.passages.take(copies), strict=True))
+    known = counts.lookup(IdColumn.from_strings([document for _, document in further])).tolist()
+    return [
+        (part.queries[i], document, slots + 1, passages)
+        for ((i, document), slots), passages in zip(further.items(), known, strict=True)
+        if 0 < passages <= slots
+    ]
+
+
+def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> list[tuple[str, str]]:
+    """The first query with a document that has no number, and its first such document."""
+    query = part.row_queries()
+    rows = np.flatnonzero((counts.lookup(part.passages) == 0) & inside[query])
+    if not len(rows):
+        return []
+    first = min(np.unique(query[rows]).tolist(), key=part.queries.__getitem__)
+    return [(part.queries[first], min(part.passages.take(rows[query[rows] == first])))]
+
+
+def _judge_part(
+    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str
+) -> tuple[IntArray, Hits, IntArray]:
+    """List lengths (one for each of the part's queries), judged hits, and the rows of duplicates."""
     local = part.row_queries()
     query = position[local]
     keys = pair_keys(query, part.passages)
@@ -271,7 +349,7 @@ def _judge_part(qrels: Qrels, part: Run, position: IntArray, policy: Policy, nam
     if policy.unjudged == "condense":
         lengths = np.bincount(local[rows], minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
-    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), len(copies)
+    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), copies
 
 
 def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:

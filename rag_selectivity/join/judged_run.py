@@ -89,6 +89,30 @@ class Sample:
         return Sample(self.size[chosen], self.grades, self.labels[chosen])
 
 
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The judged documents of every query, if lists name documents and each slot is one of their passages (chunks).
+
+    `query` is a position in `JudgedRun.queries`; `judgment` is that of `Hits`; `passages` is the number of the
+    document's passages, 0 if it is unknown. `fingerprint` identifies the numbers of all documents of the corpus.
+    """
+
+    query: IntArray
+    judgment: IntArray
+    grade: IntArray
+    passages: IntArray
+    fingerprint: int
+
+    def chosen(self, rows: NDArray[Any]) -> Documents:
+        """Some of the documents, by mask or by position."""
+        return Documents(self.query[rows], self.judgment[rows], self.grade[rows], self.passages[rows], self.fingerprint)
+
+    def of_queries(self, chosen: NDArray[np.bool_]) -> Documents:
+        """The documents of some queries; the queries are renumbered."""
+        part = self.chosen(chosen[self.query])
+        return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
+
+
 @dataclass(frozen=True)
 class JudgedRun:
     """A run with the grades of its passages: all that a measure sees.
@@ -116,6 +140,8 @@ class JudgedRun:
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     label_hashes : uint64[queries] or None
         A hash of each query's judgments, including those of the sample; None if only counts are known.
+    documents : Documents or None
+        The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
     facts : JoinFacts
         The facts for checks that need all queries; empty if the object was not made by `join`.
     """
@@ -135,6 +161,7 @@ class JudgedRun:
     sample: Sample | None = None
     missing: NDArray[np.bool_] | None = None
     label_hashes: HashArray | None = None
+    documents: Documents | None = None
     facts: JoinFacts = field(default_factory=JoinFacts)
 
     @classmethod
@@ -184,6 +211,12 @@ class JudgedRun:
         """Whether the run has each query, even with an empty list: bool[queries]."""
         return np.ones(len(self), bool) if self.missing is None else ~self.missing
 
+    @property
+    def unexplained_repeats(self) -> int:
+        """How many slots repeat a passage of their list, if it is unknown whether they are chunks or copies."""
+        known = self.documents is not None or self.policy.duplicates != "count_once"
+        return 0 if known else self.coverage.duplicates
+
     def over(self, chosen: NDArray[np.bool_]) -> JudgedRun:
         """The join restricted to some of its queries: bool[queries]."""
         return replace(
@@ -199,6 +232,7 @@ class JudgedRun:
             sample=None if self.sample is None else self.sample.of_queries(chosen),
             missing=None if self.missing is None else self.missing[chosen],
             label_hashes=None if self.label_hashes is None else self.label_hashes[chosen],
+            documents=None if self.documents is None else self.documents.of_queries(chosen),
         )
 
     def threshold(self, rel: int | None = None) -> int:
@@ -206,10 +240,29 @@ class JudgedRun:
         return self.scale.relevant_from if rel is None else rel
 
     def relevant(self, rel: int | None = None) -> IntArray:
-        """R: how many passages of each query have at least the grade `rel` (default: that of the scale)."""
+        """How many passages (or documents) of each query have at least the grade `rel` (default: that of the scale)."""
         chosen = self.grades >= self.threshold(rel)
         result: IntArray = self.labels[:, chosen].sum(axis=1)
         return result
+
+    def relevant_documents(self, documents: Documents, rel: int | None = None) -> Documents:
+        """Those of the documents that are relevant; an InputError if the number of passages of one is unknown."""
+        relevant = documents.chosen(documents.grade >= self.threshold(rel))
+        unknown = np.flatnonzero(relevant.passages == 0)
+        if len(unknown):
+            raise InputError(
+                f"passages_of has no number of passages for {len(unknown)} documents with a grade of at least "
+                f"{self.threshold(rel)}, the first of query {self.queries[relevant.query[unknown[0]]]!r}: add them, "
+                f"or leave out the labels of documents that the index lacks"
+            )
+        return relevant
+
+    def relevant_in_corpus(self, rel: int | None = None) -> IntArray:
+        """R of a random draw: the relevant passages of each query, or the passages of its relevant documents."""
+        if self.documents is None:
+            return self.relevant(rel)
+        relevant = self.relevant_documents(self.documents, rel)
+        return np.bincount(relevant.query, relevant.passages, minlength=len(self)).astype(np.int64)
 
     def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
         """Distinct relevant passages in the top K: int64[queries, depths]."""

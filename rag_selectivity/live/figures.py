@@ -15,7 +15,7 @@ from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import estimates_of_moments, with_caveats
+from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.live.retrieval import Retrieval, Traffic
@@ -152,7 +152,7 @@ class LiveFigures:
     def _outcome_of(self, measure: Measure, outcomes: list[Outcome]) -> tuple[Outcome, int] | None:
         at = WHOLE_LIST if measure.at is None else measure.at
         place = [planned for planned, _ in self._plan].index(replace(measure, at=None))
-        if self._moments is None or not self._moments[place].premise:
+        if self._moments is None or not self._moments[place].premise or self._moments[place].refused is not None:
             return None
         return outcomes[place], self._plan[place][1].tolist().index(at)
 
@@ -243,7 +243,14 @@ class LiveFigures:
             count, depths = moments.lowest.shape
             parts = tuple(rows[:, start + p * depths : start + (p + 1) * depths] for p in range(count))
             start += count * depths
-            outcome = Outcome(parts, moments.undefined, moments.aggregate, moments.bounds, moments.premise)
+            outcome = Outcome(
+                parts,
+                moments.undefined,
+                moments.aggregate,
+                moments.bounds,
+                moments.premise,
+                refused=moments.refused,
+            )
             outcomes.append(outcome.settled())
         return outcomes
 
@@ -274,5 +281,7 @@ class LiveFigures:
             yield f"{self._clipped:,} retrievals showed more passages than their corpus has: is N right?"
         if self._coverage.duplicates:
             yield f"{self._coverage.duplicates:,} passages stood twice in their list"
+        summed = zip(self._plan, self._moments or (), strict=False)
+        yield from notes_of_refusals((measure, moments.refused) for (measure, _), moments in summed)
         for reason, count in self._refused.items():
             yield f"{count:,} retrievals could not be measured: {reason}"

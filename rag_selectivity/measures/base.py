@@ -49,6 +49,30 @@ MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mea
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a measure has no figure for a whole dataset: how many of what. Parts of a dataset add their numbers.
+
+    >>> print(Refusal(2, "passages are repeated") + Refusal(1, "passages are repeated"))
+    3 passages are repeated
+    """
+
+    count: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.what}"
+
+    def __add__(self, other: Refusal) -> Refusal:
+        return replace(self, count=self.count + other.count)
+
+
+def joint_refusal(refusals: Iterable[Refusal | None]) -> Refusal | None:
+    """The refusal of a dataset, from those of its parts; None if no part is refused."""
+    given = [refusal for refusal in refusals if refusal is not None]
+    return sum(given[1:], given[0]) if given else None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A measure's figures for every query.
 
@@ -66,6 +90,8 @@ class Outcome:
         Whether the labels hold what the measure speaks of at all (junk, for Harm).
     baseline : int or None
         Which of the parts is the random baseline, whose mean few queries can carry.
+    refused : Refusal or None
+        Why the measure is undefined for the whole dataset that these queries are a part of.
     """
 
     parts: tuple[FloatArray, ...]
@@ -74,12 +100,15 @@ class Outcome:
     bounds: tuple[Any, Any] | None = (0.0, 1.0)
     premise: bool = True
     baseline: int | None = None
+    refused: Refusal | None = None
 
     def settled(self) -> Outcome:
-        """The outcome of a whole dataset: without its premise every query is undefined."""
-        if self.premise:
+        """The outcome of a whole dataset: without its premise, or if it is refused, every query is undefined."""
+        if self.premise and self.refused is None:
             return self
-        return replace(self, parts=tuple(np.full_like(part, np.nan) for part in self.parts), premise=True)
+        undefined = self.undefined if self.refused is None else str(self.refused)
+        nothing = tuple(np.full_like(part, np.nan) for part in self.parts)
+        return replace(self, parts=nothing, premise=True, undefined=undefined)
 
     def ends_at(self, column: int) -> tuple[float, float] | None:
         """Between what the first part lies at one of the depths; None where that is not known."""

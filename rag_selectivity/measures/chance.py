@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.join.judged_run import Documents, JudgedRun
 from rag_selectivity.measures.base import (
     Aggregate,
     Choice,
     FloatArray,
     Measure,
     Outcome,
+    Refusal,
     Whole,
     parameter,
     register_measure,
@@ -36,6 +37,19 @@ def m_parameter() -> Any:
 def r_parameter() -> Any:
     words = "judged: relevant passages of the qrels; sampled: with an estimate of those that are not in the qrels"
     return parameter("judged", Choice(("judged", "sampled")), words)
+
+
+#: A draw takes every passage once. A list that repeats an id holds chunks of one document, or copies: R, N and K then
+#: count different things.
+_REPEATS = (
+    "passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out"
+)
+
+
+def refusal_of(judged: JudgedRun) -> Refusal | None:
+    """Why a comparison with a random draw has no meaning for the lists of a run; None if it has one."""
+    return Refusal(judged.unexplained_repeats, _REPEATS) if judged.unexplained_repeats else None
 
 
 def _identity(value: FloatArray) -> FloatArray:
@@ -110,6 +124,20 @@ class _ChanceMeasure(Measure):
         return f"no query has {self.m} or more relevant passages"
 
 
+def refuse_with_documents(what: str, R: str, m: int) -> None:
+    """Refuse the parameters with which the random baseline is unknown if documents have several passages."""
+    if m != 1:
+        raise InputError(
+            f"{what}: with passages_of the random baseline is known for m=1 only, got m={m}: leave m out, or label "
+            f"passages, as Qrels.inherit does"
+        )
+    if R == "sampled":
+        raise InputError(
+            f"{what}: with passages_of the random baseline is known for R=judged only: leave R=sampled out, or label "
+            f"passages, as Qrels.inherit does"
+        )
+
+
 @dataclass(frozen=True, repr=False)
 class _BaselineMeasure(_ChanceMeasure):
     """The base of measures that use the random baseline."""
@@ -139,6 +167,10 @@ class _BaselineMeasure(_ChanceMeasure):
         size = judged.require_corpus_size(str(self))
         relevant = self._possible(judged)
         known = relevant >= 0
+        if judged.documents is not None:
+            refuse_with_documents(str(self), self.R, self.m)
+            # One passage of any relevant document is a success.
+            relevant = judged.relevant_in_corpus(self.rel)
         chance = np.full((len(judged), len(depths)), np.nan)
         miss = chance.copy()
         drawn = judged.drawn_at(depths)[known]
@@ -190,7 +222,9 @@ class RandomSuccess(_BaselineMeasure):
     higher_is_better: ClassVar[bool | None] = None
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0)
+        return Outcome(
+            self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0, refused=refusal_of(judged)
+        )
 
 
 @register_measure
@@ -215,7 +249,8 @@ class EF(_BaselineMeasure):
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         chance, miss = self._chance(judged, depths)
         success = np.where(np.isnan(chance), np.nan, (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64))
-        return Outcome((success, chance, miss), self._undefined, self.aggregate, baseline=1)
+        parts = (success, chance, miss)
+        return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refusal_of(judged))
 
 
 @register_measure
@@ -258,7 +293,8 @@ class BoR_max(_BaselineMeasure):
     per_query: ClassVar[bool] = False
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        return Outcome(self._chance(judged, depths), self._undefined, _CEILING, bounds=None, baseline=0)
+        parts, refused = self._chance(judged, depths), refusal_of(judged)
+        return Outcome(parts, self._undefined, _CEILING, bounds=None, baseline=0, refused=refused)
 
 
 @register_measure
@@ -287,7 +323,9 @@ class BoR_opt(Measure):
 class BoR_recall(Measure):
     """log2(mean recall / mean random recall): BoR with recall in place of success.
 
-    Recall@K is the share of a query's relevant passages that are in the top K; for a random draw it is K/N.
+    Recall@K is the share of a query's relevant passages that are in the top K; for a random draw it is K/N. With
+    `passages_of` it is the share of its relevant documents, and for a random draw the mean over these of the
+    probability that one of a document's n passages is drawn, P[X ≥ 1], X ~ Hypergeometric(N, n, K).
     Bits; 0 is chance. NaN for a query without relevant passages. Source: "The 99% Success Paradox",
     ICLR Blogposts 2026.
     """
@@ -306,7 +344,29 @@ class BoR_recall(Measure):
             recall = np.where(known, judged.hits_at(depths, self.rel) / relevant[:, None], np.nan)
             chance = np.where(known, drawn / size, np.nan)
             miss = np.where(known, (size - drawn) / size, np.nan)
-        return Outcome((recall, chance, miss), "no query has a relevant passage", _BITS, baseline=1)
+        if judged.documents is not None:
+            relevant_documents = judged.relevant_documents(judged.documents, self.rel)
+            chance, miss = (
+                np.where(known, mean, np.nan) for mean in _mean_over_documents(relevant_documents, size, drawn)
+            )
+        parts = (recall, chance, miss)
+        return Outcome(parts, "no query has a relevant passage", _BITS, baseline=1, refused=refusal_of(judged))
+
+
+def _mean_over_documents(documents: Documents, size: IntArray, drawn: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The probability that a random draw holds a passage of a document, and that it holds none.
+
+    The means over each query's documents; `size` is int64[queries, 1], `drawn` is int64[queries, depths].
+    """
+    row = documents.query
+    of_documents = random_success(size[row], documents.passages[:, None], drawn[row])
+    number = np.bincount(row, minlength=len(size))[:, None]
+    means = []
+    for probability in of_documents:
+        total = np.zeros(drawn.shape)
+        np.add.at(total, row, probability)
+        means.append(total / np.maximum(number, 1))
+    return means[0], means[1]
 
 
 @register_measure
@@ -327,9 +387,11 @@ class Lambda(Measure):
     R: str = r_parameter()
 
     def _relevant(self, judged: JudgedRun) -> NDArray[Any]:
-        relevant = judged.relevant(self.rel)
+        if judged.documents is not None:
+            refuse_with_documents(str(self), self.R, m=1)
         if self.R == "judged":
-            return relevant
+            return judged.relevant_in_corpus(self.rel)
+        relevant = judged.relevant(self.rel)
         sample = judged.require_sample(str(self))
         sampled_relevant = sample.relevant(judged.threshold(self.rel))
         pooled = judged.labels.sum(axis=1)
@@ -343,7 +405,8 @@ class Lambda(Measure):
         relevant = self._relevant(judged)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
-        return Outcome((expected,), "no query has a relevant passage", bounds=None, baseline=0)
+        undefined, refused = "no query has a relevant passage", refusal_of(judged)
+        return Outcome((expected,), undefined, bounds=None, baseline=0, refused=refused)
 
 
 #: If a random draw succeeds in this share of the queries or more, the ceiling is at most .662 bits.

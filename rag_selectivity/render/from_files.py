@@ -16,7 +16,7 @@ from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.evaluate import join_runs, measure_all, report_on
-from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records
+from rag_selectivity.io.reading import passage_counts_of, read_corpus_ids, read_qrels, read_records
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, compared_depths, compared_measures, page_measures
 from rag_selectivity.render.html import to_html
@@ -31,6 +31,7 @@ def html_report(
     pool: Any = None,
     corpus_size: Any = None,
     corpus: str | Path | None = None,
+    passages_of: Any = None,
     queries: str | Path | None = None,
     quality: str | Path | None = None,
     measures: Sequence[str | Measure] | None = None,
@@ -60,10 +61,11 @@ def html_report(
     """
     labels = read_qrels(qrels, judges=judges, judge_rule=judge_rule)
     chosen_policy = resolve_policy(policy, **choices)
-    sized = corpus_size is not None or corpus is not None
+    sized = corpus_size is not None or corpus is not None or passages_of is not None
     shared: dict[str, Any] = {
         "corpus_size": corpus_size,
         "corpus": list(read_corpus_ids(corpus)) if corpus is not None else None,
+        "passages_of": passage_counts_of(passages_of),
         "scale": scale,
         "grade_map": grade_map,
     }

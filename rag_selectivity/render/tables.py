@@ -166,6 +166,8 @@ def _swept_cell(name: str, row: dict[str, Any]) -> str:
 
 def next_grids(brackets: Sequence[NextPassages], level: float | None) -> list[tuple[list[str], list[list[str]]]]:
     """Tables of what the next passages add: successes in queries without one before, and relevant passages."""
+    if not brackets:
+        return []
     bits = "bits" if level is None else f"bits [{level_text(level)}]"
     ranks = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in brackets]
     successes = [

@@ -14,6 +14,8 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.statistics.poisson import query_hashes
 
+_HASHES = ("queries", "sizes", "labels", "passages_of")
+
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
@@ -35,6 +37,8 @@ class Fingerprint:
     policy : {name: choice}
     pool : bool
         Whether a pool was given.
+    passages_of : int or None
+        A hash of the numbers of passages of all documents; None if none were given.
     """
 
     count: int
@@ -46,6 +50,7 @@ class Fingerprint:
     scale: str
     policy: Mapping[str, str]
     pool: bool
+    passages_of: int | None
 
     @classmethod
     def of(cls, judged: JudgedRun, queries: Sequence[str] | None = None) -> Fingerprint:
@@ -63,6 +68,7 @@ class Fingerprint:
             scale=judged.scale.name,
             policy=asdict(judged.policy),
             pool=judged.pool is not None,
+            passages_of=None if judged.documents is None else judged.documents.fingerprint,
         )
 
     def merged(self, other: Fingerprint) -> Fingerprint:
@@ -71,8 +77,12 @@ class Fingerprint:
         Raises
         ------
         InputError
-            If the policies differ.
+            If the policies differ, or the numbers of passages of documents.
         """
+        if self.passages_of != other.passages_of:
+            raise InputError(
+                "parts with different passages_of cannot be merged: use the same numbers of passages for all parts"
+            )
         for name in self.policy:
             if self.policy[name] != other.policy[name]:
                 raise InputError(
@@ -104,14 +114,14 @@ class Fingerprint:
     def to_dict(self) -> dict[str, Any]:
         """As plain data; hashes are strings of 16 hexadecimal digits."""
         data = asdict(self)
-        for name in ("queries", "sizes", "labels"):
+        for name in _HASHES:
             data[name] = None if data[name] is None else f"{data[name]:016x}"
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Fingerprint:
         """Read the output of `to_dict`."""
-        hashes = {name: None if data[name] is None else int(data[name], 16) for name in ("queries", "sizes", "labels")}
+        hashes = {name: None if data[name] is None else int(data[name], 16) for name in _HASHES}
         return cls(**{**data, **hashes})
 
 

@@ -26,8 +26,9 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow
+from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.io.trec import Block
-from rag_selectivity.join.corpus import corpus_size_of
+from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.tally import Tally, report_of_tallies
@@ -37,6 +38,7 @@ def tally_rows(
     rows: Any,
     *,
     corpus_size: Any = None,
+    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
@@ -53,7 +55,7 @@ def tally_rows(
     rows : Arrow table, record batch or batches; or any object with Arrow's C stream (a Polars or pandas frame)
         With a query and a passage column; `score` (or `rank`), null for a passage that was judged and not retrieved;
         and `grade`, null for a passage that was retrieved and not judged.
-    corpus_size, measures, depths, scale, grade_map, policy, choices
+    corpus_size, passages_of, measures, depths, scale, grade_map, policy, choices
         As in `evaluate`, the same for all parts.
     resamples, seed
         Resamples and seed of the Poisson bootstrap.
@@ -64,7 +66,8 @@ def tally_rows(
         The state, for `report_of_states`.
     """
     table = _table(rows)
-    sizes = corpus_size_of(corpus_size)
+    counts = passage_counts_of(passages_of)
+    sizes = size_with_counts(corpus_size, counts)
     tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
     qrels, run = _halves(table)
@@ -72,6 +75,7 @@ def tally_rows(
         None if qrels is None else qrels.regraded(mapped),
         run,
         corpus_size=sizes,
+        passages_of=counts,
         policy=resolve_policy(policy, **choices),
     )
     return tally.to_bytes()

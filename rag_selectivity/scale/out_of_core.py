@@ -20,9 +20,9 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import named_runs
 from rag_selectivity.io import datasets, trec
 from rag_selectivity.io.opening import first_bytes
-from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.io.reading import passage_counts_of, read_qrels
 from rag_selectivity.io.trec import Block
-from rag_selectivity.join.corpus import corpus_size_of
+from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.join.judged_run import Coverage
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
@@ -43,6 +43,7 @@ def evaluate_out_of_core(
     runs: Any,
     *,
     corpus_size: Any = None,
+    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
@@ -67,6 +68,8 @@ def evaluate_out_of_core(
         Parquet as above, with a score or rank column if the rows are not in rank order; or a TREC run file. Queries may
         come in any order.
     corpus_size : int or {query: int}, optional
+    passages_of : {document: number of its passages}, DataFrame or path of a table, optional
+        As in `evaluate`; it is held in memory.
     measures, depths, scale, grade_map, policy, choices
         As in `evaluate`. A pool cannot be given: a run's own list is its pool.
     memory : int
@@ -96,7 +99,8 @@ def evaluate_out_of_core(
     if level is not None:
         # Refuses a wrong level before anything is read.
         Bootstrap(level=level)
-    chosen_policy, sizes = resolve_policy(policy, **choices), corpus_size_of(corpus_size)
+    chosen_policy, counts = resolve_policy(policy, **choices), passage_counts_of(passages_of)
+    sizes = size_with_counts(corpus_size, counts)
     mapped = parse_grade_map(grade_map) if isinstance(grade_map, str) else grade_map
     named = named_runs(runs)
     tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
@@ -106,7 +110,9 @@ def evaluate_out_of_core(
             parts = _part(Path(path), source, Path(place), memory, progress)
             tallies[name].coverage += parts.left_out
             for judgments, lists in parts.pairs(mapped, progress):
-                tallies[name].add_part(judgments, lists, corpus_size=sizes, policy=chosen_policy, name=name)
+                tallies[name].add_part(
+                    judgments, lists, corpus_size=sizes, passages_of=counts, policy=chosen_policy, name=name
+                )
     return report_of_tallies(tallies, level=level)
 
 

@@ -24,7 +24,8 @@ from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.datasets import block_of_arrow
-from rag_selectivity.join.corpus import corpus_size_of
+from rag_selectivity.io.reading import passage_counts_of
+from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import report_of_states, tally_for, tally_rows
@@ -38,6 +39,7 @@ def evaluate(
     qrels: Any,
     *,
     corpus_size: Any = None,
+    passages_of: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     depths: Sequence[int] | None = None,
     scale: str | Scale = "trec",
@@ -58,7 +60,7 @@ def evaluate(
         Rows with a query and a passage column; the run with `score` (or `rank`), the qrels with `grade`.
     parts : int, optional
         The number of parts that the queries are divided into. Default: four for each core of the cluster.
-    corpus_size, measures, depths, scale, grade_map, policy, resamples, seed, level, choices
+    corpus_size, passages_of, measures, depths, scale, grade_map, policy, resamples, seed, level, choices
         As in `evaluate` with `bootstrap="poisson"`; a `level` of None leaves the intervals out.
 
     Returns
@@ -67,7 +69,8 @@ def evaluate(
         The same digits as `rag_selectivity.evaluate(…, bootstrap="poisson")`, on any cluster. Without the figures of
         each query.
     """
-    sizes = corpus_size_of(corpus_size)
+    counts = passage_counts_of(passages_of)
+    sizes = size_with_counts(corpus_size, counts)
     chosen_policy = resolve_policy(policy, **choices)
     tally = tally_for(sizes, measures, depths, scale, resamples, seed)
     ray = _ray("rag_selectivity.scale.ray.evaluate")
@@ -76,6 +79,7 @@ def evaluate(
         raise InputError(f"parts must be a whole number ≥ 1, got {parts!r}")
     settings = {
         "corpus_size": sizes,
+        "passages_of": counts,
         "measures": [str(measure) for measure in tally.measures],
         "depths": depths,
         "scale": scale,

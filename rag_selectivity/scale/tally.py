@@ -22,11 +22,12 @@ from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import estimates_of_moments, with_caveats
+from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
 from rag_selectivity.join.facts import JoinFacts, first_ids, joint_range
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits
 from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import Refusal
 from rag_selectivity.measures.plan import (
     DEFAULT_DEPTHS,
     Plan,
@@ -43,7 +44,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments, moments_of
 
-_MAGIC, _FORMAT = b"RSTALLY", 2
+_MAGIC, _FORMAT = b"RSTALLY", 3
 _ARRAYS = ("sums", "products", "lowest", "highest", "count", "binary", "resampled")
 
 
@@ -147,12 +148,13 @@ class Tally:
         run: Run | None,
         *,
         corpus_size: Any = None,
+        passages_of: Any = None,
         policy: str | Policy | None = None,
         name: str = "run",
     ) -> None:
         """Add all judgments and all rows of some queries; either may be missing.
 
-        `corpus_size` is a whole number, or {query: N}.
+        `corpus_size` is a whole number, or {query: N}; `passages_of` is as in `evaluate`, the same for all parts.
         """
         if qrels is None or not len(qrels):
             if run is not None:
@@ -167,6 +169,7 @@ class Tally:
                 qrels,
                 none if run is None else run,
                 corpus_size=corpus_size,
+                passages_of=passages_of,
                 scale=self.scale,
                 policy=policy,
                 name=name,
@@ -255,7 +258,9 @@ class Tally:
         """The notes on figures at these depths."""
         deepest = int(ranks.max(initial=0))
         clipped = int(self._clipped[self._ranks == deepest].sum())
-        return [*self.facts.notes(name), *self.coverage.notes(clipped)]
+        summed = zip(self._plan, self._moments or (), strict=False)
+        refused = notes_of_refusals((measure, moments.refused) for (measure, _), moments in summed)
+        return [*self.facts.notes(name), *self.coverage.notes(clipped), *refused]
 
     def settings(self, level: float | None = 0.95) -> dict[str, Any]:
         """The settings of the intervals, for a report."""
@@ -289,6 +294,7 @@ class Tally:
                     "total": moments.total,
                     "premise": moments.premise,
                     "undefined": moments.undefined,
+                    "refused": None if moments.refused is None else asdict(moments.refused),
                     "arrays": [_described(getattr(moments, name), arrays) for name in _ARRAYS],
                 }
                 for moments in self._moments
@@ -351,6 +357,7 @@ class Tally:
                         aggregate=outcome.aggregate,
                         bounds=outcome.bounds,
                         baseline=outcome.baseline,
+                        refused=None if stored["refused"] is None else Refusal(**stored["refused"]),
                         **arrays,
                         **settled,
                     )

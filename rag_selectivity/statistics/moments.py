@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effective_number
+from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, Refusal, effective_number, joint_refusal
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
 from rag_selectivity.statistics.exact_sums import ExactSums
@@ -48,6 +48,8 @@ class Moments:
         The parts' sums in every resample; the last part counts the defined queries.
     baseline : int or None
         See `Outcome`.
+    refused : Refusal or None
+        See `Outcome`; of all queries together.
     """
 
     aggregate: Aggregate
@@ -63,6 +65,7 @@ class Moments:
     premise: bool = False
     resampled: ExactSums | None = None
     baseline: int | None = None
+    refused: Refusal | None = None
 
     @classmethod
     def of(cls, outcome: Outcome, counts: NDArray[Any] | None = None) -> Moments:
@@ -92,6 +95,7 @@ class Moments:
             premise=outcome.premise,
             resampled=resampled,
             baseline=outcome.baseline,
+            refused=outcome.refused,
         )
 
     def add(self, outcome: Outcome, counts: NDArray[Any] | None = None) -> None:
@@ -120,11 +124,21 @@ class Moments:
         self.binary = self.binary & other.binary
         self.total += other.total
         self.premise |= other.premise
+        self.refused = joint_refusal((self.refused, other.refused))
 
     @property
     def defined(self) -> IntArray:
-        """The number of queries with a figure at each depth; 0 without the premise."""
-        return self.count if self.premise else np.zeros_like(self.count)
+        """The number of queries with a figure at each depth; 0 without the premise, or if the measure is refused."""
+        return self.count if self._has_figures else np.zeros_like(self.count)
+
+    @property
+    def reason(self) -> str:
+        """Why a query, or all of them, may be undefined."""
+        return self.undefined if self.refused is None else str(self.refused)
+
+    @property
+    def _has_figures(self) -> bool:
+        return self.premise and self.refused is None
 
     @property
     def value(self) -> FloatArray:
@@ -200,7 +214,7 @@ class Moments:
 
     def _means(self) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.premise, self.sums.rounded(), np.nan) / self.count
+            return np.where(self._has_figures, self.sums.rounded(), np.nan) / self.count
 
     def _of(self, means: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -232,7 +246,15 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
         some = slice(start, start + _QUERIES_AT_ONCE)
         drawn = counts(hashes[some], resamples, seed) if resamples else None
         batch = [
-            Moments.of(replace(outcome, parts=tuple(part[some] for part in outcome.parts)), drawn)
+            Moments.of(
+                replace(
+                    outcome,
+                    parts=tuple(part[some] for part in outcome.parts),
+                    # A refusal speaks of all these queries: only the first batch brings it along.
+                    refused=None if start else outcome.refused,
+                ),
+                drawn,
+            )
             for outcome in outcomes
         ]
         if not totals:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.measures.chance import refusal_of
 from rag_selectivity.measures.next_passages import bracket_edges, bracket_outcomes
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -67,6 +68,9 @@ def next_passages(
     average. With `short_lists="returned"`, a and b are at most the length of the query's list; with an N for each
     query they are at most its N.
 
+    With `passages_of`, m must be 1. The draw is from the passages left after rank a, R counts the passages of relevant
+    documents, and relevant passages are documents that were not found before: a draw of one of their passages.
+
     Parameters
     ----------
     judged : JudgedRun
@@ -81,6 +85,7 @@ def next_passages(
     Returns
     -------
     tuple of NextPassages
+        Empty if lists repeat passages and it is unknown whether these are chunks, so that there is no comparison.
 
     Raises
     ------
@@ -98,6 +103,8 @@ def next_passages(
     [(2, 1, 5.658), (1, 1, 6.644)]
     """
     size = judged.require_corpus_size("what the next passages add")
+    if refusal_of(judged) is not None:
+        return ()
     edges = bracket_edges(max(1, min(int(judged.returned.max(initial=1)), int(size.max(initial=1)))))
     by_query, by_passage = bracket_outcomes(judged, size, edges, rel, m)
     ends = [_intervals(outcome, judged.queries, bootstrap) for outcome in (by_query, by_passage)]

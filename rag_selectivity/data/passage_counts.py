@@ -1,0 +1,93 @@
+"""How many passages (chunks) each document of a corpus has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, column_values, find_column, is_frame, whole_count
+from rag_selectivity.data.ids import IdColumn, IntArray, mix
+from rag_selectivity.errors import InputError
+
+
+class PassageCounts:
+    """The number of passages of every document, in columns.
+
+    >>> counts = PassageCounts.of({"d1": 3, "d2": 1})
+    >>> counts.total, counts.lookup(IdColumn.from_strings(["d2", "d9"])).tolist()
+    (4, [1, 0])
+
+    Attributes
+    ----------
+    documents : IdColumn
+    passages : int64[documents]
+    """
+
+    def __init__(self, documents: IdColumn, passages: NDArray[np.integer[Any]]) -> None:
+        self.documents = documents
+        self.passages: IntArray = passages.astype(np.int64)
+        hashes = documents.hashes()
+        self._by_hash = np.argsort(hashes, kind="stable")
+        self._sorted_hashes = hashes[self._by_hash]
+
+    @classmethod
+    def of(cls, counts: Any) -> PassageCounts:
+        """From {document: passages} or a frame with a document and a passages column.
+
+        Raises
+        ------
+        InputError
+            If a number is not a whole number of at least 1, or a document has two numbers.
+        """
+        if isinstance(counts, PassageCounts):
+            return counts
+        if is_frame(counts):
+            names = list(counts.columns)
+            documents = column_values(counts, find_column(names, DOCUMENT_NAMES, "document", "passages_of frame"))
+            numbers = column_values(counts, find_column(names, COUNT_NAMES, "number of passages", "passages_of frame"))
+            return cls.from_rows(("passages_of", *row) for row in zip(documents, numbers, strict=True))
+        if isinstance(counts, Mapping):
+            return cls.from_rows(("passages_of", *row) for row in counts.items())
+        raise InputError(
+            f"passages_of is a {type(counts).__name__}: give {{document: number of its passages}}, a DataFrame, "
+            f"or the path of a table"
+        )
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[str, Any, Any]]) -> PassageCounts:
+        """From rows of where it stands, the document, and the number of its passages."""
+        passages_of: dict[str, int] = {}
+        for where, document, number in rows:
+            count = whole_count(number, f"{where}: the number of passages of document {document!r}")
+            if not count:
+                raise InputError(f"{where}: document {document!r} has 0 passages; leave out documents without passages")
+            if passages_of.setdefault(str(document), count) != count:
+                raise InputError(f"{where}: document {document!r} has two numbers of passages; remove one")
+        if not passages_of:
+            raise InputError("passages_of has no documents: give the number of passages of each document")
+        return cls(IdColumn.from_strings(list(passages_of)), np.array(list(passages_of.values()), np.int64))
+
+    @cached_property
+    def total(self) -> int:
+        """The passages of all documents."""
+        return int(self.passages.sum())
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """A 64-bit hash of the documents and their numbers, in any order."""
+        return int(mix(self.documents.hashes(), self.passages.astype(np.uint64)).sum(dtype=np.uint64))
+
+    def lookup(self, documents: IdColumn) -> IntArray:
+        """The number of passages of each document; 0 if it is unknown."""
+        hashes = documents.hashes()
+        place = np.minimum(np.searchsorted(self._sorted_hashes, hashes), len(self._sorted_hashes) - 1)
+        rows = np.flatnonzero(self._sorted_hashes[place] == hashes)
+        known = self._by_hash[place[rows]]
+        same = documents.equal(rows, self.documents, known)
+        numbers = np.zeros(len(documents), np.int64)
+        numbers[rows[same]] = self.passages[known[same]]
+        return numbers
