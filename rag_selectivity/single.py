@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.identity import (
     ChosenIdentity,
     as_text_id,
@@ -33,6 +34,7 @@ from rag_selectivity.data.identity import (
     passage_identity,
 )
 from rag_selectivity.data.ids import text_id
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels, whole_grade
 from rag_selectivity.data.run import Run
@@ -50,6 +52,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 __all__ = [
     "ChosenIdentity",
     "Labels",
+    "PassageCounts",
     "QueryFigure",
     "aggregate",
     "as_text_id",
@@ -128,6 +131,11 @@ class Labels:
         highest = max((grade for grades in by_query.values() for grade in grades.values()), default=0)
         default = "utility" if from_store or grade_map is not None or highest >= 4 else "trec"
         return cls(by_query, scale or default)
+
+    @property
+    def relevant_from(self) -> int:
+        """The lowest grade that counts as relevant on their scale."""
+        return scale_named(self.scale).relevant_from
 
     @cached_property
     def qrels(self) -> Qrels:
