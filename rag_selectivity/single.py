@@ -34,6 +34,7 @@ from rag_selectivity.data.identity import (
     passage_identity,
 )
 from rag_selectivity.data.ids import text_id
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels, whole_grade
 from rag_selectivity.data.run import Run
@@ -50,6 +51,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 __all__ = [
     "ChosenIdentity",
     "Labels",
+    "PassageCounts",
     "QueryFigure",
     "aggregate",
     "as_text_id",
@@ -127,6 +129,11 @@ class Labels:
         mapped = qrels.regraded(grade_map)
         settled = mapped.on_scale(scale or mapped.scale)
         return cls(settled.to_dict(), settled.scale or "trec")
+
+    @property
+    def relevant_from(self) -> int:
+        """The lowest grade that counts as relevant on their scale."""
+        return scale_named(self.scale).relevant_from
 
     @cached_property
     def qrels(self) -> Qrels:

@@ -16,10 +16,11 @@ except ImportError as error:
 
 from rag_selectivity import Run
 from rag_selectivity.single import load_on_first_use
-from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator, defined_mean, report_from_results
+from rag_selectivity_llama_index.evaluator import Evaluation, SelectivityEvaluator
 from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 from rag_selectivity_llama_index.nodes import identities_of, identity_of
+from rag_selectivity_llama_index.results import defined_mean, report_from_results
 
 __all__ = [
     "ContextEntityRecallEvaluator",

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.async_utils import asyncio_run
 from llama_index.core.evaluation.retrieval.base import RetrievalEvalMode, RetrievalEvalResult
 from llama_index.core.evaluation.retrieval.evaluator import RetrieverEvaluator
-from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.errors import examples
+from rag_selectivity.io.indexes import corpus_size_of_index, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures
-from rag_selectivity.single import Labels, numbered_queries
-from rag_selectivity.single import defined_mean as mean_of_defined
+from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity
 from rag_selectivity_llama_index.metrics import SelectivityMetric
-from rag_selectivity_llama_index.nodes import identities_of
+from rag_selectivity_llama_index.retrieving import (
+    AUTO,
+    Pipeline,
+    Retrieved,
+    check_not_all_failed,
+    doubts_about,
+    faults_of,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """What a retriever brought for a query, and what its postprocessors left of it."""
-
-    pool: tuple[str, ...]
-    final: tuple[str, ...]
-    texts: tuple[str, ...]
+Grades = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +37,15 @@ class Evaluation:
 
     report: Report
     results: list[RetrievalEvalResult]
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpus:
+    """N, and the numbers of passages by the id of the labels if several passages share one."""
+
+    size: int | None
+    passages_of: PassageCounts | None = None
+    doubt: str | None = None
 
 
 class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-ignore]
@@ -55,21 +60,31 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         Rerankers and filters, one after another.
     labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
     corpus_size : int, optional
-        N; taken from the retriever's docstore where it has one and nodes go by their ids.
+        N, the number of nodes that could have been retrieved. Default: what the index behind the retriever can return,
+        asked from its vector store. With filters it is what they leave; if the store cannot tell, N must be given.
+    passages_of : {id: number of nodes}, optional
+        How many nodes of the index go by each id, if labels name documents and nodes are their chunks. Default: from
+        the index, if it can list its nodes.
     identity : str
-        `node_id`, `ref_doc_id`, `text` or a metadata key: by which the labels know a node.
+        By which id the labels know a node: `node_id`, `ref_doc_id`, `text` (a hash) or a key of its metadata. `auto`
+        takes the one that finds most labels in the first 50 labelled queries.
     measures, depths
         For the metrics of each result and for the report.
     scale, grade_map
         As in `rag_selectivity.evaluate`.
+
+    A retriever that merges nodes into their parents, as AutoMergingRetriever does, is counted by the nodes of its
+    index: N and the random draw count these, and a parent takes one place in the list as they do.
     """
 
     _labels: Labels = PrivateAttr()
     _corpus_size: int | None = PrivateAttr()
+    _passages_of: Any = PrivateAttr()
     _identity: str = PrivateAttr()
+    _taken: str | None = PrivateAttr(default=None)
     _measures: list[str] | None = PrivateAttr()
     _depths: list[int] = PrivateAttr()
-    _retriever_blocks: bool = PrivateAttr(default=False)
+    _makes_metrics: bool = PrivateAttr()
 
     def __init__(
         self,
@@ -78,7 +93,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         node_postprocessors: Sequence[Any] | None = None,
         labels: Any = None,
         corpus_size: int | None = None,
-        identity: str = "node_id",
+        passages_of: Mapping[str, int] | None = None,
+        identity: str = AUTO,
         measures: Sequence[str] | None = None,
         depths: Sequence[int] = (1, 5, 10),
         scale: str | None = None,
@@ -93,37 +109,43 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         )
         self._labels, self._identity, self._depths = own_labels, identity, list(depths)
         self._measures = list(measures) if measures is not None else None
-        self._corpus_size = corpus_size if corpus_size is not None else _nodes_in(retriever, identity)
-        if metrics is None:
-            self.metrics = self._own_metrics()
-
-    async def aretrieve(self, query: str) -> Retrieved:
-        """The pool, and what the postprocessors left of it."""
-        has_yielded = asyncio.Event()
-        asyncio.get_running_loop().call_soon(has_yielded.set)
-        nodes: list[NodeWithScore] = await self.retriever.aretrieve(query)
-        # Without asynchronous code of its own it has held up the event loop from beginning to end.
-        self._retriever_blocks = not has_yielded.is_set()
-        # Ids at once: postprocessors may change the nodes in place.
-        pool = identities_of(nodes, self._identity)
-        for postprocessor in self.node_postprocessors or []:
-            asynchronous = getattr(postprocessor, "apostprocess_nodes", None)
-            if asynchronous is not None:
-                nodes = await asynchronous(nodes, query_bundle=QueryBundle(query))
-            else:
-                nodes = await asyncio.to_thread(postprocessor.postprocess_nodes, nodes, query_bundle=QueryBundle(query))
-        return Retrieved(pool, identities_of(nodes, self._identity), tuple(each.node.get_content() for each in nodes))
+        self._corpus_size, self._passages_of = corpus_size, passages_of
+        self._makes_metrics = metrics is None
+        if self._makes_metrics:
+            self.metrics = self._own_metrics(_Corpus(self._size()))
 
     async def _aget_retrieved_ids_and_texts(
         self, query: str, mode: RetrievalEvalMode = RetrievalEvalMode.TEXT
     ) -> tuple[list[str], list[str]]:
-        retrieved = await self.aretrieve(query)
-        return list(retrieved.final), list(retrieved.texts)
+        retrieved = await self._pipeline().retrieve(query)
+        if retrieved.error is not None:
+            raise retrieved.error
+        return retrieved.final_by(self._identity_for(query, retrieved)), list(retrieved.texts)
+
+    def _identity_for(self, query: str, retrieved: Retrieved) -> str:
+        """The identity for a single query: that taken for the last dataset, or by the labels of this query."""
+        if self._identity != AUTO:
+            return self._identity
+        grades = self._labels.of_query(query)
+        if self._taken is None and grades:
+            return choose_identity([(grades, retrieved.pool)]).name
+        # LlamaIndex's own evaluators expect node ids.
+        return self._taken or "node_id"
 
     def evaluate_dataset(self, dataset: Any = None, **options: Any) -> Evaluation:
         """`aevaluate_dataset` from ordinary code, in a notebook too."""
-        evaluation: Evaluation = asyncio_run(self.aevaluate_dataset(dataset, **options))
-        return evaluation
+
+        async def outcome(evaluation: Awaitable[Evaluation]) -> Evaluation | Exception:
+            try:
+                return await evaluation
+            except Exception as error:
+                return error
+
+        # LlamaIndex takes a RuntimeError that is raised in here for a nested event loop, and hides it.
+        result: Evaluation | Exception = asyncio_run(outcome(self.aevaluate_dataset(dataset, **options)))
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     async def aevaluate_dataset(
         self,
@@ -136,25 +158,28 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     ) -> Evaluation:
         """Retrieve for every query and measure.
 
+        A retrieval that raises an error or returns None counts as a query that found nothing, and a warning says how
+        many did. A retriever without asynchronous code is asked in threads.
+
         Parameters
         ----------
         dataset : {query id: query text}, or anything with `.queries` and `.relevant_docs`, optional
             The queries of the labels, taken as texts, if not given.
         workers : int
-            Retrievals at the same time; a retriever without asynchronous code of its own runs in threads.
+            Retrievals at the same time.
         show_progress : bool
             A bar, where there is a terminal.
 
         Raises
         ------
         InputError
-            If there are no queries or labels, or not one expected id was ever retrieved or is in the index.
+            If there are no queries or labels, all retrievals fail, no label is found among the retrieved nodes or in
+            the index, or `identity="auto"` cannot tell the right id.
         """
         if not isinstance(workers, int) or workers < 1:
             raise InputError(f"workers must be a whole number ≥ 1, got {workers!r}")
         labels = self._labels if self._labels.by_query else Labels.of(dataset if _has_labels(dataset) else None)
         queries = _queries(dataset, labels)
-        retrieved = await self._retrieve_all(queries, workers, show_progress)
         grades = {
             query_id: of_query
             for query_id, text in queries.items()
@@ -162,71 +187,128 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         }
         if not grades:
             raise InputError("no query has labels: pass labels=…, or a dataset with .queries and .relevant_docs")
-        self._check_identity(grades, retrieved)
-        pooled = bool(self.node_postprocessors)
-        sized = self._corpus_size is not None
-        report = evaluate(
+        size = self._size()
+        pipeline = self._pipeline()
+        retrieved = await _retrieve(pipeline, queries, workers, show_progress)
+        check_not_all_failed(retrieved)
+        chosen = self._choice(grades, retrieved)
+        self._taken = None if chosen is None else chosen.name
+        identity = self._taken or self._identity
+        size_at_end = self._size()
+        corpus = self._corpus(size, identity, grades, labels)
+        if chosen is None:
+            self._check_identity(grades, retrieved)
+        doubts = [*doubts_about(retrieved), *_doubts_about_size(size, size_at_end), *filter(None, [corpus.doubt])]
+        for doubt in doubts:
+            warnings.warn(f"{name}: {doubt}", SelectivityWarning, stacklevel=2)
+        report = self._report(name, grades, retrieved, identity, corpus, labels, bootstrap).with_input(
+            name,
+            {
+                "identity": {"taken": identity} if chosen is None else chosen.facts,
+                "retrieval": {**faults_of(retrieved), "sync": pipeline.only_sync is not None},
+                "index": {"passages": size, "passages_at_end": size_at_end},
+            },
+            [*_notes(chosen, pipeline), *doubts],
+        )
+        if self._makes_metrics:
+            self.metrics = self._own_metrics(corpus)
+        results = [
+            self._result(text, list(grades.get(query_id, ())), retrieved[query_id], identity, query_id)
+            for query_id, text in queries.items()
+        ]
+        return Evaluation(report, results)
+
+    def _pipeline(self) -> Pipeline:
+        return Pipeline(self.retriever, self.node_postprocessors or [], self._identity)
+
+    def _choice(self, grades: Grades, retrieved: Mapping[str, Retrieved]) -> ChosenIdentity | None:
+        """The identity that the labels choose; None if it was given."""
+        if self._identity != AUTO:
+            return None
+        return choose_identity(
+            [(row, retrieved[query].pool) for query, row in grades.items() if retrieved[query].error is None]
+        )
+
+    def _report(
+        self,
+        name: str,
+        grades: Grades,
+        retrieved: Mapping[str, Retrieved],
+        identity: str,
+        corpus: _Corpus,
+        labels: Labels,
+        bootstrap: Bootstrap | None,
+    ) -> Report:
+        pooled, sized = bool(self.node_postprocessors), corpus.size is not None
+        return evaluate(
             grades,
-            {name: {query: list(each.final) for query, each in retrieved.items()}},
-            pool={name: {query: list(each.pool) for query, each in retrieved.items()}} if pooled else None,
-            corpus_size=self._corpus_size,
+            {name: {query: each.final_by(identity) for query, each in retrieved.items()}},
+            pool={name: {query: each.pool_by(identity) for query, each in retrieved.items()}} if pooled else None,
+            corpus_size=corpus.size,
+            passages_of=corpus.passages_of,
             scale=labels.scale,
             measures=self._measures or default_measures(labels.scale, sized=sized, pooled=pooled, classic=True),
             depths=self._depths,
             bootstrap=bootstrap,
         )
-        results = [
-            self._result(text, list(grades.get(query_id, ())), retrieved[query_id], query_id)
-            for query_id, text in queries.items()
+
+    def _size(self) -> int | None:
+        """N as given, or what the index can return."""
+        if self._corpus_size is not None:
+            return self._corpus_size
+        return corpus_size_of_index(self.retriever) or None
+
+    def _corpus(self, size: int | None, identity: str, grades: Grades, labels: Labels) -> _Corpus:
+        """N with the numbers of passages by the identity; without N if these lack a relevant document."""
+        if self._passages_of is not None:
+            return _Corpus(size, PassageCounts.of(self._passages_of))
+        counts = self._counts(identity)
+        if size is None or counts is None or max(counts.values(), default=1) == 1:
+            return _Corpus(size)
+        lacking = [
+            passage
+            for row in grades.values()
+            for passage, grade in row.items()
+            if grade >= labels.relevant_from and passage not in counts
         ]
-        return Evaluation(report, results)
+        if lacking and self._corpus_size is None:
+            return _Corpus(
+                None,
+                doubt=f"the index lacks {len(set(lacking)):,} relevant passages that the labels name "
+                f"({examples(lacking)}), so that a random draw from it is not defined: leave out their labels, or give "
+                f"corpus_size= and passages_of=",
+            )
+        return _Corpus(size, PassageCounts.of(counts))
 
-    async def _retrieve_all(
-        self, queries: Mapping[str, str], workers: int, show_progress: bool
-    ) -> dict[str, Retrieved]:
-        gate = asyncio.Semaphore(workers)
-        bar = _bar(len(queries)) if show_progress else None
+    def _counts(self, identity: str) -> dict[str, int] | None:
+        """The numbers of passages by an identity; none where each passage has an id of its own."""
+        if identity == "node_id":
+            return None
+        try:
+            return passages_of_index(self.retriever, identity)
+        except InputError:
+            if self._corpus_size is None:
+                raise
+            return None  # what its filter leaves is unknown, and N was given for that
 
-        async def one(text: str, *, in_thread: bool) -> Retrieved:
-            async with gate:
-                if in_thread:
-                    retrieved = await asyncio.to_thread(lambda: asyncio.run(self.aretrieve(text)))
-                else:
-                    retrieved = await self.aretrieve(text)
-            if bar is not None:
-                bar.update()
-            return retrieved
-
-        first, *others = queries.values()
-        lists = [await one(first, in_thread=False)]
-        in_thread = self._retriever_blocks
-        lists += await asyncio.gather(*(one(text, in_thread=in_thread) for text in others))
-        if bar is not None:
-            bar.close()
-        return dict(zip(queries, lists, strict=True))
-
-    def _result(self, text: str, expected: list[str], retrieved: Retrieved, query_id: str) -> RetrievalEvalResult:
+    def _result(
+        self, text: str, expected: list[str], retrieved: Retrieved, identity: str, query_id: str
+    ) -> RetrievalEvalResult:
+        found, texts = retrieved.final_by(identity), list(retrieved.texts)
         figures = {}
         for metric in self.metrics:
             extra = {"query_id": query_id} if isinstance(metric, SelectivityMetric) else {}
             try:
-                figures[metric.metric_name] = metric.compute(
-                    text, expected, list(retrieved.final), None, list(retrieved.texts), **extra
-                )
+                figures[metric.metric_name] = metric.compute(text, expected, found, None, texts, **extra)
             except ValueError as error:
                 # LlamaIndex's own metrics raise for an empty retrieval.
                 warnings.warn(f"{metric.metric_name} of {text!r}: {error}", SelectivityWarning, stacklevel=2)
         return RetrievalEvalResult(
-            query=text,
-            expected_ids=expected,
-            retrieved_ids=list(retrieved.final),
-            retrieved_texts=list(retrieved.texts),
-            metric_dict=figures,
+            query=text, expected_ids=expected, retrieved_ids=found, retrieved_texts=texts, metric_dict=figures
         )
 
-    def _own_metrics(self) -> list[SelectivityMetric]:
-        sized = self._corpus_size is not None
-        names = self._measures or default_query_measures(self._labels.scale, sized=sized)
+    def _own_metrics(self, corpus: _Corpus) -> list[SelectivityMetric]:
+        names = self._measures or default_query_measures(self._labels.scale, sized=corpus.size is not None)
         metrics = []
         for measure in map(parse_measure, names):
             if not measure.per_query:
@@ -234,19 +316,26 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             depths = [None] if measure.at is not None or measure.takes_whole_lists else self._depths
             metrics += [
                 SelectivityMetric(
-                    measure if depth is None else measure @ depth, self._labels, corpus_size=self._corpus_size
+                    measure if depth is None else measure @ depth,
+                    self._labels,
+                    corpus_size=corpus.size,
+                    passages_of=corpus.passages_of,
                 )
                 for depth in depths
             ]
         return metrics
 
-    def _check_identity(self, grades: Mapping[str, Mapping[str, int]], retrieved: Mapping[str, Retrieved]) -> None:
+    def _check_identity(self, grades: Grades, retrieved: Mapping[str, Retrieved]) -> None:
         """Explain labels of which no passage is known, in place of zeros everywhere."""
         expected = {passage for row in grades.values() for passage in row}
-        seen = {passage for each in retrieved.values() for passage in (*each.pool, *each.final)}
+        seen = {
+            passage
+            for each in retrieved.values()
+            for passage in (*each.pool_by(self._identity), *each.final_by(self._identity))
+        }
         if not seen or expected & seen:
             return
-        if self._identity == "node_id" and expected & _node_ids(self.retriever):
+        if expected & set(passages_of_index(self.retriever, self._identity) or ()):
             return
         raise InputError(
             f"no labelled passage is known to the retriever: the labels name {examples(sorted(expected))}, "
@@ -255,41 +344,33 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         )
 
 
-def report_from_results(
-    results: Sequence[RetrievalEvalResult],
-    labels: Any = None,
-    *,
-    corpus_size: int | None = None,
-    measures: Sequence[str] | None = None,
-    depths: Sequence[int] | None = None,
-    scale: str | None = None,
-    grade_map: Any = None,
-    bootstrap: Bootstrap | None = Bootstrap(),
-    name: str = "retriever",
-) -> Report:
-    """The core's report from what an evaluation of LlamaIndex already produced.
+async def _retrieve(
+    pipeline: Pipeline, queries: Mapping[str, str], workers: int, show_progress: bool
+) -> dict[str, Retrieved]:
+    bar = _bar(len(queries)) if show_progress else None
+    try:
+        lists = await pipeline.retrieve_all(queries.values(), workers, bar.update if bar is not None else lambda: None)
+    finally:
+        if bar is not None:
+            bar.close()
+    return dict(zip(queries, lists, strict=True))
 
-    `expected_ids` serve as binary labels where no labels are given. A question that was asked twice is
-    measured twice.
-    """
-    given = Labels.of(labels, grade_map=grade_map, scale=scale)
-    by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
-    grades = {
-        key: of_query
-        for key, result in by_key.items()
-        if (of_query := given.of_query(result.query, relevant=result.expected_ids)) is not None
-    }
-    if not grades:
-        raise InputError("there are no results with labels or expected ids")
-    return evaluate(
-        grades,
-        {name: {key: list(result.retrieved_ids) for key, result in by_key.items()}},
-        corpus_size=corpus_size,
-        scale=given.scale,
-        measures=measures or default_measures(given.scale, sized=corpus_size is not None, classic=True),
-        depths=depths,
-        bootstrap=bootstrap,
-    )
+
+def _notes(chosen: ChosenIdentity | None, pipeline: Pipeline) -> list[str]:
+    """What was decided for the user."""
+    notes = [] if chosen is None else [chosen.line]
+    if pipeline.only_sync is not None:
+        notes.append(f"The retriever was asked in threads, since it has no asynchronous code ({pipeline.only_sync}).")
+    return notes
+
+
+def _doubts_about_size(begin: int | None, end: int | None) -> list[str]:
+    if begin == end or begin is None or end is None:
+        return []
+    return [
+        f"the index held {begin:,} passages at the beginning and {end:,} at the end: N is {begin:,}; evaluate again "
+        f"while nothing is added or removed"
+    ]
 
 
 def _has_labels(dataset: Any) -> bool:
@@ -308,18 +389,6 @@ def _queries(dataset: Any, labels: Labels) -> dict[str, str]:
     return queries
 
 
-def _node_ids(retriever: Any) -> set[str]:
-    """The ids of the nodes in the document store that the retriever holds; none without one."""
-    attributes = [getattr(retriever, "docstore", None), *getattr(retriever, "__dict__", {}).values()]
-    store = next((value for value in attributes if isinstance(value, BaseDocumentStore)), None)
-    return set() if store is None else set(store.docs)
-
-
-def _nodes_in(retriever: Any, identity: str) -> int | None:
-    """How many passages the retriever's docstore holds, where nodes are passages."""
-    return len(_node_ids(retriever)) or None if identity == "node_id" else None
-
-
 def _bar(total: int) -> Any:
     if not sys.stderr.isatty():
         return None
@@ -328,8 +397,3 @@ def _bar(total: int) -> Any:
     except ImportError:
         return None
     return tqdm(total=total, desc="retrieving", unit="query")
-
-
-def defined_mean(results: Sequence[RetrievalEvalResult], metric: str) -> tuple[float, int, int]:
-    """Mean of a metric over the results where it is defined, how many those are, and how many results there are."""
-    return mean_of_defined(result.metric_vals_dict.get(metric, math.nan) for result in results)

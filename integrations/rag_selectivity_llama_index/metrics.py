@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import InputError, Measure, parse_measure
 from rag_selectivity.measures import REGISTRY
-from rag_selectivity.single import Labels, evaluate_query, per_query_measure
+from rag_selectivity.single import Labels, PassageCounts, evaluate_query, per_query_measure
 
 
 class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore]
@@ -23,6 +23,8 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         Queries by their text. `expected_ids` serve as binary labels where there are none.
     corpus_size : int, optional
         N, for the chance-corrected measures.
+    passages_of : {document: number of its nodes}, optional
+        As in `rag_selectivity.evaluate`, if labels name documents and nodes are their chunks.
     scale, grade_map
         As in `rag_selectivity.evaluate`; the scale follows from the labels if not given.
 
@@ -32,6 +34,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
     _measure: Measure = PrivateAttr()
     _labels: Labels = PrivateAttr()
     _corpus_size: int | None = PrivateAttr()
+    _passages_of: PassageCounts | None = PrivateAttr()
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         labels: Any = None,
         *,
         corpus_size: int | None = None,
+        passages_of: Any = None,
         scale: str | None = None,
         grade_map: Any = None,
     ) -> None:
@@ -46,6 +50,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         self._measure = per_query_measure(measure)
         self._labels = Labels.of(labels, grade_map=grade_map, scale=scale)
         self._corpus_size = corpus_size
+        self._passages_of = None if passages_of is None else PassageCounts.of(passages_of)
         self._labels.require_for(self._measure)
 
     @property
@@ -68,6 +73,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
             self._labels.of_query(kwargs.get("query_id"), query, relevant=expected_ids),
             retrieved_ids or (),
             corpus_size=self._corpus_size,
+            passages_of=self._passages_of,
             scale=self._labels.scale,
             levels=self._labels.levels,
             details=True,

@@ -7,7 +7,7 @@ from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from rag_selectivity.single import passage_identity
+from rag_selectivity.single import candidates, passage_identity
 
 
 def parts_of(node: BaseNode) -> dict[str, Any]:
@@ -26,6 +26,12 @@ def identity_of(node: BaseNode, identity: str = "node_id") -> str:
     Node ids are made anew at each ingestion; the others last.
     """
     return passage_identity(identity, **parts_of(node))
+
+
+def candidates_of(node: BaseNode) -> dict[str, str]:
+    """Every id by which labels may know a node, by the name that `identity=` takes."""
+    ids = {"node_id": node.node_id, "ref_doc_id": node.ref_doc_id}
+    return candidates(ids, lambda: text_of(node), node.metadata)
 
 
 def identities_of(nodes: Sequence[NodeWithScore], identity: str = "node_id") -> tuple[str, ...]:

@@ -1,9 +1,47 @@
-"""Reading and writing files. Importing any part of it registers the formats that are always there."""
+"""Reading and writing. Importing any part of it registers the formats and the indexes that are always there."""
 
 from rag_selectivity.io.formats import register_format
+from rag_selectivity.io.indexes import register_index
+from rag_selectivity.io.langchain_indexes import (
+    LangChainChroma,
+    LangChainFaiss,
+    LangChainLance,
+    LangChainMemory,
+    LangChainParents,
+    LangChainQdrant,
+    LangChainRetriever,
+    LangChainWrapper,
+)
+from rag_selectivity.io.llama_index_indexes import (
+    LlamaIndexDocstore,
+    LlamaIndexIndex,
+    LlamaIndexRetriever,
+    LlamaIndexStore,
+)
+from rag_selectivity.io.stores import ChromaCollection, FaissIndex, LanceTable, QdrantClient
 from rag_selectivity.io.tables import Beir, CommaSeparated, JsonLines, Parquet, TabSeparated
 from rag_selectivity.io.trec import Trec
 
 # Of several that recognise a file the last one is taken; TREC, which recognises any file, comes first.
 for _format in (Trec, Beir, TabSeparated, JsonLines, CommaSeparated, Parquet):
     register_format(_format)
+
+for _reader in (
+    ChromaCollection,
+    FaissIndex,
+    QdrantClient,
+    LanceTable,
+    LlamaIndexDocstore,
+    LlamaIndexStore,
+    LlamaIndexIndex,
+    LlamaIndexRetriever,
+    LangChainMemory,
+    LangChainChroma,
+    LangChainFaiss,
+    LangChainQdrant,
+    LangChainLance,
+    LangChainParents,
+    LangChainWrapper,
+    LangChainRetriever,
+):
+    register_index(_reader)

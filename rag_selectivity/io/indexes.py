@@ -1,0 +1,217 @@
+"""The registry of indexes: how many passages each can return. Other packages add theirs by an entry point."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+from rag_selectivity.data.identity import passage_identity
+from rag_selectivity.data.registry import Registry
+from rag_selectivity.errors import InputError, SelectivityWarning
+
+__all__ = [
+    "INDEXES",
+    "IndexReader",
+    "StoredPassage",
+    "corpus_size_of_index",
+    "filter_not_counted",
+    "index_reader_of",
+    "made_by",
+    "passages_of_index",
+    "register_index",
+    "stored_passages",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage of an index.
+
+    Attributes
+    ----------
+    ids : {name: value or None}
+        The ids that the framework gives it: `node_id` and `ref_doc_id` in LlamaIndex, `id` in LangChain.
+    metadata : mapping
+    text : str or None
+        None if the index does not hold it.
+    """
+
+    ids: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+
+
+class IndexReader(ABC):
+    """A kind of index, vector store or retriever; a subclass says how many passages it can return.
+
+    It serves wherever an adapter takes the corpus size from an index, once it is registered: by `register_index`, or
+    by an entry point of the group `rag_selectivity.indexes` that names the class.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def recognises(self, index: Any) -> bool:
+        """Whether an object is of this kind. It may be any object; a store must not be imported to tell."""
+
+    @abstractmethod
+    def size(self, index: Any, filter: Any) -> int | None:
+        """The number of passages that the index can return, or None if it cannot tell.
+
+        `filter` is what a retriever passes to its store, in the store's own terms, or None. If it is unknown how many
+        passages the filter leaves, raise `filter_not_counted(index)`.
+        """
+
+    def passages(self, index: Any, filter: Any) -> Iterable[StoredPassage] | None:
+        """The passages that the index can return, or None if it cannot list them."""
+        return None
+
+
+#: Every reader class by its name.
+INDEXES: Registry[type[IndexReader]] = Registry("reader of indexes", "rag_selectivity.indexes", IndexReader)
+
+R = TypeVar("R", bound=IndexReader)
+
+
+def register_index(reader: type[R]) -> type[R]:
+    """Add a reader of indexes; a decorator for subclasses of IndexReader.
+
+    Of several readers that recognise an object the one added last is taken.
+
+    Raises
+    ------
+    InputError
+        If another reader has the name.
+    """
+    INDEXES.add(reader.name, reader)
+    return reader
+
+
+def index_reader_of(index: Any) -> IndexReader | None:
+    """The reader that recognises an object, or None."""
+    for name in reversed(tuple(INDEXES)):
+        reader = INDEXES[name]()
+        if reader.recognises(index):
+            return reader
+    return None
+
+
+def corpus_size_of_index(index: Any, *, filter: Any = None) -> int | None:
+    """N: the number of passages that an index, a vector store or a retriever can return.
+
+    Parameters
+    ----------
+    index : object
+        An index or retriever of LlamaIndex, a vector store or retriever of LangChain, a Chroma collection, a FAISS
+        index, a Qdrant client with one collection, a LanceDB table, or what another package has registered.
+    filter : object, optional
+        A filter in the terms of the store. The filter of a retriever need not be given: it is read from the retriever.
+
+    Returns
+    -------
+    int or None
+        None if the object is of no known kind, or cannot tell. If asking it fails, a warning says why.
+
+    Raises
+    ------
+    InputError
+        If the index cannot tell how many passages its filter leaves.
+    """
+    reader = index_reader_of(index)
+    if reader is None:
+        return None
+    try:
+        return reader.size(index, filter)
+    except InputError:
+        raise
+    except Exception as error:
+        _warn_of(error, index, "how many passages it can return")
+        return None
+
+
+def stored_passages(index: Any, *, filter: Any = None) -> Iterable[StoredPassage] | None:
+    """The passages that an index can return, or None if it cannot list them; arguments as in `corpus_size_of_index`."""
+    reader = index_reader_of(index)
+    return None if reader is None else reader.passages(index, filter)
+
+
+def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[str, int] | None:
+    """{id: number of passages that have it} over all passages that an index can return.
+
+    With the identity of a document these are the numbers of chunks, as `evaluate` takes them as `passages_of`.
+
+    Parameters
+    ----------
+    index, filter
+        As in `corpus_size_of_index`.
+    identity : str
+        As in `rag_selectivity.single.passage_identity`. Passages without such an id are not counted.
+
+    Returns
+    -------
+    dict or None
+        None if the index cannot list its passages.
+
+    Raises
+    ------
+    InputError
+        If the index cannot tell which passages its filter leaves.
+    """
+    try:
+        passages = stored_passages(index, filter=filter)
+        return None if passages is None else _counts(passages, identity)
+    except InputError:
+        raise
+    except Exception as error:
+        _warn_of(error, index, "which passages it can return")
+        return None
+
+
+def _counts(passages: Iterable[StoredPassage], identity: str) -> dict[str, int] | None:
+    counts: Counter[str] = Counter()
+    for passage in passages:
+        if identity == "text" and passage.text is None:
+            return None
+        try:
+            counts[_identity_of(passage, identity)] += 1
+        except InputError:
+            continue
+    return dict(counts)
+
+
+def _identity_of(passage: StoredPassage, identity: str) -> str:
+    return passage_identity(identity, ids=passage.ids, text=lambda: passage.text or "", metadata=passage.metadata)
+
+
+def filter_not_counted(index: Any) -> InputError:
+    """The error to raise if an index cannot tell how many passages a filter leaves."""
+    return InputError(
+        f"the retriever filters what {type(index).__name__} returns, and it is unknown how many passages the filter "
+        f"leaves: give this number as corpus_size="
+    )
+
+
+def made_by(index: Any, *packages: str) -> bool:
+    """Whether the class of an object, or a class that it is derived from, is defined in one of the packages.
+
+    >>> from collections import Counter
+    >>> made_by(Counter(), "collections"), made_by(Counter(), "chromadb")
+    (True, False)
+    """
+    return any(cls.__module__.split(".")[0] in packages for cls in type(index).__mro__)
+
+
+def _warn_of(error: Exception, index: Any, unknown: str) -> None:
+    warnings.warn(
+        f"{type(index).__name__} did not say {unknown}: {type(error).__name__}: {error}; give corpus_size=",
+        SelectivityWarning,
+        stacklevel=3,
+    )
