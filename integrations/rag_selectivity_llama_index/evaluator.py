@@ -78,6 +78,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     """
 
     _labels: Labels = PrivateAttr()
+    _grading: dict[str, Any] = PrivateAttr()
     _corpus_size: int | None = PrivateAttr()
     _passages_of: Any = PrivateAttr()
     _identity: str = PrivateAttr()
@@ -101,13 +102,15 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         grade_map: Any = None,
         metrics: Sequence[Any] | None = None,
     ) -> None:
-        own_labels = Labels.of(labels, grade_map=grade_map, scale=scale)
+        grading = {"grade_map": grade_map, "scale": scale}
+        own_labels = Labels.of(labels, **grading)
         super().__init__(
             metrics=list(metrics or []),
             retriever=retriever,
             node_postprocessors=list(node_postprocessors) if node_postprocessors else None,
         )
-        self._labels, self._identity, self._depths = own_labels, identity, list(depths)
+        self._labels, self._grading = own_labels, grading
+        self._identity, self._depths = identity, list(depths)
         self._measures = list(measures) if measures is not None else None
         self._corpus_size, self._passages_of = corpus_size, passages_of
         self._makes_metrics = metrics is None
@@ -178,7 +181,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         """
         if not isinstance(workers, int) or workers < 1:
             raise InputError(f"workers must be a whole number ≥ 1, got {workers!r}")
-        labels = self._labels if self._labels.by_query else Labels.of(dataset if _has_labels(dataset) else None)
+        labels = self._labels
+        if not labels.by_query and _has_labels(dataset):
+            labels = Labels.of(dataset, **self._grading)
         queries = _queries(dataset, labels)
         grades = {
             query_id: of_query
