@@ -17,6 +17,7 @@ def selectivity(
     labels: Any = None,
     *,
     corpus_size: Any = None,
+    passages_of: Any = None,
     depths: Sequence[int] | None = None,
     measures: Sequence[str | Measure] | None = None,
     pool: Any = None,
@@ -40,6 +41,8 @@ def selectivity(
         binary relevance.
     corpus_size : int or {query: int}, optional
         N; else a `corpus_size` column or `rubrics["corpus_size"]`.
+    passages_of : {document: number of its passages}, optional
+        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
     pool : {query: [passage, …]} or str, optional
         The candidates before reranking, or the column that holds them.
     id_column : str, optional
@@ -75,8 +78,11 @@ def selectivity(
         )
     check_texts_match(rows, grades)
     sizes, without_size = _sizes(labelled, corpus_size)
+    if passages_of is not None:
+        without_size = None
+    sized = sizes is not None or passages_of is not None
     if measures is None:
-        measures = default_measures(scale, sized=sizes is not None, pooled=pool is not None, classic=True)
+        measures = default_measures(scale, sized=sized, pooled=pool is not None, classic=True)
     elif without_size is not None and any(parse_measure(measure).needs_corpus_size for measure in measures):
         raise InputError(f"{', '.join(map(str, measures))}: {without_size}")
     report = evaluate(
@@ -84,6 +90,7 @@ def selectivity(
         {name: Run.from_dict({row.key: list(row.passages) for row in rows})},
         pool=_pool(rows, pool),
         corpus_size=sizes,
+        passages_of=passages_of,
         scale=scale,
         measures=measures,
         depths=depths,

@@ -11,7 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from ragas.callbacks import ChainType
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
-from rag_selectivity.single import Labels, bits_over_random, evaluate_query, per_query_measure
+from rag_selectivity.single import Labels, PassageCounts, bits_over_random, evaluate_query, per_query_measure
 from rag_selectivity_ragas.hybrid import HybridMetric
 from rag_selectivity_ragas.samples import check_texts_match, grades_of, levels_of, passage_key, row_of, scale_of
 
@@ -35,6 +35,8 @@ class SelectivityMetric(HybridMetric):
         As in `selectivity`; without them the sample's own grades or references serve.
     corpus_size : int, optional
         N; else the sample's `rubrics["corpus_size"]`.
+    passages_of : {document: number of its passages}, optional
+        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
     pool : {query: [passage, …]}, optional
         The candidates before reranking, for PROC and %PROC.
     scale, grade_map
@@ -49,6 +51,7 @@ class SelectivityMetric(HybridMetric):
         labels: Any = None,
         *,
         corpus_size: int | None = None,
+        passages_of: Any = None,
         pool: Mapping[str, Sequence[str]] | None = None,
         scale: str | None = None,
         grade_map: Any = None,
@@ -58,7 +61,8 @@ class SelectivityMetric(HybridMetric):
         self.labels = Labels.of(labels, grade_map=grade_map, scale=scale) if labels is not None else None
         if self.labels is not None:
             self.labels.require_for(self.measure)
-        self.corpus_size = corpus_size
+        self.passages_of = None if passages_of is None else PassageCounts.of(passages_of)
+        self.corpus_size = corpus_size if self.passages_of is None else corpus_size or self.passages_of.total
         self.pool = pool
         self.scale = scale
 
@@ -81,6 +85,7 @@ class SelectivityMetric(HybridMetric):
             row.passages,
             pool=pool,
             corpus_size=size,
+            passages_of=self.passages_of,
             scale=scale,
             levels=levels_of([row], self.labels),
         )
@@ -102,6 +107,7 @@ class _Named(SelectivityMetric):
         *,
         k: int = 10,
         corpus_size: int | None = None,
+        passages_of: Any = None,
         pool: Mapping[str, Sequence[str]] | None = None,
         scale: str | None = None,
         grade_map: Any = None,
@@ -109,7 +115,15 @@ class _Named(SelectivityMetric):
     ) -> None:
         spelled = ",".join(f"{name}={value}" for name, value in parameters.items())
         measure = f"{self._measure}({spelled})@{k}"
-        super().__init__(measure, labels, corpus_size=corpus_size, pool=pool, scale=scale, grade_map=grade_map)
+        super().__init__(
+            measure,
+            labels,
+            corpus_size=corpus_size,
+            passages_of=passages_of,
+            pool=pool,
+            scale=scale,
+            grade_map=grade_map,
+        )
 
 
 def _named(measure: str, name: str) -> type[_Named]:

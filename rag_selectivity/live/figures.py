@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
@@ -92,6 +93,11 @@ class LiveFigures:
     ids_are_right : bool
         Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
 
+    Attributes
+    ----------
+    passages_of : PassageCounts or None
+        The number of passages of each document, if labels and lists name documents. Set it before the first `add`.
+
     Raises
     ------
     InputError
@@ -122,6 +128,7 @@ class LiveFigures:
         self._refused: dict[str, int] = {}
         self._clipped = 0
         self._ids_are_right = ids_are_right
+        self.passages_of: PassageCounts | None = None
         self._met = _Met()
         self._check_measures()
 
@@ -246,6 +253,7 @@ class LiveFigures:
                 Run.from_dict({name: list(each.shown) for name, each in by_name.items()}),
                 pool=Run.from_dict(pools) if pools else None,
                 corpus_size=sizes,
+                passages_of=self.passages_of,
                 scale=self._labels.scale,
                 policy=self._policy,
                 name=self._name,
@@ -357,8 +365,6 @@ class LiveFigures:
             yield f"{traffic.empty_passages:,} of the passages shown have no text"
         if traffic.nan_scores:
             yield f"{traffic.nan_scores:,} of the passages shown have NaN as their score, so their rank means nothing"
-        if self._corpus_size is None:
-            yield "BoR and lambda are not measured: they need the corpus size (corpus_size=…)"
         if not self._met.known:
             yield "not one labelled passage was ever retrieved: are the labels' passage ids those of the index?"
         if self.ids_hardly_meet is not None:

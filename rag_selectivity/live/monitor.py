@@ -17,7 +17,9 @@ from typing import Any, Protocol
 
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.identity import AUTO
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import Alarm, Alerts
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
@@ -56,6 +58,9 @@ class Monitor:
         Grades of the queries, by their id or text. Retrievals of other queries are only counted.
     corpus_size : int, index, vector store or retriever, optional
         N, for the chance-corrected measures; of an index, the number of passages that it can return now.
+    passages_of : {document: number of its passages}, optional
+        For labels that name documents while passages (chunks) are retrieved, as in `rag_selectivity.evaluate`. Default:
+        counted in the index that was given as `corpus_size`, if it can list its passages.
     measures : sequence of str or Measure, optional
         Default: `rag_selectivity.measures.default_measures` of the scale, with PROC and %PROC for 1–5 grades.
     depths : sequence of int
@@ -102,6 +107,7 @@ class Monitor:
         labels: Any = None,
         *,
         corpus_size: Any = None,
+        passages_of: Any = None,
         measures: Sequence[str | Measure] | None = None,
         depths: Sequence[int] = LIVE_DEPTHS,
         sample: int = 1000,
@@ -117,7 +123,9 @@ class Monitor:
         name: str = "live",
         seed: int = 7,
     ) -> None:
-        corpus_size = _size_of(corpus_size)
+        counts = None if passages_of is None else PassageCounts.of(passages_of)
+        self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
+        corpus_size = size_with_counts(_size_of(corpus_size), counts)
         if sample < 0 or isinstance(sample, bool):
             raise InputError(f"sample must be a whole number ≥ 0, got {sample!r}")
         if ids not in (None, "exact"):
@@ -136,6 +144,7 @@ class Monitor:
         self._figures = LiveFigures(
             self.labels, corpus_size, plan, sample_size=sample, seed=seed, name=name, ids_are_right=ids == "exact"
         )
+        self._figures.passages_of = counts
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._grader = grader
         self._lock = threading.Lock()
@@ -145,6 +154,7 @@ class Monitor:
         self._due = time.monotonic() + _SECONDS
         self._counts = TrafficCounts()
         self._choice: IdentityChoice | None = None
+        self._fixed_identity: str | None = None
         self._warned_of_ids = False
 
     # -- taking in ---------------------------------------------------------------------------------
@@ -162,6 +172,7 @@ class Monitor:
         hash of its text.
         """
         if identity != AUTO:
+            self._fixed_identity = identity
             return FixedIdentity(identity)
         if not self.labels.by_query:
             return FixedIdentity(None)
@@ -271,8 +282,23 @@ class Monitor:
         _log.warning("%s", text)
         warnings.warn(text, SelectivityWarning, stacklevel=2)
 
+    def _count_passages(self) -> None:
+        """Count the passages of each document in the index, once it is known by which id the labels know them."""
+        chosen = None if self._choice is None else self._choice.chosen
+        identity = self._fixed_identity if chosen is None else chosen.name
+        if self._index is None or identity is None:
+            return
+        from rag_selectivity.io.indexes import passages_of_index
+
+        index, self._index = self._index, None
+        counts = passages_of_index(index, identity)
+        if counts and max(counts.values()) > 1:
+            self._figures.passages_of = PassageCounts.of(counts)
+
     def _measure(self, batch: list[Retrieval]) -> None:
         with self._measuring:
+            if batch:
+                self._count_passages()
             self._figures.add(batch, self._alerts.figures)
             unmatched = self._figures.ids_do_not_meet
             is_new, self._warned_of_ids = unmatched is not None and not self._warned_of_ids, unmatched is not None
@@ -341,9 +367,9 @@ def _size_of(corpus_size: Any) -> int | None:
         if isinstance(corpus_size, (bool, str)) or float(corpus_size) < 1:
             raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
         return whole_count(corpus_size, "corpus_size")
-    from rag_selectivity.io.indexes import corpus_size_of_index  # type: ignore[import-not-found,unused-ignore]
+    from rag_selectivity.io.indexes import corpus_size_of_index
 
-    size: int | None = corpus_size_of_index(corpus_size)
+    size = corpus_size_of_index(corpus_size)
     if not size:
         kind = type(corpus_size).__name__
         raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
