@@ -92,8 +92,7 @@ def test_names_of_runs(folder) -> None:
     (folder / "bm25.tuned.trec").write_text(RUN)
     done = command(
         "evaluate", "--qrels", "qrels.trec", "--run", "base=bm25.trec", "--run", "bm25.tuned.trec",
-        "--scale", "utility",
-        "--format", "json", cwd=folder,
+        "--scale", "utility", "--format", "json", cwd=folder,
     )  # fmt: skip
     assert list(json.loads(done.stdout)["runs"]) == ["base", "bm25"]
 
@@ -148,8 +147,8 @@ def test_a_mistake_is_one_line_and_exit_status_2(folder, arguments, message) -> 
 def test_warnings_go_to_stderr_in_one_line(folder) -> None:
     (folder / "other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
     done = command(
-        "evaluate", "--qrels", "qrels.trec", "--run", "other.trec", "--scale", "utility", "--format", "json",
-        cwd=folder,
+        "evaluate", "--qrels", "qrels.trec", "--run", "other.trec", "--scale", "utility",
+        "--format", "json", cwd=folder,
     )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr.startswith("warning: no passage that other retrieved is judged")

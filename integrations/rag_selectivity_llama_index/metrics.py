@@ -20,13 +20,13 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
     ----------
     measure : str or Measure
     labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
-        Queries by their text. `expected_ids` serve as binary labels where there are none.
+        Queries by their text. Where there are none, `expected_ids` are the relevant passages.
     corpus_size : int, optional
         N, for the chance-corrected measures.
     passages_of : {document: number of its nodes}, optional
         As in `rag_selectivity.evaluate`, if labels name documents and nodes are their chunks.
     scale, grade_map
-        As in `rag_selectivity.evaluate`; the scale follows from the labels if not given.
+        As in `rag_selectivity.evaluate`.
 
     A query without a figure scores NaN, with the reason in its metadata.
     """

@@ -28,7 +28,7 @@ def report_from_results(
 ) -> Report:
     """The core's report from what an evaluation of LlamaIndex already produced.
 
-    `expected_ids` serve as binary labels where no labels are given. A question that was asked twice is
+    Where no labels are given, `expected_ids` are the relevant passages. A question that was asked twice is
     measured twice.
     """
     given = Labels.of(labels, grade_map=grade_map, scale=scale)

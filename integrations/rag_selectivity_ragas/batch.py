@@ -37,8 +37,8 @@ def selectivity(
         Passages go by `retrieved_context_ids`, else by a hash of their texts.
     labels : qrels, label store or {query: {passage: grade}}, optional
         Queries by `id_column` or question. Without labels a row's own grades serve (a `utility_grades` column,
-        or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts` as
-        binary relevance.
+        or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts`, which are
+        relevant.
     corpus_size : int or {query: int}, optional
         N; else a `corpus_size` column or `rubrics["corpus_size"]`.
     passages_of : {document: number of its passages}, optional
@@ -49,7 +49,7 @@ def selectivity(
         A column of query ids; questions themselves are the ids if not given. A question that is asked
         twice is measured twice.
     scale : {"trec", "utility"}, optional
-        Follows from the labels if not given: utility where a grade of 4 or 5 occurs, or they come from a store.
+        As in `rag_selectivity.evaluate`; `utility_grades` are always on the utility scale.
     grade_map, measures, depths, bootstrap, policies
         As in `rag_selectivity.evaluate`.
     judges : sequence of str, optional
