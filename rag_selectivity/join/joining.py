@@ -189,7 +189,7 @@ def _facts(qrels: Qrels, joined: _Joined, policy: Policy, form: IdForm) -> JoinF
     present = joined.returned >= 0
     missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
-    if not len(joined.hits.query) and len(qrels.query):
+    if len(qrels.query):
         first = min(qrels.queries[i] for i in np.unique(qrels.query).tolist())
         passages = first, first_ids(qrels[first])
     of_qrels = JoinFacts(
@@ -208,9 +208,9 @@ def _facts(qrels: Qrels, joined: _Joined, policy: Policy, form: IdForm) -> JoinF
     return of_qrels + joined.facts
 
 
-def facts_of_run(run: Run) -> JoinFacts:
+def facts_of_run(run: Run, form: IdForm) -> JoinFacts:
     """The facts of a run without judgments of its queries."""
-    return _facts_of_unknown(run.queries, run.form) + JoinFacts(remarks=run.remarks)
+    return _facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=run.remarks)
 
 
 def _facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:
