@@ -274,7 +274,7 @@ def test_a_pipe_between_two_commands() -> None:
 def test_warnings_and_notes_go_to_standard_error_and_quiet_leaves_them_out() -> None:
     Path("other.trec").write_text("q1 Q0 zzz 1 1.0 t\n")
     for words, told in (
-        ("evaluate --qrels qrels.trec --run other.trec --scale trec --format json", "warning: "),
+        ("evaluate --qrels qrels.trec --run other.trec --scale trec --ids exact --format json", "warning: "),
         (f"{REPORT}r.html".replace("-r.html", "r.html"), "r.html: "),
         ("store export labels.db out.qrels", "wrote 24 labels to out.qrels"),
     ):

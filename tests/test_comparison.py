@@ -229,15 +229,16 @@ def test_clusters_are_flipped_and_drawn_together() -> None:
     # Ten copies of six queries: as 60 queries a difference is beyond doubt, as six it is not.
     qrels = {f"q{i}": {"d": 1} for i in range(60)}
     runs = {"a": {q: ["x"] for q in qrels}, "b": {q: ["d" if i < 50 else "x"] for i, q in enumerate(qrels)}}
-    alone = rs.compare(qrels, runs, measures=["Success"], depths=[1])["b", "Success@1"]
+    options = {"measures": ["Success"], "depths": [1], "ids": "exact"}
+    alone = rs.compare(qrels, runs, **options)["b", "Success@1"]
     clusters = {f"q{i}": i // 10 for i in range(60)}
-    together = rs.compare(qrels, runs, measures=["Success"], depths=[1], bootstrap=rs.Bootstrap(clusters=clusters))
+    together = rs.compare(qrels, runs, bootstrap=rs.Bootstrap(clusters=clusters), **options)
     row = together["b", "Success@1"]
     assert alone.p < 1e-10
     assert row.p == 2 / 2**5
     assert row.high - row.low > 2 * (alone.high - alone.low)
     with pytest.raises(rs.InputError, match="59 of the 60 queries have none"):
-        rs.compare(qrels, runs, depths=[1], bootstrap=rs.Bootstrap(clusters={"q0": 1}))
+        rs.compare(qrels, runs, bootstrap=rs.Bootstrap(clusters={"q0": 1}), **options)
 
 
 def test_views_say_the_same(tmp_path) -> None:
@@ -270,7 +271,7 @@ def outcomes(successes: int, others: int, queries: int) -> tuple[dict, dict]:
 @pytest.mark.parametrize(("old", "new", "queries", "p"), [(0, 1, 200, 1.0), (0, 2, 2, 0.5), (0, 2, 200, 0.5)])
 def test_a_handful_of_successes_is_no_better_in_bits_than_in_successes(old, new, queries, p) -> None:
     qrels, runs = outcomes(new, old, queries)
-    found = rs.compare(qrels, runs, corpus_size=1000, measures=["Success", "BoR", "EF"], depths=[1])
+    found = rs.compare(qrels, runs, corpus_size=1000, measures=["Success", "BoR", "EF"], depths=[1], ids="exact")
     for row in found.rows:
         assert (row.p, row.verdict) == (p, "no difference shown")
         assert row.low <= 0 <= row.high
@@ -279,7 +280,9 @@ def test_a_handful_of_successes_is_no_better_in_bits_than_in_successes(old, new,
 def test_verdicts_hold_at_the_level_that_was_asked_for() -> None:
     qrels, runs = outcomes(6, 0, 20)
     shown = {
-        level: rs.compare(qrels, runs, measures=["Success"], depths=[1], bootstrap=rs.Bootstrap(level=level)).rows[0]
+        level: rs.compare(
+            qrels, runs, measures=["Success"], depths=[1], bootstrap=rs.Bootstrap(level=level), ids="exact"
+        ).rows[0]
         for level in (0.95, 0.999)
     }
     assert shown[0.95].p == shown[0.999].p == 0.03125

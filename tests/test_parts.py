@@ -178,6 +178,7 @@ OTHERS = {f"z{i}": ["a"] for i in range(100)}
 LONG = {**LISTS, "q0": ["x", "b", "y", "z", "w", "v"]}
 GRADED = {**LABELS, "q1": {"a": 5, "b": 1}, **{f"q{i}": {"a": 2} for i in (0, 2, 3, 4, 5, 6, 7)}}
 NEGATIVE = {**LABELS, "q1": {"a": -1, "b": 1}, "q9": {"c": -2}}
+NOTHING = {q: ["n", "m"] for q in LABELS}
 TWICE = {**LISTS, "q3": ["a", "b", "a"]}
 THRICE = {**TWICE, "q5": ["a", "b", "a", "b"]}
 CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
@@ -187,13 +188,8 @@ CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
     ("qrels", "run", "options", "word"),
     [
         (MANY, {"q1": ["a"], **OTHERS}, {}, "only 1 query ids are both in run and in the qrels"),
-        (LABELS, {q: ["n", "m"] for q in LABELS}, {"ids": "exact"}, "no passage that run retrieved is judged"),
-        (
-            LABELS,
-            {q: ["n", "m"] for q in LABELS},
-            {"ids": "exact", "unjudged": "condense"},
-            "no passage that run retrieved is judged",
-        ),
+        (LABELS, NOTHING, {"ids": "exact"}, "no passage that run retrieved is judged"),
+        (LABELS, NOTHING, {"ids": "exact", "unjudged": "condense"}, "no passage that run retrieved is judged"),
         (LABELS, LONG, {"corpus_size": SIZES}, "query 'q0' has 6 passages, more than its corpus (N = 5)"),
         (GRADED, LISTS, {"scale": "trec"}, None),
         (GRADED, LISTS, {"scale": "utility"}, None),
@@ -223,7 +219,7 @@ def test_notes_and_warnings_are_those_of_the_whole(parted, qrels, run, options, 
     ("qrels", "run", "options", "word"),
     [
         (LABELS, OTHERS, {}, "run has 'z0', 'z1', 'z10', the qrels have 'q0', 'q1', 'q2'; are both about the same"),
-        (LABELS, {q: ["n", "m"] for q in LABELS}, {}, "no passage that run retrieved is judged for its query"),
+        (LABELS, NOTHING, {}, "no passage that run retrieved is judged for its query"),
         (LABELS, {"q1": ["a"]}, {"missing_query": "error"}, "run lacks 7 of the 8 queries in the qrels ('q0', 'q2'"),
         (LABELS, LISTS, {"unjudged": "error"}, "query 'q0': only 1 of the first 5 passages are judged"),
         (LABELS, TWICE, {"duplicates": "error"}, "lists passage 'a' more than once"),

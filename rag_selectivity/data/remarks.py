@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
-NO_REMARKS: Mapping[str, int] = MappingProxyType({})
+NO_REMARKS: Mapping[str, int] = {}
 
 #: Remarks that are a reason to doubt the input, and what they say; `{count}` and `{name}` (of the run) are filled in.
 DOUBTS = {

@@ -103,7 +103,7 @@ class JoinFacts:
     uncounted: tuple[str, str] | None = None
     ids: str | None = None
     remarks: Mapping[str, int] = field(default_factory=dict)
-    sampled: SampledIds = field(default_factory=SampledIds)
+    sampled: SampledIds = field(default_factory=SampledIds, repr=False)
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
         if self.ids is not None and other.ids is not None and self.ids != other.ids:

@@ -217,7 +217,7 @@ def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> J
     present = joined.returned >= 0
     missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
-    if not len(joined.hits.query) and len(qrels.query):
+    if len(qrels.query):
         first = min(qrels.queries[i] for i in np.unique(qrels.query).tolist())
         passages = first, first_ids(qrels[first])
     of_qrels = JoinFacts(

@@ -129,9 +129,9 @@ def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> di
     }
 
 
-def facts_of_run(run: Run) -> JoinFacts:
+def facts_of_run(run: Run, form: IdForm) -> JoinFacts:
     """The facts of a run without judgments of its queries."""
-    return _facts_of_unknown(run.queries, run.form) + JoinFacts(remarks=run.remarks)
+    return _facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=run.remarks)
 
 
 def _facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:

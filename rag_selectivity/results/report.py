@@ -32,8 +32,9 @@ class RunReport:
     `per_query` holds a float64[queries] column for each measure that has a figure for a single query;
     a ratio of means (EF, BoR) has none. `judged` is the join that was measured. It is None if the report
     was made from sums over queries; then `summed` is their number and `summed_fingerprint` their
-    fingerprint. `input` holds what is known about the input as plain data: how ids met, and by which id the labels
-    know the passages.
+    fingerprint. `input` holds what is known about the input as plain data: the form of the ids (`ids`), how many
+    `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that were
+    looked at (`sampled`), and what was noticed while reading (`remarks`).
     """
 
     queries: tuple[str, ...]

@@ -168,7 +168,7 @@ class Tally:
         if qrels is None or not len(qrels):
             if run is not None:
                 self.coverage += Coverage(not_in_qrels=len(run))
-                self.facts += facts_of_run(run.in_form(form))
+                self.facts += facts_of_run(run, form)
             return
         qrels = qrels.in_form(form)
         if isinstance(corpus_size, Mapping):

@@ -1,0 +1,645 @@
+"""Ids of labels and runs that do not meet: found on every path, and mended by a form of the ids."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import unicodedata
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from rag_selectivity.data.forms import FORMS, IdForm
+from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.join.better_form import better_form
+from rag_selectivity.join.facts import JoinFacts
+from rag_selectivity.scale import out_of_core
+from rag_selectivity.scale.engines import report_of_states, tally_rows
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+from rag_selectivity.scale.tally import Tally
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
+
+
+def told(work):
+    """The report, or the error's words; and the warnings."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", rs.SelectivityWarning)
+        try:
+            result = work()
+        except rs.InputError as error:
+            result = str(error)
+    return result, [str(each.message) for each in heard]
+
+
+# -- forms ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "alike"),
+    [
+        ("strip", [" d1", "d1\t", "d1"]),
+        ("casefold", ["STRASSE", "straße", "strasse"]),
+        ("nfc", [unicodedata.normalize("NFD", "é1"), "é1"]),
+        ("number", ["0012", "12", "12.0", "12.00"]),
+        ("name", ["docs/12.txt#0", "12.pdf", "c:\\docs\\12.txt", "12#page=2", "12"]),
+        ("prefix=doc-", ["doc-7", "7"]),
+        ("suffix=_0", ["7_0", "7"]),
+        ("strip,prefix=doc-,number", [" doc-07", "7.0 "]),
+        ("number , strip", ["7", " 7"]),
+    ],
+)
+def test_a_form_makes_ids_alike(form, alike) -> None:
+    assert len({IdForm.of(form)(text) for text in alike}) == 1
+
+
+@pytest.mark.parametrize(("form", "text"), [("name", "/"), ("prefix=d", "d"), ("strip", "  "), ("suffix=d", "d")])
+def test_an_id_of_which_nothing_would_be_left_stays(form, text) -> None:
+    assert IdForm.of(form)(text) == text
+
+
+@pytest.mark.parametrize("form", ["strip", "casefold", "nfc", "number", "exact"])
+@given(text=TEXTS)
+def test_a_form_of_spelling_changes_nothing_the_second_time(form, text) -> None:
+    once = IdForm.of(form)(text)
+    assert once
+    assert IdForm.of(form)(once) == once
+
+
+@given(text=st.from_regex("[1-9][0-9]{0,9}|[a-z][a-z0-9_:-]{0,9}", fullmatch=True), form=st.sampled_from([*FORMS]))
+def test_the_ids_that_are_skipped_for_speed_are_those_that_no_form_changes(text, form) -> None:
+    assert FORMS[form](text) == text
+
+
+@given(st.lists(TEXTS, max_size=5), st.sampled_from([*FORMS, "prefix=a", "exact", "strip,casefold"]))
+def test_a_column_has_the_form_of_each_of_its_ids(ids, form) -> None:
+    one = IdForm.of(form)
+    assert list(one.column(IdColumn.from_strings(ids))) == [one(text) for text in ids]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("casfold", "unknown form 'casfold'; did you mean \"casefold\"?"),
+        ("prefix=", "'prefix=' has no text; write it as in prefix=doc-"),
+        ("strip,,nfc", "unknown form ''"),
+        ("stem=x", "unknown form 'stem=x'"),
+    ],
+)
+def test_a_mistyped_form_is_named(form, words) -> None:
+    with pytest.raises(rs.InputError) as raised:
+        rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, ids=form)
+    assert words in str(raised.value)
+
+
+# -- the form that is proposed --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "labelled", "form"),
+    [
+        (["D1", "D2"], ["d1", "d2"], "casefold"),
+        ([" 1", "2 "], ["1", "2"], "strip"),
+        (["0012", "0007"], ["12", "7"], "number"),
+        (["12.0", "7.0"], ["12", "7"], "number"),
+        (["docs/12.txt#0", "docs/7.txt#0"], ["12", "7"], "name"),
+        (["12#0", "12#1", "7#0"], ["12", "7"], "name"),
+        (["doc-12", "doc-7"], ["12", "7"], "prefix=doc-"),
+        (["12", "7"], ["msmarco_passage_12", "msmarco_passage_7"], "prefix=msmarco_passage_"),
+        (["12_v1", "7_v1"], ["12", "7"], "suffix=_v1"),
+        (["Doc-0012_v1", "Doc-0007_v1"], ["12", "7"], "prefix=Doc-,suffix=_v1,number"),
+        (["DOCS/0012.TXT", "DOCS/0007.TXT"], ["12", "7"], "name,number"),
+        ([unicodedata.normalize("NFD", "é")], ["é"], "nfc"),
+    ],
+)
+def test_the_simplest_form_is_proposed(retrieved, labelled, form) -> None:
+    found = better_form([(retrieved, labelled)])
+    assert found is not None
+    assert (str(found.form), found.more) == (form, len(labelled))
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "labelled"),
+    [
+        (["1", "2"], ["3", "4"]),
+        (["1", "2"], ["1", "2"]),
+        # Another folder is another document: the labels themselves have both.
+        (["a/1", "b/2"], ["a/2", "b/1", "b/2", "a/1", "c/2"]),
+        # Two numberings with a beginning each: of any two corpora.
+        (["d1", "d2"], ["p1", "p2"]),
+        # A beginning does not end inside a number.
+        (["101", "102"], ["1", "2"]),
+    ],
+)
+def test_no_form_is_proposed_for_ids_that_are_others(retrieved, labelled) -> None:
+    assert better_form([(retrieved, labelled)]) is None
+
+
+# -- every path -----------------------------------------------------------------------------------------
+
+QRELS = {f"q{i}": {f"d{i}": 1, f"d{i + 100}": 0} for i in range(20)}
+RUN = {f"q{i}": [f"d{i}", f"d{i + 100}", f"x{i}"] for i in range(20)}
+UPPER = {query: [passage.upper() for passage in ids] for query, ids in RUN.items()}
+MIXED = {query: ids if i < 4 else UPPER[query] for i, (query, ids) in enumerate(RUN.items())}
+UPPER_QUERIES = {query.upper(): ids for query, ids in RUN.items()}
+
+
+def write_trec(folder: Path, qrels, run) -> tuple[Path, Path]:
+    labels, lists = folder / "qrels.trec", folder / "run.trec"
+    labels.write_text("".join(f"{q} 0 {d} {g}\n" for q, row in qrels.items() for d, g in row.items()))
+    lists.write_text("".join(f"{q} Q0 {d} {i} {-i} t\n" for q, ids in run.items() for i, d in enumerate(ids, 1)))
+    return labels, lists
+
+
+def of_dicts(folder, qrels, run, **options):
+    return rs.evaluate(qrels, {"run": run}, bootstrap=None, depths=[1], **options)
+
+
+def of_frames(folder, qrels, run, **options):
+    labels = pandas.DataFrame([(q, d, g) for q, row in qrels.items() for d, g in row.items()])
+    lists = pandas.DataFrame([(q, d, i) for q, ids in run.items() for i, d in enumerate(ids, 1)])
+    labels.columns, lists.columns = ["query_id", "doc_id", "grade"], ["query_id", "doc_id", "rank"]
+    return rs.evaluate(labels, {"run": lists}, bootstrap=None, depths=[1], **options)
+
+
+def of_files(folder, qrels, run, **options):
+    labels, lists = write_trec(folder, qrels, run)
+    return rs.evaluate(labels, {"run": lists}, bootstrap=None, depths=[1], **options)
+
+
+def of_core(folder, qrels, run, **options):
+    labels, lists = write_trec(folder, qrels, run)
+    return evaluate_out_of_core(labels, {"run": lists}, depths=[1], resamples=0, level=None, progress=False, **options)
+
+
+def of_parts(folder, qrels, run, **options):
+    """A tally of each query, merged last to first."""
+    form = IdForm.of(options.get("ids"))
+    tallies = []
+    for query in dict.fromkeys(map(form, [*qrels, *run])):
+        labels = {q: row for q, row in qrels.items() if form(q) == query}
+        lists = {q: ids for q, ids in run.items() if form(q) == query}
+        tally = Tally(["Success"], [1], resamples=0)
+        tally.add_part(
+            rs.Qrels.from_dict(labels) if labels else None, rs.Run.from_dict(lists) if lists else None, **options
+        )
+        tallies.append(Tally.from_bytes(tally.to_bytes()))
+    while len(tallies) > 1:
+        last = tallies.pop()
+        tallies[-1].merge(last)
+    return tallies[0].report("run", level=None)
+
+
+def of_engines(folder, qrels, run, **options):
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = [(q, d, None, g) for q, row in qrels.items() for d, g in row.items()]
+    rows += [(q, d, float(-i), None) for q, ids in run.items() for i, d in enumerate(ids)]
+    columns = dict(zip(("query_id", "passage_id", "score", "grade"), zip(*rows, strict=True), strict=True))
+    state = tally_rows(
+        pyarrow.table({k: pyarrow.array(v) for k, v in columns.items()}), depths=[1], resamples=0, **options
+    )
+    return report_of_states([state], level=None)
+
+
+PATHS = [of_dicts, of_frames, of_files, of_core, of_parts, of_engines]
+CASES = {
+    "cased passages": (QRELS, UPPER),
+    "some cased passages": (QRELS, MIXED),
+    "cased queries": (QRELS, UPPER_QUERIES),
+    "some cased queries": (QRELS, {q if i < 4 else q.upper(): ids for i, (q, ids) in enumerate(RUN.items())}),
+    "other passages": (QRELS, {q: ["n", "m"] for q in QRELS}),
+    "right ids": (QRELS, RUN),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("ids", [None, "casefold", "exact"])
+def test_every_path_says_the_same(tmp_path, path, case, ids) -> None:
+    (expected, warned), (found, repeated) = (
+        told(lambda way=way: way(tmp_path, *CASES[case], ids=ids)) for way in (of_dicts, path)
+    )
+    assert sorted(repeated) == sorted(warned)
+    if isinstance(expected, str):
+        assert found == expected
+        return
+    assert found["run", "Success@1"].value == expected["run", "Success@1"].value
+    assert found.runs["run"].input == expected.runs["run"].input
+    assert sorted(found.runs["run"].notes) == sorted(expected.runs["run"].notes)
+
+
+def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
+    report, (warning,) = told(lambda: of_dicts(tmp_path, QRELS, MIXED))
+    assert report["Success@1"].value == pytest.approx(0.2)
+    assert warning.startswith(
+        "passage ids of run and of the qrels differ in their form: in 20 queries that were looked at, 8 judged "
+        'passages are retrieved as the ids are, and 40 with ids="casefold" (--ids casefold), as '
+    )
+    assert len([word for word in warning.split("'") if word.startswith(("d", "D"))]) == 6
+    assert report.runs["run"].input == {
+        "ids": None,
+        "queries": {"in_qrels": 20, "in_run": 20, "both": 20},
+        "passages": {"retrieved": 60, "judged": 8},
+        "sampled": {
+            "queries": 20,
+            "judged_passages": 40,
+            "retrieved": {"as they are": 8, "casefold": 40},
+            "further_queries": {},
+        },
+        "remarks": {},
+    }
+    assert report.to_dict()["runs"]["run"]["input"] == report.runs["run"].input
+    mended, said = told(lambda: of_dicts(tmp_path, QRELS, MIXED, ids="casefold"))
+    assert (mended["Success@1"].value, said, mended.runs["run"].input["ids"]) == (1.0, [], "casefold")
+
+
+def test_ids_of_which_none_meets_are_an_error_with_the_mend(tmp_path) -> None:
+    error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER))
+    assert error.startswith("no passage that run retrieved is judged for its query: run has 'D")
+    assert error.endswith('they meet in another form: give ids="casefold" (--ids casefold)')
+    error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER_QUERIES))
+    assert error == (
+        "no query id of run is in the qrels: run has 'Q0', 'Q1', 'Q10', the qrels have 'q0', 'q1', 'q10'; they meet in "
+        'another form: give ids="casefold" (--ids casefold)'
+    )
+    error, _ = told(lambda: of_dicts(tmp_path, QRELS, {q: ["n", "m"] for q in QRELS}))
+    assert error.endswith('and run really found nothing, give ids="exact" (--ids exact)')
+
+
+def test_a_further_form_comes_after_the_one_that_was_given(tmp_path) -> None:
+    run = {query.upper(): [f"docs/{passage}.txt" for passage in ids] for query, ids in RUN.items()}
+    error, _ = told(lambda: of_dicts(tmp_path, QRELS, run, ids="casefold"))
+    assert error.endswith('give ids="casefold,name" (--ids casefold,name)')
+    report, said = told(lambda: of_dicts(tmp_path, QRELS, run, ids="casefold,name"))
+    assert (report["Success@1"].value, said) == (1.0, [])
+
+
+def test_what_a_shell_would_split_is_quoted(tmp_path) -> None:
+    run = {query: [f"my doc {passage}" for passage in ids] for query, ids in RUN.items()}
+    error, _ = told(lambda: of_dicts(tmp_path, QRELS, run))
+    assert error.endswith("give ids=\"prefix=my doc \" (--ids 'prefix=my doc ')")
+    assert told(lambda: of_dicts(tmp_path, QRELS, run, ids="prefix=my doc "))[0]["Success@1"].value == 1.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=20, max_size=20), st.sampled_from(sorted(CASES)), st.randoms())
+def test_facts_are_the_same_for_any_partition(part_of, case, random) -> None:
+    qrels, run = CASES[case]
+    queries = list(dict.fromkeys([*qrels, *run]))
+    parts: dict[int, list[str]] = {}
+    for i, query in enumerate(queries):
+        parts.setdefault(part_of[i % 20], []).append(query)
+    tallies = []
+    for some in [queries, *random.sample(list(parts.values()), len(parts))]:
+        labels = {q: qrels[q] for q in some if q in qrels}
+        lists = {q: run[q] for q in some if q in run}
+        tallies.append(Tally(["Success"], [1], resamples=0))
+        tallies[-1].add_part(rs.Qrels.from_dict(labels) if labels else None, rs.Run.from_dict(lists) if lists else None)
+    whole, first, *others = [tally.facts for tally in tallies]
+    for other in others:
+        first += other
+    assert first == whole
+    assert JoinFacts.from_data(json.loads(json.dumps(asdict(whole)))) == whole
+
+
+def test_more_queries_than_are_looked_at_give_the_same_facts_in_parts(tmp_path, monkeypatch) -> None:
+    qrels = {f"q{i}": {f"d{i}-{j}": 1 for j in range(120)} for i in range(250)}
+    run = {f"q{i}": [f"D{i}-{j}" for j in range(60)] for i in range(250)}
+    run |= {f"Q{i}": ["d"] for i in range(250, 600)}
+    qrels |= {f"q{i}": {"d": 1} for i in range(250, 600)}
+    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", 20_000_000)
+    qrels["q0"]["D0-0"] = 1
+    (whole, warned), (parted, repeated) = (
+        told(lambda way=way: way(tmp_path, qrels, run)) for way in (of_dicts, of_core)
+    )
+    assert len(warned) == 2
+    assert sorted(repeated) == sorted(warned)
+    assert parted.runs["run"].input == whole.runs["run"].input
+    sampled = whole.runs["run"].input["sampled"]
+    assert (sampled["queries"], sampled["further_queries"]) == (100, {"casefold": 200})
+
+
+def test_parts_with_different_forms_are_not_merged() -> None:
+    one, other = (Tally(["Success"], [1], resamples=0) for _ in range(2))
+    one.add_part(rs.Qrels.from_dict({"a": {"d": 1}}), rs.Run.from_dict({"a": ["d"]}))
+    other.add_part(rs.Qrels.from_dict({"b": {"d": 1}}), rs.Run.from_dict({"B": ["D"]}), ids="casefold")
+    with pytest.raises(rs.InputError, match="different forms of ids cannot be merged: as they are and casefold"):
+        one.merge(other)
+
+
+@pytest.mark.parametrize("path", [of_dicts, of_files, of_core])
+def test_queries_that_become_one_are_refused(tmp_path, path) -> None:
+    run = {**RUN, "Q1": ["d1"]}
+    error, _ = told(lambda: path(tmp_path, QRELS, run, ids="casefold"))
+    assert error.startswith("run: several queries become 'q1' with ids='casefold' (--ids casefold)")
+
+
+def test_labels_that_become_one_pair_with_different_grades_are_refused(tmp_path) -> None:
+    error, _ = told(lambda: of_files(tmp_path, {"q1": {"d1": 1, "D1": 0}}, {"q1": ["d1"]}, ids="casefold"))
+    assert "qrels.trec:2" in error
+    assert "one pair cannot have two grades" in error
+
+
+def test_compare_and_sweep_check_and_take_the_form() -> None:
+    runs = {"right": RUN, "cased": UPPER}
+    with pytest.raises(rs.InputError, match=r"no passage that cased retrieved .*--ids casefold"):
+        rs.compare(QRELS, runs, depths=[1])
+    compared = rs.compare(QRELS, runs, depths=[1], measures=["Success"], ids="casefold")
+    assert compared["cased", "Success@1"].difference == 0
+    assert compared.report.runs["cased"].input["ids"] == "casefold"
+    with pytest.raises(rs.InputError, match=r"no passage that run retrieved .*--ids casefold"):
+        rs.sweep(QRELS, UPPER, corpus_size=1000)
+    tokens = {passage: 10 for ids in RUN.values() for passage in ids}
+    swept = rs.sweep(QRELS, UPPER, corpus_size=1000, tokens=tokens, ids="casefold")
+    assert swept["run"].rows[0]["success"] == 1.0
+    assert swept["run"].rows[1]["tokens"] == 20
+
+
+def test_the_form_holds_for_pool_sample_sizes_and_corpus() -> None:
+    corpus = [f"D{i}" for i in range(400)] + [f"x{i}" for i in range(20)]
+    report = rs.evaluate(
+        {query: {passage: 5 - 4 * (grade == 0) for passage, grade in row.items()} for query, row in QRELS.items()},
+        {"run": UPPER},
+        pool={query.upper(): ids for query, ids in RUN.items()},
+        sample={query.upper(): {"S1": 1, "S2": 1} for query in QRELS},
+        corpus_size={query.upper(): 1000 for query in QRELS},
+        corpus=corpus,
+        scale="utility",
+        measures=["BoR", "BoR(R=sampled)", "PROC"],
+        depths=[1],
+        ids="casefold",
+    )
+    assert report.runs["run"].coverage.missing_from_pool == 0
+    assert report["PROC@1"].value == 1.0
+    assert report["BoR@1"].value == pytest.approx(9.966, abs=0.01)
+    by_corpus = rs.evaluate(QRELS, {"run": UPPER}, corpus=corpus, depths=[1], ids="casefold")
+    assert by_corpus.corpus_size == 420
+
+
+# -- units, corpora, and ids that are right ---------------------------------------------------------------
+
+
+def test_few_judged_passages_are_a_doubt_only_where_the_ids_are_unknown() -> None:
+    qrels = {f"q{i}": {f"d{i}_{j}": 1 for j in range(10)} for i in range(20)}
+    chunks = {f"q{i}": [f"d{i}_0", *(f"node-{i}-{j}" for j in range(9))] for i in range(20)}
+    _, (warning,) = told(lambda: rs.evaluate(qrels, {"run": chunks}, depths=[10], bootstrap=None))
+    assert (
+        "few of the passages that run retrieved are judged: 20 in the first 10 of its lists, where the qrels have up "
+        "to 200; run has"
+    ) in warning
+    assert "the same units (chunks or documents); if they do, give" in warning
+    assert 'the same units (chunks or documents); if they do, give ids="exact" (--ids exact)' in warning
+    assert told(lambda: rs.evaluate(qrels, {"run": chunks}, depths=[10], bootstrap=None, ids="exact"))[1] == []
+    # A bad retriever: its passages have labels, but for other queries.
+    bad = {f"q{i}": [f"d{i}_0", *(f"d{(i + 1) % 20}_{j}" for j in range(9))] for i in range(20)}
+    assert told(lambda: rs.evaluate(qrels, {"run": bad}, depths=[10], bootstrap=None))[1] == []
+
+
+def test_a_corpus_settles_whether_ids_are_right() -> None:
+    corpus = [f"d{i}" for i in range(200)] + ["n", "m"]
+    nothing = {query: ["n", "m"] for query in QRELS}
+    report, (warning,) = told(lambda: rs.evaluate(QRELS, {"run": nothing}, corpus=corpus, depths=[1], bootstrap=None))
+    assert report["Success@1"].value == 0
+    assert warning.startswith("no passage that run retrieved is judged")
+    unknown = {query: ["u", "v"] for query in QRELS}
+    error, _ = told(lambda: rs.evaluate(QRELS, {"run": unknown}, corpus=corpus, depths=[1], bootstrap=None))
+    assert error.startswith("no passage that run retrieved is in the corpus: run has 'u', 'v', the corpus has")
+
+
+def test_empty_lists_and_queries_without_labels_are_no_mistake() -> None:
+    qrels = {"a": {"d": 1}, "b": {}}
+    report, said = told(lambda: rs.evaluate(qrels, {"run": {"a": [], "b": ["x"]}}, depths=[1], bootstrap=None))
+    assert report["Success@1"].value == 0
+    assert all(word.startswith("no passage that run retrieved is judged") for word in said)
+
+
+# -- real data -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spelled", "form"),
+    [
+        (lambda id_: f"D{id_}".upper(), "prefix=D"),
+        (lambda id_: id_.zfill(5), "number"),
+        (lambda id_: f"docs/{id_}.txt#0", "name"),
+        (lambda id_: f"Cran{id_}", "prefix=Cran"),
+    ],
+)
+def test_cranfield_with_other_ids_gets_its_figures_back(data, spelled, form) -> None:
+    folder = data / "cranfield"
+    qrels = rs.read_qrels(folder / "qrels.trec")
+    run = rs.read_run(folder / "runs" / "bm25.trec").to_dict()
+    other = {query: [spelled(passage) for passage in ids] for query, ids in run.items()}
+    options = {"scale": "utility", "corpus_size": 1400, "depths": [10], "bootstrap": None}
+    error, _ = told(lambda: rs.evaluate(qrels, {"bm25": other}, **options))
+    assert error.endswith(f'give ids="{form}" (--ids {form})')
+    right, mended = (
+        rs.evaluate(qrels, {"bm25": run}, **options),
+        rs.evaluate(qrels, {"bm25": other}, ids=form, **options),
+    )
+    assert [repr(cell) for cell in mended.runs["bm25"].estimates.values()] == [
+        repr(cell) for cell in right.runs["bm25"].estimates.values()
+    ]
+
+
+def test_right_ids_of_real_runs_raise_no_doubt(data) -> None:
+    trec, cranfield = data / "trec", data / "cranfield"
+    for qrels, run in (
+        (trec / "qrels.dl19-passage.txt", trec / "run.msmarco-v1-passage.bm25-default.dl19.txt"),
+        (trec / "trec_eval.qrels.test", trec / "trec_eval.results.test"),
+        *((cranfield / "qrels.trec", run) for run in sorted((cranfield / "runs").glob("*.trec"))),
+    ):
+        report, said = told(lambda qrels=qrels, run=run: rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=None))
+        assert not [word for word in said if "ids" in word], (run, said)
+        assert list(report.runs["r"].input["sampled"]["retrieved"]) == ["as they are"]
+
+
+# -- named mistakes ---------------------------------------------------------------------------------------
+
+
+def trec(folder: Path, *lines: str) -> Path:
+    path = folder / "r.trec"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+RANKED = [("q1", "a", 1, 0.9), ("q1", "b", 2, 0.4), ("q1", "c", 3, 0.7), ("q2", "a", 1, 0.2), ("q2", "b", 2, 0.3)]
+JUDGED = {"q1": {"a": 1}, "q2": {"b": 1}}
+
+
+def ranked_as(kind: str, folder: Path):
+    frame = pandas.DataFrame(RANKED, columns=["query_id", "doc_id", "rank", "score"])
+    if kind == "frame":
+        return frame
+    if kind == "trec":
+        return trec(folder, *(f"{q} Q0 {d} {rank} {score} t" for q, d, rank, score in RANKED))
+    path = folder / f"r.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["frame", "trec", "csv", "parquet"])
+def test_a_rank_that_contradicts_the_score_is_named(tmp_path, kind) -> None:
+    run = ranked_as(kind, tmp_path)
+    report, (warning,) = told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None))
+    assert warning.startswith("r: rank and score contradict each other in 2 neighbouring rows")
+    assert report.runs["r"].input["remarks"] == {"rank_against_score": 2}
+    assert told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None, order="rank"))[1] == []
+    if kind in ("trec", "parquet"):
+        labels = rs.Qrels.from_dict(JUDGED)
+        work = lambda: evaluate_out_of_core(labels, {"r": run}, depths=[1], resamples=0, level=None, progress=False)  # noqa: E731
+        parted, repeated = told(work)
+        assert repeated == [warning]
+        assert parted.runs["r"].input == report.runs["r"].input
+
+
+def test_a_rank_that_contradicts_the_score_in_the_rows_of_an_engine() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    query, passage, rank, score = zip(*RANKED, strict=True)
+    grade = [JUDGED[q].get(d) for q, d in zip(query, passage, strict=True)]
+    rows = {"query_id": query, "passage_id": passage, "rank": rank, "score": score, "grade": grade}
+    table = pyarrow.table({name: pyarrow.array(column) for name, column in rows.items()})
+    _, (warning,) = told(lambda: report_of_states([tally_rows(table, depths=[1], resamples=0)], level=None))
+    assert warning.startswith("run: rank and score contradict each other in 2 neighbouring rows")
+
+
+@pytest.mark.parametrize("rank", ["0", "1", "-", "x"])
+def test_ranks_that_say_nothing_are_no_contradiction(tmp_path, rank) -> None:
+    run = trec(tmp_path, f"q1 Q0 a {rank} .4 t", f"q1 Q0 b {rank} .9 t", f"q2 Q0 b {rank} .5 t")
+    assert told(lambda: rs.evaluate(JUDGED, {"r": run}, depths=[1], bootstrap=None))[1] == []
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_contradictions_across_blocks_are_counted_once(tmp_path, monkeypatch, fast) -> None:
+    from rag_selectivity.io import trec as module
+
+    lines = [f"q{i // 10} Q0 d{i} {i % 10} {i % 10} t" for i in range(200)]
+    if not fast:
+        monkeypatch.setattr(module, "_parse_fast", lambda text: None)
+    for size in (40, 200, 1 << 18):
+        monkeypatch.setattr(module, "_BLOCK", size)
+        assert rs.read_run(trec(tmp_path, *lines)).remarks == {"rank_against_score": 180}
+
+
+def test_equal_scores_are_named_unless_the_order_is_that_of_the_rows() -> None:
+    run = {"q1": {"b": 1.0, "a": 1.0}, "q2": {"a": 1.0, "b": 1.0}}
+    options = {"depths": [1], "bootstrap": None}
+    _, (warning,) = told(lambda: rs.evaluate(JUDGED, {"r": run}, **options))
+    assert warning.startswith("r: the scores within each list are all equal, so that the order of the passages follows")
+    assert told(lambda: rs.evaluate(JUDGED, {"r": run}, ties="as_given", **options))[1] == []
+    assert told(lambda: rs.evaluate(JUDGED, {"r": run}, order="rank", **options))[1] == []
+    assert told(lambda: rs.evaluate(JUDGED, {"r": {**run, "q2": {"a": 1.0, "b": 2.0}}}, **options))[1] == []
+
+
+def test_a_score_is_no_grade_but_in_beir(tmp_path) -> None:
+    rows = [("q1", "a", 31), ("q1", "b", 12)]
+    frame = pandas.DataFrame(rows, columns=["query_id", "doc_id", "score"])
+    with pytest.raises(rs.InputError, match=r"no column for the grade; .* A score is no grade: is this a run\?"):
+        rs.evaluate(frame, {"r": {"q1": ["a"]}})
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    with pytest.raises(rs.InputError, match=r"scores.csv: no column for the grade; .* is this a run\?"):
+        rs.read_qrels(tmp_path / "scores.csv")
+    beir = frame.rename(columns={"query_id": "query-id", "doc_id": "corpus-id"})
+    assert rs.Qrels.of(beir).to_dict() == {"q1": {"a": 31, "b": 12}}
+    (tmp_path / "qrels").mkdir()
+    beir.to_csv(tmp_path / "qrels" / "test.tsv", index=False, sep="\t")
+    assert rs.read_qrels(tmp_path).to_dict() == {"q1": {"a": 31, "b": 12}}
+
+
+def test_labels_with_a_column_for_scores_are_asked_whether_they_are_a_run(tmp_path) -> None:
+    frame = pandas.DataFrame([("q1", "a", 0.7, 1)], columns=["query_id", "doc_id", "score", "grade"])
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    frame.to_parquet(tmp_path / "labels.parquet")
+    (tmp_path / "r.trec").write_text("q1 Q0 a 1 .5 t\n")
+    for labels in (frame, tmp_path / "labels.csv", tmp_path / "labels.parquet"):
+        _, (warning,) = told(
+            lambda labels=labels: rs.evaluate(labels, {"r": {"q1": ["a"]}}, depths=[1], bootstrap=None)
+        )
+        assert warning.startswith("the labels have a column for a score or a rank too: are they a run?")
+    options = {"depths": [1], "resamples": 0, "level": None, "progress": False}
+    work = lambda: evaluate_out_of_core(tmp_path / "labels.parquet", {"r": tmp_path / "r.trec"}, **options)  # noqa: E731
+    assert told(work)[1] == [warning]
+
+
+def test_labels_and_run_that_are_swapped_are_named(tmp_path) -> None:
+    with pytest.raises(rs.InputError, match=r"grade 0.7 is not a whole number: is this a run\? The labels come first"):
+        rs.evaluate({"q1": {"a": 0.7}}, {"r": {"q1": ["a"]}})
+    grades = {"q1": {"a": 1, "b": 0, "c": 0}, "q2": {"a": 0, "b": 1, "d": 0}}
+    _, (warning,) = told(
+        lambda: rs.evaluate({"q1": ["a", "b"], "q2": ["b"]}, {"r": grades}, depths=[1], bootstrap=None)
+    )
+    assert warning.startswith("the labels are lists, and the scores of r are few whole numbers, as grades are")
+    assert (
+        told(lambda: rs.evaluate(grades, {"r": {"q1": ["a", "b"], "q2": ["b"]}}, depths=[1], bootstrap=None))[1] == []
+    )
+
+
+def test_further_fields_and_comments_of_trec_files_are_left_out_and_counted(tmp_path) -> None:
+    run = trec(
+        tmp_path, "# a comment", "q1 Q0 a 1 .9 t more words", "q1 Q0 b 2 .8 t", "#q Q0 c 3 .7 t", "q2 Q0 b 1 .5 t x"
+    )
+    qrels = tmp_path / "qrels.trec"
+    qrels.write_text("q1 0 a 1 extra\n# q1 0 b 1\nq2 0 b 1\n")
+    whole = rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=None)
+    assert whole.runs["r"].judged is not None
+    assert whole.runs["r"].judged.returned.tolist() == [2, 1]
+    expected = {
+        "2 lines of r have more than six fields: the rest was left out",
+        "2 lines of r begin with # and were left out",
+        "1 lines of the labels have five fields: the fifth was left out",
+        "1 lines of the labels begin with # and were left out",
+    }
+    assert set(whole.runs["r"].notes) == expected
+    parted = evaluate_out_of_core(qrels, {"r": run}, depths=[1], resamples=0, level=None, progress=False)
+    assert set(parted.runs["r"].notes) == expected
+    assert parted.runs["r"].input == whole.runs["r"].input
+
+
+@pytest.mark.parametrize("line", ["q1 0 a 1 x y", "q1 a 1", "q1 0 a 1 x y z"])
+def test_other_numbers_of_fields_stay_errors(tmp_path, line) -> None:
+    with pytest.raises(rs.InputError, match=r"r\.trec:1: expected 4 fields"):
+        rs.read_qrels(trec(tmp_path, line))
+
+
+def test_fewer_fields_of_a_run_stay_an_error(tmp_path) -> None:
+    with pytest.raises(rs.InputError, match=r"r\.trec:2: expected 6 fields"):
+        rs.read_run(trec(tmp_path, "q1 Q0 a 1 .9 t", "q1 Q0 b 2 .8"))
+
+
+# -- the command line -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "--measure", "Success"],
+        ["evaluate", "--out-of-core", "--measure", "Success"],
+        ["compare", "--run", "again=run.trec", "--measure", "Success"],
+        ["sweep", "--corpus-size", "1000"],
+        ["report", "-o", "page.html", "--depths", "1", "--at", "1"],
+    ],
+)
+def test_the_commands_take_the_form_that_their_error_names(tmp_path, words) -> None:
+    write_trec(tmp_path, QRELS, UPPER)
+    command = [sys.executable, "-m", "rag_selectivity", *words, "--qrels", "qrels.trec", "--run", "run.trec"]
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "--ids casefold" in " ".join(refused.stderr.split())
+    done = subprocess.run([*command, "--ids", "casefold"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_page_finds_texts_and_reasons_by_the_form(tmp_path) -> None:
+    qrels, run = write_trec(tmp_path, QRELS, UPPER)
+    report = rs.evaluate(qrels, {"run": run}, depths=[1], bootstrap=None, ids="casefold")
+    texts = {passage: f"text of {passage}" for ids in RUN.values() for passage in ids}
+    page = report.to_html(qrels=qrels, runs={"run": run}, queries={"q1": "who?"}, corpus=texts, top=3)
+    assert "text of d101" in page
+    assert "who?" in page
