@@ -279,9 +279,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         if lacking and self._corpus_size is None:
             return _Corpus(
                 None,
-                doubt=f"the index lacks {len(set(lacking)):,} relevant passages that the labels name "
-                f"({examples(lacking)}), so that a random draw from it is not defined: leave out their labels, or give "
-                f"corpus_size= and passages_of=",
+                doubt=f"the labels name relevant passages that the index lacks ({len(set(lacking)):,}: "
+                f"{examples(lacking)}), so that a random draw from it is not defined and N is left out: leave out "
+                f"their labels, or give corpus_size= and passages_of=",
             )
         return _Corpus(size, PassageCounts.of(counts))
 

@@ -119,8 +119,6 @@ class Pipeline:
 
     async def _nodes(self, text: str) -> list[NodeWithScore] | None:
         """What the retriever returns, asked without asynchronous code if it has none."""
-        if self.only_sync is None and not hasattr(self._retriever, "aretrieve"):
-            self.only_sync = f"{type(self._retriever).__name__} has no aretrieve"
         if self.only_sync is None:
             has_yielded = asyncio.Event()
             asyncio.get_running_loop().call_soon(has_yielded.set)

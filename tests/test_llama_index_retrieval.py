@@ -1,0 +1,274 @@
+"""What `SelectivityEvaluator` makes of ids, of N, of retrievals that fail, and of retrievers that are only sync."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import warnings
+from typing import ClassVar
+
+import pytest
+
+import rag_selectivity as rs
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from rag_selectivity_llama_index import SelectivityEvaluator
+
+#: Two chunks of each of ten documents.
+NODES = [
+    TextNode(
+        id_=f"n{document}-{part}",
+        text=f"chunk {part} of {document}",
+        metadata={"source": {"file": f"{document}.txt"}},
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"d{document}")},
+    )
+    for document in range(10)
+    for part in range(2)
+]
+QUERIES = {f"q{i}": f"about {i}" for i in range(10)}
+LABELS = {f"q{i}": {f"d{i}": 1} for i in range(10)}
+
+
+class Numbers(BaseRetriever):
+    """Query i finds the chunks of document i and the first of the next, in an index that says N."""
+
+    def __init__(self) -> None:
+        self.index = VectorStoreIndex(NODES, embed_model=MockEmbedding(embed_dim=2))
+        super().__init__()
+
+    def found(self, query: str) -> list[NodeWithScore]:
+        i = int(query.split()[-1])
+        return [NodeWithScore(node=NODES[(2 * i + j) % 20], score=1 / (1 + j)) for j in range(3)]
+
+    def _retrieve(self, query_bundle):
+        return self.found(query_bundle.query_str)
+
+
+def evaluated(retriever, labels=LABELS, queries=QUERIES, **options):
+    return SelectivityEvaluator(retriever, labels=labels, depths=[2], **options).evaluate_dataset(
+        queries, bootstrap=None
+    )
+
+
+def notes(report: rs.Report) -> str:
+    return "\n".join(report.runs["retriever"].notes)
+
+
+def facts(report: rs.Report, kind: str):
+    return report.runs["retriever"].input[kind]
+
+
+# -- ids -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "made"), [("node_id", "n{}-0"), ("ref_doc_id", "d{}"), ("source.file", "{}.txt")])
+def test_the_id_that_labels_know_is_taken_and_named(name, made) -> None:
+    labels = {f"q{i}": {made.format(i): 1} for i in range(10)}
+    report = evaluated(Numbers(), labels).report
+    assert report["Success@2"].value == 1
+    assert facts(report, "identity") == {"taken": name, "labels_found": 10, "queries": 10}
+    assert f"Passages are known by {name}: 10 labels found in the first 10 labelled queries." in notes(report)
+    chunks = {} if name == "node_id" else {"passages_of": {made.format(i): 2 for i in range(10)}}
+    run = {f"q{i}": [made.format(i), *([made.format(i)] if chunks else ["x"])] for i in range(10)}
+    expected = rs.evaluate(labels, run, corpus_size=20, measures=["BoR"], depths=[2], bootstrap=None, **chunks)
+    assert report["BoR@2"].value == pytest.approx(expected["BoR@2"].value)
+
+
+def test_ids_of_mixed_kinds_are_refused() -> None:
+    labels = {f"q{i}": {f"d{i}" if i < 5 else f"n{i}-0": 1} for i in range(10)}
+    with pytest.raises(rs.InputError, match='identity="'):
+        evaluated(Numbers(), labels)
+
+
+def test_a_single_query_goes_by_the_identity_that_was_taken() -> None:
+    evaluator = SelectivityEvaluator(Numbers(), labels={QUERIES["q1"]: {"d1": 1}}, depths=[1])
+    assert evaluator.evaluate(QUERIES["q1"], ["d1"]).metric_vals_dict["Success@1"] == 1
+    unlabelled = SelectivityEvaluator(Numbers())
+    assert unlabelled.evaluate(QUERIES["q1"], ["n1-0"]).retrieved_ids == ["n1-0", "n1-1", "n2-0"]
+    unlabelled.evaluate_dataset(type("Dataset", (), {"queries": QUERIES, "relevant_docs": LABELS}))
+    assert unlabelled.evaluate(QUERIES["q1"], ["d1"]).retrieved_ids == ["d1", "d1", "d2"]
+
+
+# -- N -------------------------------------------------------------------------------------------------
+
+
+def test_without_counts_repeats_leave_bor_undefined_with_the_reason() -> None:
+    class Bare(Numbers):
+        def __init__(self) -> None:
+            super().__init__()
+            del self.index
+
+    report = evaluated(Bare(), corpus_size=20, measures=["BoR", "Success"]).report
+    assert report["Success@2"].value == 1
+    assert math.isnan(report["BoR@2"].value)
+    assert "passages_of" in report["BoR@2"].reason
+    counted = evaluated(Bare(), corpus_size=20, passages_of={f"d{i}": 2 for i in range(10)}).report
+    assert counted["BoR@2"].value == evaluated(Numbers()).report["BoR@2"].value
+    with pytest.raises(rs.InputError, match="corpus_size is 10, less than the 20 passages"):
+        evaluated(Numbers(), corpus_size=10)
+
+
+def test_a_relevant_document_that_the_index_lacks_takes_n_away_with_a_warning() -> None:
+    labels = {**LABELS, "q1": {"d1": 1, "lost": 1}}
+    with pytest.warns(
+        rs.SelectivityWarning, match=r"relevant passages that the index lacks \(1: 'lost'\).*corpus_size="
+    ):
+        report = evaluated(Numbers(), labels).report
+    assert report.corpus_size is None
+    assert report["Success@2"].value == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert evaluated(Numbers(), {**LABELS, "q1": {"d1": 1, "lost": 0}}).report.corpus_size == 20
+
+
+def test_n_is_asked_when_the_evaluation_begins() -> None:
+    retriever = Numbers()
+    evaluator = SelectivityEvaluator(retriever, labels=LABELS, depths=[2])
+    retriever.index.insert_nodes([TextNode(text="one more")])
+    assert evaluator.evaluate_dataset(QUERIES).report.corpus_size == 21
+
+
+# -- retrievals that fail ------------------------------------------------------------------------------
+
+
+class Failing(Numbers):
+    """Queries 0 to 3 fail, in one of the ways that are there."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+
+    async def _aretrieve(self, query_bundle):
+        if int(query_bundle.query_str.split()[-1]) >= 4:
+            return self.found(query_bundle.query_str)
+        if self.way == "raises":
+            raise ConnectionError("refused")
+        if self.way == "times out":
+            await asyncio.wait_for(asyncio.sleep(5), 0.001)
+        if self.way == "is cancelled":
+            task = asyncio.ensure_future(asyncio.sleep(5))
+            task.cancel()
+            await task
+        return None
+
+
+class Rerank(BaseNodePostprocessor):
+    """Fails where its retriever does not."""
+
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        if int(query_bundle.query_str.split()[-1]) < 4:
+            raise ConnectionError("refused")
+        return nodes
+
+
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [
+        ("raises", "ConnectionError: refused"),
+        ("times out", "TimeoutError"),
+        ("is cancelled", "CancelledError"),
+        ("returns None", "TypeError: 'NoneType' object is not iterable"),
+    ],
+)
+def test_a_retrieval_that_fails_is_a_failure_of_its_query(way, says) -> None:
+    with pytest.warns(rs.SelectivityWarning, match=rf"4 of 10 retrievals failed .* query 'q0': {says}"):
+        evaluation = evaluated(Failing(way))
+    success = evaluation.report["Success@2"]
+    assert (success.value, success.n) == (0.6, 10)
+    assert (
+        f"4 of 10 retrievals failed and count as queries that found nothing; the first is query 'q0': {says}"
+        in notes(evaluation.report)
+    )
+    assert facts(evaluation.report, "retrieval")["failed"] == 4
+    assert [result.retrieved_ids for result in evaluation.results[:4]] == [[]] * 4
+
+
+def test_a_postprocessor_that_fails_leaves_the_pool() -> None:
+    with pytest.warns(rs.SelectivityWarning, match="4 of 10 retrievals failed"):
+        report = evaluated(Numbers(), node_postprocessors=[Rerank()], measures=["Success"]).report
+    assert report["Success@2"].value == 0.6
+    assert facts(report, "retrieval")["failed"] == 4
+    with pytest.raises(ConnectionError, match="refused"):
+        SelectivityEvaluator(Numbers(), node_postprocessors=[Rerank()]).evaluate("about 1", ["n1-0"])
+
+
+class Broken(Numbers):
+    def _retrieve(self, query_bundle):
+        raise RuntimeError("no such collection")
+
+
+def test_if_all_fail_the_cause_is_shown() -> None:
+    with pytest.raises(
+        rs.InputError, match=r"all 10 retrievals failed, the first with RuntimeError: no such"
+    ) as caught:
+        evaluated(Broken())
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+    async def inside_a_loop() -> None:
+        await SelectivityEvaluator(Broken(), labels=LABELS).aevaluate_dataset(QUERIES)
+
+    with pytest.raises(rs.InputError, match="no such collection"):
+        asyncio.run(inside_a_loop())
+
+
+# -- retrievers without asynchronous code --------------------------------------------------------------
+
+
+class OnlySync(Numbers):
+    error: ClassVar[Exception] = NotImplementedError()
+
+    async def _aretrieve(self, query_bundle):
+        raise self.error
+
+
+class OnlySyncClient(OnlySync):
+    error: ClassVar[Exception] = ValueError("Async client is not initialized!\nPlease pass in `aclient`")
+
+
+@pytest.mark.parametrize("retriever", [OnlySync, OnlySyncClient])
+def test_a_retriever_that_is_only_sync_is_asked_in_threads(retriever) -> None:
+    report = evaluated(retriever()).report
+    assert report["Success@2"].value == 1
+    assert facts(report, "retrieval") == {
+        "queries": 10,
+        "failed": 0,
+        "scores_nan": 0,
+        "empty_passages": 0,
+        "sync": True,
+    }
+    said = str(retriever.error).partition("\n")[0]
+    assert f"asked in threads, since it has no asynchronous code ({type(retriever.error).__name__}" in notes(report)
+    assert said in notes(report)
+    assert "asked in threads" not in notes(evaluated(Numbers()).report)
+
+
+# -- scores and texts ----------------------------------------------------------------------------------
+
+
+def test_scores_that_are_nan_and_nodes_without_text_are_counted() -> None:
+    class Odd(Numbers):
+        def found(self, query):
+            nodes = super().found(query)
+            empty = TextNode(text=" ", relationships=NODES[0].relationships)
+            return [NodeWithScore(node=empty, score=math.nan), *nodes] if query.endswith(("1", "2")) else nodes
+
+    with pytest.warns(rs.SelectivityWarning) as heard:
+        report = evaluated(Odd()).report
+    said = " ".join(str(each.message) for each in heard)
+    for text in (
+        "2 of 32 retrieved passages have the score NaN, in 2 of 10 lists",
+        "2 of 32 retrieved passages have no text",
+    ):
+        assert text in said
+        assert text in notes(report)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    caplog.set_level(logging.CRITICAL)

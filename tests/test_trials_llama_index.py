@@ -1,0 +1,299 @@
+"""Cranfield in LlamaIndex's real stores, cut into chunks, with labels of documents: figures equal those of the core."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+from tests.lsa import Lsa, for_llama_index
+
+pytest.importorskip("llama_index.core")
+
+from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
+from llama_index.core.retrievers import AutoMergingRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from rag_selectivity_llama_index import SelectivityEvaluator
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
+QUERIES = 40
+SIZE = 150
+
+pytestmark = [
+    pytest.mark.skipif(not DATA.exists(), reason="the Cranfield collection is not here"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@dataclass
+class Cranfield:
+    """The collection with its chunks, embedded once; documents 471 and 995 are empty."""
+
+    queries: dict[str, str]
+    labels: dict[str, dict[str, int]]
+    documents: list[Document]
+    nodes: list[TextNode]
+    embedding: Any
+
+    @property
+    def chunks_of(self) -> Counter[str]:
+        return Counter(node.ref_doc_id for node in self.nodes)
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+def splitter(words: int) -> SentenceSplitter:
+    return SentenceSplitter(chunk_size=words, chunk_overlap=0, tokenizer=str.split)
+
+
+def embedded(nodes: list[TextNode], lsa: Lsa) -> list[TextNode]:
+    for node, vector in zip(nodes, lsa.embed_documents([node.text for node in nodes]), strict=True):
+        node.embedding = vector
+    return nodes
+
+
+@pytest.fixture(scope="module")
+def cranfield() -> Cranfield:
+    queries = {row["_id"]: row["text"] for row in rows("queries.jsonl")[:QUERIES]}
+    texts = {row["_id"]: f"{row['title']} {row['text']}".strip() for row in rows("corpus.jsonl")}
+    labels = {query: row for query, row in rs.read_qrels(DATA / "qrels.trec").to_dict().items() if query in queries}
+    documents = [
+        Document(text=text, doc_id=name, metadata={"docno": name, "half": i % 2})
+        for i, (name, text) in enumerate(texts.items())
+    ]
+    lsa = Lsa(list(texts.values()), SIZE)
+    nodes = embedded(splitter(80).get_nodes_from_documents(documents), lsa)
+    assert len(nodes) > 2 * len(documents)
+    assert sum(not node.text for node in nodes) == 2
+    return Cranfield(queries, labels, documents, nodes, for_llama_index(lsa))
+
+
+def store(kind: str, folder: Path) -> Any:
+    if kind == "memory":
+        from llama_index.core.vector_stores import SimpleVectorStore
+
+        return SimpleVectorStore()
+    module = pytest.importorskip(f"llama_index.vector_stores.{kind}")
+    if kind == "faiss":
+        return module.FaissVectorStore(pytest.importorskip("faiss").IndexFlatIP(SIZE))
+    if kind == "qdrant":
+        return module.QdrantVectorStore("trial", client=pytest.importorskip("qdrant_client").QdrantClient(":memory:"))
+    if kind == "chroma":
+        client = pytest.importorskip("chromadb").EphemeralClient()
+        return module.ChromaVectorStore(client.create_collection("trial", metadata={"hnsw:space": "cosine"}))
+    return module.LanceDBVectorStore(uri=str(folder), table_name="trial")
+
+
+def index_of(cranfield: Cranfield, kind: str, folder: Path) -> VectorStoreIndex:
+    context = StorageContext.from_defaults(vector_store=store(kind, folder))
+    return VectorStoreIndex(cranfield.nodes, storage_context=context, embed_model=cranfield.embedding)
+
+
+def exported(cranfield: Cranfield, retriever: Any) -> dict[str, list[str]]:
+    return {
+        query: [each.node.ref_doc_id for each in retriever.retrieve(text)] for query, text in cranfield.queries.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def in_faiss(cranfield, tmp_path_factory) -> Any:
+    return index_of(cranfield, "faiss", tmp_path_factory.mktemp("faiss")).as_retriever(similarity_top_k=10)
+
+
+MEASURES = ["Success", "BoR", "RandomSuccess", "RA-nWG", "Judged"]
+
+
+def by_the_core(cranfield: Cranfield, run: dict[str, list[str]], size: int, chunks_of: dict[str, int]) -> rs.Report:
+    options = {"scale": "utility", "measures": MEASURES, "depths": [10], "bootstrap": None}
+    return rs.evaluate(cranfield.labels, {"retriever": run}, corpus_size=size, passages_of=chunks_of, **options)
+
+
+def evaluated(cranfield: Cranfield, retriever: Any, workers: int = 8, **options: Any) -> Any:
+    evaluator = SelectivityEvaluator(
+        retriever, labels=cranfield.labels, measures=MEASURES, depths=[10], scale="utility", **options
+    )
+    return evaluator.evaluate_dataset(cranfield.queries, workers=workers, bootstrap=None)
+
+
+def same_figures(report: rs.Report, expected: rs.Report) -> None:
+    for measure in MEASURES:
+        one, other = report[f"{measure}@10"], expected[f"{measure}@10"]
+        assert (one.value, one.n, one.n_total, one.reason) == (other.value, other.n, other.n_total, other.reason)
+
+
+slow = pytest.mark.slow
+STORES = ["memory", "faiss", "qdrant", pytest.param("chroma", marks=slow), pytest.param("lancedb", marks=slow)]
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.filterwarnings("ignore:retriever. .* retrieved passages have")
+def test_documents_are_found_in_a_store_of_chunks(cranfield, kind, tmp_path) -> None:
+    retriever = index_of(cranfield, kind, tmp_path).as_retriever(similarity_top_k=10)
+    evaluation = evaluated(cranfield, retriever)
+    report, chunks_of = evaluation.report, cranfield.chunks_of
+    assert report.corpus_size == len(cranfield.nodes) == sum(chunks_of.values())
+    same_figures(report, by_the_core(cranfield, exported(cranfield, retriever), len(cranfield.nodes), chunks_of))
+    assert report["BoR@10"].value < 6  # above 6.5 if N counts chunks and R documents
+    facts = report.runs["retriever"].input
+    assert facts["identity"]["taken"] == "ref_doc_id"
+    notes = " ".join(report.runs["retriever"].notes)
+    assert f"known by ref_doc_id: {facts['identity']['labels_found']} labels found in the first 40 labelled" in notes
+    assert facts["index"] == {"passages": len(cranfield.nodes), "passages_at_end": len(cranfield.nodes)}
+    assert ("asked in threads" in notes) == facts["retrieval"]["sync"] == (kind == "qdrant")
+    assert ("Async client is not initialized" in notes) == (kind == "qdrant")
+    rates = {row["query"]: row["RandomSuccess@10"] for row in report.per_query()}
+    for query, result in zip(cranfield.queries, evaluation.results, strict=True):
+        assert result.metric_vals_dict["RandomSuccess@10"] == pytest.approx(rates[query])
+
+
+def test_empty_documents_and_scores_that_are_nan_are_named(cranfield, in_faiss, tmp_path) -> None:
+    retriever = index_of(cranfield, "memory", tmp_path).as_retriever(similarity_top_k=10)
+    with pytest.warns(rs.SelectivityWarning, match=r"retrieved passages have the score NaN, in \d+ of 40 lists"):
+        report = evaluated(cranfield, retriever).report
+    facts = report.runs["retriever"].input["retrieval"]
+    assert facts["empty_passages"] == facts["scores_nan"] > QUERIES
+    assert any(
+        f"{facts['empty_passages']} of 400 retrieved passages have no text" in n for n in report.runs["retriever"].notes
+    )
+    assert report["Success@10"].value < evaluated(cranfield, in_faiss).report["Success@10"].value - 0.05
+
+
+@pytest.mark.parametrize("identity", ["ref_doc_id", "docno"])
+def test_an_identity_that_is_named_gives_the_same_figures(cranfield, in_faiss, identity) -> None:
+    chosen, named = evaluated(cranfield, in_faiss).report, evaluated(cranfield, in_faiss, identity=identity).report
+    same_figures(named, chosen)
+    assert named.runs["retriever"].input["identity"] == {"taken": identity}
+
+
+def test_texts_of_chunks_and_ids_made_by_the_store_are_refused(cranfield, in_faiss) -> None:
+    for identity in ("text", "node_id"):
+        with pytest.raises(rs.InputError, match=r"no labelled passage is known to the retriever.*ref_doc_id"):
+            evaluated(cranfield, in_faiss, identity=identity)
+    chunk = next(node for node in cranfield.nodes if node.ref_doc_id == "12")
+    mixed = {**cranfield.labels, **{str(query): {chunk.node_id: 5} for query in range(1, 21)}}
+    with pytest.raises(rs.InputError, match=r"mixed kinds|different ids"):
+        SelectivityEvaluator(Fixed(cranfield, in_faiss, chunk), labels=mixed).evaluate_dataset(cranfield.queries)
+
+
+class Around(BaseRetriever):
+    """A retriever around another, for what may go wrong."""
+
+    def __init__(self, cranfield: Cranfield, inner: Any) -> None:
+        self.inner, self.asked = inner, 0
+        self.ids = {text: int(query) for query, text in cranfield.queries.items()}
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self.asked += 1
+        return self.inner.retrieve(query_bundle.query_str)
+
+
+class Fixed(Around):
+    """One chunk is first in every list."""
+
+    def __init__(self, cranfield: Cranfield, inner: Any, chunk: TextNode) -> None:
+        super().__init__(cranfield, inner)
+        self.chunk = chunk
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [NodeWithScore(node=self.chunk, score=1.0), *super()._retrieve(query_bundle)]
+
+
+class FailsForSome(Around):
+    """Four of ten queries, those whose id ends with 1 to 4, raise."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if self.ids[query_bundle.query_str] % 10 in (1, 2, 3, 4):
+            raise RuntimeError("connection refused")
+        return super()._retrieve(query_bundle)
+
+
+def test_four_of_ten_retrievals_fail_and_count(cranfield, in_faiss) -> None:
+    retriever = FailsForSome(cranfield, in_faiss)
+    with pytest.warns(
+        rs.SelectivityWarning, match=r"16 of 40 retrievals failed .*'1': RuntimeError: connection refused"
+    ):
+        report = evaluated(cranfield, retriever).report
+    run = {
+        query: [] if int(query) % 10 in (1, 2, 3, 4) else ids for query, ids in exported(cranfield, in_faiss).items()
+    }
+    same_figures(report, by_the_core(cranfield, run, len(cranfield.nodes), cranfield.chunks_of))
+    assert report["Success@10"].n == QUERIES
+    assert report["Success@10"].value < 0.6
+    assert report.runs["retriever"].input["retrieval"]["failed"] == 16
+
+
+class Grows(Around):
+    """The index gets a node after the tenth query."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = super()._retrieve(query_bundle)
+        if self.asked == 10:
+            self.index.insert_nodes([TextNode(text="wing", embedding=[0.1] * SIZE)])
+        return found
+
+
+def test_an_index_that_changes_meanwhile_is_named(cranfield, tmp_path) -> None:
+    index = index_of(cranfield, "faiss", tmp_path)
+    retriever = Grows(cranfield, index.as_retriever(similarity_top_k=10))
+    retriever.index = index
+    size = len(cranfield.nodes)
+    expected = f"{size:,} passages at the beginning and {size + 1:,} at the end: N is {size:,};"
+    with pytest.warns(rs.SelectivityWarning, match=expected):
+        report = evaluated(cranfield, retriever, workers=1).report
+    assert report.corpus_size == size
+
+
+def test_merged_parents_are_counted_by_the_leaves(cranfield) -> None:
+    parser = HierarchicalNodeParser.from_defaults(
+        node_parser_ids=["parents", "leaves"], node_parser_map={"parents": splitter(180), "leaves": splitter(60)}
+    )
+    everything = parser.get_nodes_from_documents(cranfield.documents)
+    leaves = get_leaf_nodes(everything)
+    faiss = pytest.importorskip("llama_index.vector_stores.faiss")
+    vectors = faiss.FaissVectorStore(pytest.importorskip("faiss").IndexFlatIP(SIZE))
+    context = StorageContext.from_defaults(vector_store=vectors)
+    context.docstore.add_documents(everything)
+    index = VectorStoreIndex(leaves, storage_context=context, embed_model=cranfield.embedding)
+    retriever = AutoMergingRetriever(index.as_retriever(similarity_top_k=10), context)
+    report = evaluated(cranfield, retriever).report
+    run, chunks_of = exported(cranfield, retriever), Counter(leaf.ref_doc_id for leaf in leaves)
+    assert any(each.node.child_nodes for text in cranfield.queries.values() for each in retriever.retrieve(text))
+    same_figures(report, by_the_core(cranfield, run, len(leaves), chunks_of))
+    by_docstore = by_the_core(cranfield, run, len(everything), chunks_of)
+    assert report["BoR@10"].value < by_docstore["BoR@10"].value - 0.2
+    assert report.runs["retriever"].input["identity"]["taken"] == "ref_doc_id"
+
+
+@slow  # Qdrant in memory filters point by point
+def test_a_filter_counts_what_it_leaves(cranfield, tmp_path) -> None:
+    from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+
+    some = {document.doc_id for document in cranfield.documents[::2]}
+    filters = MetadataFilters(filters=[MetadataFilter(key="half", value=0)])
+    kept = {query: {d: g for d, g in row.items() if d in some} for query, row in cranfield.labels.items()}
+    cut = Cranfield(
+        cranfield.queries, {q: row for q, row in kept.items() if row}, [], cranfield.nodes, cranfield.embedding
+    )
+    index = index_of(cranfield, "qdrant", tmp_path)
+    retriever = index.as_retriever(similarity_top_k=10, filters=filters)
+    chunks_of = {name: chunks for name, chunks in cranfield.chunks_of.items() if name in some}
+    report = evaluated(cut, retriever).report
+    assert report.corpus_size == sum(chunks_of.values()) < len(cranfield.nodes)
+    same_figures(report, by_the_core(cut, exported(cut, retriever), sum(chunks_of.values()), chunks_of))
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    # The splitter and the stores say much that is not about retrieval.
+    caplog.set_level(logging.ERROR)
