@@ -553,6 +553,13 @@ def test_a_score_is_no_grade_but_in_beir(tmp_path) -> None:
     assert rs.read_qrels(tmp_path).to_dict() == {"q1": {"a": 31, "b": 12}}
 
 
+def test_scores_for_grades_are_named_by_their_size() -> None:
+    _, (warning,) = told(
+        lambda: rs.evaluate({"q1": {"a": 31, "b": 12}}, {"r": {"q1": ["a"]}}, depths=[1], bootstrap=None)
+    )
+    assert warning.startswith("the grades go up to 31: are they the scores of a run?")
+
+
 def test_labels_with_a_column_for_scores_are_asked_whether_they_are_a_run(tmp_path) -> None:
     frame = pandas.DataFrame([("q1", "a", 0.7, 1)], columns=["query_id", "doc_id", "score", "grade"])
     frame.to_csv(tmp_path / "labels.csv", index=False)

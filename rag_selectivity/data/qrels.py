@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -485,9 +486,10 @@ def _label_grade(value: Any, where: str) -> int:
 
 def _is_fraction(value: Any) -> bool:
     try:
-        return not float(value).is_integer()
+        number = float(value)
     except (TypeError, ValueError):
         return False
+    return math.isfinite(number) and not number.is_integer()
 
 
 def locate(source: str, line: int | None) -> str:

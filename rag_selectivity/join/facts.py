@@ -23,6 +23,12 @@ _FEWEST_PROMISED, _LEAST_KEPT, _FEW_LABELLED = 20, 0.2, 0.2
 #: The least share of further ids that must meet in another form.
 _LEAST_GAIN = 0.02
 
+#: No known scale of grades goes further.
+_HIGHEST_GRADE = 10
+_SCORES_FOR_GRADES = (
+    "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they are "
+    "grades, map them to a scale with a grade map"
+)
 _SWAPPED = (
     "the labels are lists, and the scores of {name} are few whole numbers, as grades are: are labels and run swapped? "
     "The labels come first, then the runs"
@@ -202,6 +208,8 @@ class JoinFacts:
             doubts.append(_SWAPPED.format(name=name))
         elif self.tied == self.neighbours > 0:
             doubts.append(_ALL_TIED.format(name=name))
+        if self.grades is not None and self.grades[1] > _HIGHEST_GRADE:
+            doubts.append(_SCORES_FOR_GRADES.format(highest=self.grades[1]))
         if self.overlong is not None:
             query, passages, size = self.overlong
             doubts.append(
@@ -313,7 +321,7 @@ class JoinFacts:
                 "retrieved": met,
                 "further_queries": {} if further is None else {str(further.form): further.more},
             },
-            "remarks": dict(self.remarks),
+            "remarks": {code: count for code, count in self.remarks.items() if code in DOUBTS or code in NOTES},
         }
 
 
