@@ -23,8 +23,6 @@ _FEWEST_PROMISED, _LEAST_KEPT, _FEW_LABELLED = 20, 0.2, 0.2
 #: The least share of further ids that must meet in another form.
 _LEAST_GAIN = 0.02
 
-#: No known scale of grades goes further.
-_HIGHEST_GRADE = 10
 _SCORES_FOR_GRADES = (
     "the grades go up to {highest}: are they the scores of a run? The labels come first, then the runs. If they are "
     "grades, map them to a scale with a grade map"
@@ -208,14 +206,14 @@ class JoinFacts:
             doubts.append(_SWAPPED.format(name=name))
         elif self.tied == self.neighbours > 0:
             doubts.append(_ALL_TIED.format(name=name))
-        if self.grades is not None and self.grades[1] > _HIGHEST_GRADE:
+        if self.grades is not None and looks_like_scores(self.grades[1]):
             doubts.append(_SCORES_FOR_GRADES.format(highest=self.grades[1]))
         if self.overlong is not None:
             query, passages, size = self.overlong
             doubts.append(
                 f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
             )
-        return [*doubts, *self._doubts_of_counts(name), *_doubts_of_grades(self.grades)]
+        return [*doubts, *self._doubts_of_counts(name)]
 
     def _doubts_of_queries(self, name: str) -> Iterable[str]:
         better = self.sampled.better_for_queries
@@ -343,10 +341,3 @@ def joint_range(one: tuple[int, int] | None, other: tuple[int, int] | None) -> t
     if one is None or other is None:
         return one or other
     return min(one[0], other[0]), max(one[1], other[1])
-
-
-def _doubts_of_grades(grades: tuple[int, int] | None) -> list[str]:
-    """A warning that the grades may be scores, given the lowest and the highest."""
-    if grades is None or not looks_like_scores(grades[1]):
-        return []
-    return [f"the grades go up to {grades[1]}: are these scores of a run, and not grades?"]
