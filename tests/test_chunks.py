@@ -128,7 +128,7 @@ def test_a_draw_from_a_large_corpus_by_the_formula_of_the_hypergeometric_distrib
 @given(worlds())
 def test_the_next_passages_are_those_of_all_draws_from_the_rest(world) -> None:
     counts, qrels, run = world
-    judged = join_runs(qrels, run, passages_of=counts, scale="utility").judged["run"]
+    judged = join_runs(qrels, run, passages_of=counts, scale="utility", ids="exact").judged["run"]
     for each in next_passages(judged):
         chance = expected = Fraction(0)
         found = 0
@@ -270,7 +270,10 @@ def in_parts(qrels, run, resamples=50, **options) -> rs.Report:
         tally = Tally(depths=[1, 2, 4], scale="utility", sized=True, resamples=resamples)
         lists = {query: run[query]} if query in run else None
         tally.add_part(
-            rs.Qrels.from_dict({query: qrels[query]}), None if lists is None else rs.Run.from_dict(lists), **options
+            rs.Qrels.from_dict({query: qrels[query]}),
+            None if lists is None else rs.Run.from_dict(lists),
+            ids="exact",
+            **options,
         )
         states.append(tally.to_bytes())
     return report_of_states(states[::-1])
@@ -291,6 +294,7 @@ def test_parts_and_out_of_core_agree_digit_by_digit(files, options) -> None:
         files / "qrels.trec",
         files / "run.trec",
         scale="utility",
+        ids="exact",
         depths=[1, 2, 4],
         resamples=50,
         progress=False,
@@ -481,7 +485,7 @@ def test_a_query_s_repeats_refuse_the_aggregate_of_all() -> None:
 
 
 def test_a_monitor_gives_the_reason_too() -> None:
-    monitor = rs.Monitor(QRELS, corpus_size=99)
+    monitor = rs.Monitor(QRELS, scale="utility", corpus_size=99)
     for query, ranked in TWICE.items():
         monitor.record(rs.Retrieval(query, ranked))
     report = monitor.report()

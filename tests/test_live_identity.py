@@ -52,7 +52,10 @@ def quiet(monitor: Monitor) -> rs.Report:
 
 @pytest.mark.parametrize("asked", [3, 50, 120])
 def test_the_figures_are_those_of_the_right_identity(asked) -> None:
-    auto, explicit = Monitor(LABELS, corpus_size=1000), Monitor(LABELS, corpus_size=1000)
+    auto, explicit = (
+        Monitor(LABELS, scale="utility", corpus_size=1000),
+        Monitor(LABELS, scale="utility", corpus_size=1000),
+    )
     ask(auto, range(asked))
     for i in range(asked):
         explicit.record(Retrieval(f"q{i}", [f"d{i}", "junk"], pool=[f"d{i}", "junk", "y"]))
@@ -73,7 +76,7 @@ def test_the_figures_are_those_of_the_right_identity(asked) -> None:
 
 
 def test_after_the_choice_only_the_taken_id_is_computed() -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     ask(monitor, range(49))
     identity = monitor.identity("auto")
     assert isinstance(identity.id_of({"id": "s"}, lambda: "text", {"source": "d1"}), CandidateId)
@@ -91,7 +94,7 @@ def test_after_the_choice_only_the_taken_id_is_computed() -> None:
 
 
 def test_the_choice_is_final_though_later_passages_lack_the_id() -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     ask(monitor, range(50))
     identity = monitor.identity("auto")
     monitor.record(Retrieval("q50", [identity.id_of({"id": "store-50"}, lambda: "text", {})]))
@@ -101,7 +104,7 @@ def test_the_choice_is_final_though_later_passages_lack_the_id() -> None:
 
 
 def test_labels_by_text_hash_and_no_labels_at_all() -> None:
-    monitor = Monitor({"q1": {text_id("text d1"): 5}})
+    monitor = Monitor({"q1": {text_id("text d1"): 5}}, scale="utility")
     ask(monitor, [1])
     assert quiet(monitor).runs["live"].input["identity"]["taken"] == "text"
     bare = Monitor()
@@ -110,14 +113,14 @@ def test_labels_by_text_hash_and_no_labels_at_all() -> None:
 
 
 def test_an_explicit_identity_is_taken_at_once() -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     assert monitor.identity("source").id_of({"id": "s"}, lambda: "t", {"source": "d1"}) == "d1"
     with pytest.raises(rs.InputError, match=r"passage has no metadata\['url'\]"):
         monitor.identity("url").id_of({"id": "s"}, lambda: "t", {"source": "d1"})
 
 
 def test_threads_lose_nothing_around_the_choice() -> None:
-    monitor = Monitor(LABELS, trace=None)
+    monitor = Monitor(LABELS, scale="utility", trace=None)
     threads = [threading.Thread(target=ask, args=(monitor, range(i, 300, 6))) for i in range(6)]
     for thread in threads:
         thread.start()
@@ -165,7 +168,12 @@ REASONS = [
 def test_what_cannot_be_decided_is_one_warning_and_no_verdict(retrieval, reason, caplog, tmp_path) -> None:
     alarms: list = []
     monitor = Monitor(
-        LABELS, alerts=["Success < 2", "shown > 0"], window=1, on_alert=alarms.append, trace=tmp_path / "t"
+        LABELS,
+        scale="utility",
+        alerts=["Success < 2", "shown > 0"],
+        window=1,
+        on_alert=alarms.append,
+        trace=tmp_path / "t",
     )
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -185,7 +193,7 @@ def test_what_cannot_be_decided_is_one_warning_and_no_verdict(retrieval, reason,
 
 @pytest.mark.parametrize("retrieval", [tie, nothing])
 def test_an_early_report_that_cannot_be_decided_leaves_the_choice_open(retrieval) -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     monitor.record(retrieval(monitor, 100))
     with pytest.raises(rs.InputError, match='identity="'):
         quiet(monitor)
@@ -194,7 +202,7 @@ def test_an_early_report_that_cannot_be_decided_leaves_the_choice_open(retrieval
 
 
 def test_a_monitor_that_closes_without_a_choice_says_so() -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     monitor.record(nothing(monitor, 1))
     with pytest.warns(rs.SelectivityWarning, match="has no figures: no label was found"):
         monitor.close()
@@ -203,7 +211,7 @@ def test_a_monitor_that_closes_without_a_choice_says_so() -> None:
 
 
 def test_waiting_is_bounded(tmp_path) -> None:
-    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl")
+    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
     for i in range(1000):
         monitor.record(Retrieval(f"unlabelled {i}", ids(monitor, "z")))
         monitor.record(Retrieval(f"q{i % 300}", []))
@@ -215,7 +223,7 @@ def test_waiting_is_bounded(tmp_path) -> None:
 
 
 def test_a_trace_has_the_chosen_ids_and_the_times_of_the_retrievals(tmp_path) -> None:
-    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl", trace_texts=True)
+    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl", trace_texts=True)
     monitor.record(Retrieval("unlabelled", ids(monitor, "z"), texts=dict(zip(ids(monitor, "z"), ["Z"], strict=True))))
     assert (tmp_path / "t.jsonl").read_text() == ""
     ask(monitor, range(2))
@@ -235,7 +243,7 @@ def test_a_trace_has_the_chosen_ids_and_the_times_of_the_retrievals(tmp_path) ->
 
 def test_ids_that_never_meet_a_label_are_an_error_and_no_alarm() -> None:
     alarms: list = []
-    monitor = Monitor(LABELS, corpus_size=9, alerts=["Success < 2"], window=20, on_alert=alarms.append)
+    monitor = Monitor(LABELS, scale="utility", corpus_size=9, alerts=["Success < 2"], window=20, on_alert=alarms.append)
     for i in range(9):
         monitor.record(Retrieval(f"q{i}", ["uuid-1", "uuid-2"]))
     with pytest.warns(rs.SelectivityWarning, match="has no figures so far: not one labelled passage"):
@@ -249,23 +257,23 @@ def test_ids_that_never_meet_a_label_are_an_error_and_no_alarm() -> None:
     ):
         monitor.report()
     assert alarms == []
-    exact = Monitor(LABELS, ids="exact", alerts=["Success < 2"], window=20, on_alert=alarms.append)
+    exact = Monitor(LABELS, scale="utility", ids="exact", alerts=["Success < 2"], window=20, on_alert=alarms.append)
     for i in range(40):
         exact.record(Retrieval(f"q{i}", ["uuid-1"]))
     assert (quiet(exact)["Success@1"].value, len(alarms)) == (0.0, 1)
     with pytest.raises(rs.InputError, match="ids must be 'exact' or None"):
-        Monitor(LABELS, ids="casefold")
+        Monitor(LABELS, scale="utility", ids="casefold")
 
 
 def test_fewer_than_ten_retrievals_tell_nothing_yet() -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     for i in range(9):
         monitor.record(Retrieval(f"q{i}", ["x"]))
     assert "not one labelled passage was ever retrieved" in str(quiet(monitor).runs["live"].notes)
 
 
 def test_a_match_far_below_the_labels_promise_is_a_warning() -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     for i in range(40):
         monitor.record(Retrieval(f"q{i}", [f"d{i}" if i < 5 else "x", "y"]))
     with pytest.warns(rs.SelectivityWarning, match="the lists hold 5 labelled passages, and good ones would hold 80"):
@@ -278,7 +286,12 @@ def test_a_match_far_below_the_labels_promise_is_a_warning() -> None:
 
 def test_four_of_ten_that_fail_are_failures(tmp_path) -> None:
     monitor = Monitor(
-        LABELS, corpus_size=100, trace=tmp_path / "t.jsonl", alerts=["Success < .7", "failed > .3"], window=10
+        LABELS,
+        scale="utility",
+        corpus_size=100,
+        trace=tmp_path / "t.jsonl",
+        alerts=["Success < .7", "failed > .3"],
+        window=10,
     )
     for i in range(10):
         if i % 5 < 2:
@@ -299,7 +312,7 @@ def test_four_of_ten_that_fail_are_failures(tmp_path) -> None:
 
 
 def test_where_others_have_a_pool_one_that_failed_has_an_empty_one(tmp_path) -> None:
-    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl")
+    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
     monitor.record(Retrieval("q1", ["d1"], pool=["d1", "x"]))
     monitor.record(Retrieval("q2", (), pool=(), failed=True))
     assert (monitor.report()["PROC"].value, monitor.report()["PROC"].n) == (0.5, 2)
@@ -342,7 +355,7 @@ def test_a_retrieval_under_way_when_the_call_around_it_fails_was_cancelled() -> 
 
 
 def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
-    monitor = Monitor(LABELS)
+    monitor = Monitor(LABELS, scale="utility")
     found: list[Retrieval] = []
     calls = CallTree(found.append)
     calls.begin("r", None, Kind.RETRIEVE, query="q1")
@@ -352,4 +365,4 @@ def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
     notes = str(monitor.report().runs["live"].notes)
     assert "2 of the passages shown have no text" in notes
     assert "1 of the passages shown have NaN as their score" in notes
-    assert "they need the corpus size" in notes
+    assert "no corpus size N" in report.absent["BoR"]
