@@ -57,6 +57,13 @@ def test_every_candidate_is_what_its_name_gives_as_an_explicit_identity(ids, met
         assert passage_identity(name, ids=ids, text=lambda: "Paris", metadata=metadata) == value
 
 
+def test_one_passage_alone_cannot_tell_its_identity() -> None:
+    with pytest.raises(InputError, match="passage has no id called 'auto': there are no labels here to choose by"):
+        passage_identity("auto", ids={"id": "7"}, text=lambda: "Paris", metadata={})
+    with pytest.raises(InputError, match=r"passage has no metadata\['source'\]"):
+        passage_identity("source", ids={}, text=lambda: "Paris", metadata={"source": {"id": "d1"}})
+
+
 def test_metadata_that_holds_itself_has_an_end() -> None:
     endless: dict = {"doc": "d1"}
     endless["self"] = endless

@@ -236,3 +236,10 @@ def test_failures_leave_nothing_behind_and_faults_are_seen(caplog) -> None:
     assert saying(AIMessage("fine")).bind(tools=[3.5, {"name": "ok"}], x=1).invoke("q", config=config).content == "fine"
     assert callback.faults == 1
     assert "were not recorded" in caplog.text
+
+
+def test_a_selector_that_never_shows_the_right_tool_has_figures() -> None:
+    monitor = ToolMonitor({"weather?": ["tool7"]}, catalogue=58)
+    for _ in range(20):
+        monitor.call("weather?", {"tool1": 90, "tool2": 90})
+    assert monitor.report().selectivity["Success"].value == 0.0

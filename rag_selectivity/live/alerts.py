@@ -83,7 +83,7 @@ class _Watched:
 
 
 class Alerts:
-    """Watches conditions such as `BoR < 2`, `BoR_max < .074`, `Harm@10 > .3` or `tokens > 8000`.
+    """Watches conditions such as `BoR < 2`, `BoR_max < .074`, `Harm@10 > .3`, `tokens > 8000` or `failed > .05`.
 
     Below .074 bits of BoR_max a random draw succeeds in 95 % of the queries: the collapse zone. A measure without a
     depth is of all that was shown. An alarm goes out when a condition begins to hold, and again when it ceases to: to

@@ -79,7 +79,7 @@ class Monitor:
         Called with each alarm; `rag_selectivity.live.alerts.Alerts` says where else alarms go.
     trace : path, optional
         A file to which every retrieval is appended as a line of JSON, for `rag-selectivity evaluate --trace` and
-        `grade --trace`.
+        `grade --trace`. Where an adapter has the id of the passages chosen, lines are written after the choice.
     trace_texts : bool
         Write the texts of the passages to the trace, too.
     grader : BackgroundGrader, optional
@@ -241,18 +241,18 @@ class Monitor:
     def close(self) -> None:
         """Wait for the grader, measure what is left, and close the trace."""
         undecided = self._decide()
+        gives_up = undecided is not None and not self._has_given_up
         if self._choice is not None:
-            gives_up = undecided is not None and not self._has_given_up
             with self._lock:
                 ready = self._choice.release(undecided)
             self._take(ready)
-            if gives_up:
-                self._warn_of_the_choice()
         if self._grader is not None:
             self._grader.drain()
         self.flush()
         if self._trace is not None:
             self._trace.close()
+        if gives_up:
+            self._warn_of_the_choice()
 
     # -- the id of the passages ----------------------------------------------------------------------
 

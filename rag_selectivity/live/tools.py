@@ -217,7 +217,9 @@ class ToolMonitor:
         size = catalogue if catalogue is None or isinstance(catalogue, int) else len(set(catalogue))
         if size is not None and (isinstance(size, bool) or size < 1):
             raise InputError(f"catalogue must be a number of tools ≥ 1 or their names, got {catalogue!r}")
-        self.monitor = Monitor(labels, corpus_size=size or 1, **{"depths": (), "name": "tools", **options})
+        # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
+        defaults = {"depths": (), "name": "tools", "ids": "exact"}
+        self.monitor = Monitor(labels, corpus_size=size or 1, **{**defaults, **options})
         self._size = size
         self._relevant = relevant
         self._relevant_from = scale_named(self.monitor.labels.scale).relevant_from
