@@ -43,6 +43,7 @@ FILES = {
     "`graded03.trec`": "labels 0 to 3, as TREC has them",
     "`labels.csv`, `labels.jsonl`, `labels.parquet`, `beir`": "`grades.trec` in other formats",
     "`sample.trec`": "labels of passages drawn at random from outside of the others",
+    "`passages.csv`": "chunks of each document (`document_id,passages`)",
     "`tokens.csv`, `clusters.csv`": "lengths (`passage_id,tokens`); queries that belong together (`query_id,cluster`)",
     "`labels.db`": "a label store, filled by a judge",
     "`support-desk.toml`": "a rubric of your own",

@@ -200,6 +200,7 @@ def folder(tmp_path_factory) -> Path:
         records(f"{where}corpus.jsonl", [{"_id": passage, "text": text} for passage, text in texts.items()])
     table("beir/qrels/test.tsv", [(q, d, g) for q, _, d, g in graded], "query-id\tcorpus-id\tscore", "\t")
     table("tokens.csv", [(passage, 80 + n) for n, passage in enumerate(PASSAGES)], "passage_id,tokens", ",")
+    table("passages.csv", [(passage, 1 + n % 4) for n, passage in enumerate(PASSAGES)], "document_id,passages", ",")
     table("clusters.csv", [(query, f"user{n % 8}") for n, query in enumerate(QUERIES)], "query_id,cluster", ",")
     log = [{"N": 1000, "K": 10, "R": 1 + n % 3, "hit": n % 2} for n in range(40)]
     table("log.csv", [tuple(row.values()) for row in log], "N,K,R,hit", ",")

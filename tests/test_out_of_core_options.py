@@ -34,6 +34,7 @@ HONOURED = {
     "qrels": {"qrels": "other.trec"},
     "run": {"run": ["run.trec", "second=short.trec"]},
     "corpus_size": {"corpus_size": "sizes.csv"},
+    "passages_of": {"passages_of": "chunks.csv", "corpus_size": None, "duplicates": None},
     "measure": {"measure": ["nDCG", "BoR(m=2)@3"]},
     "depths": {"depths": "2,7"},
     "scale": {"scale": "utility", "qrels": "utility.trec", "measure": None},
@@ -98,6 +99,7 @@ def folder(tmp_path, monkeypatch):
         "sizes.csv": "query_id,corpus_size\n" + "".join(f"{q},{6 + i}\n" for i, (q, _, _) in enumerate(qrels)),
         "clusters.csv": "query_id,cluster\n" + "".join(f"{q},a\n" for q in queries),
         "corpus.jsonl": "".join(json.dumps({"_id": f"d{j}"}) + "\n" for j in range(9)),
+        "chunks.csv": "document_id,passages\n" + "".join(f"d{j},{3 + j}\n" for j in range(9)),
         "trace.jsonl": "",
     }
     for name, text in texts.items():
@@ -106,7 +108,8 @@ def folder(tmp_path, monkeypatch):
         put(store, "small", {(q, d): max(g, 0) for q, d, g in qrels})
         put(store, "large", {(q, d): 2 - max(g, 0) for q, d, g in qrels})
     best = {q: [d for query, d, g in qrels if query == q and g > 0] for q in [*queries, "none"]}
-    report = rs.evaluate("qrels.trec", {"run": best}, measures=BASE["measure"], depths=[1, 3], corpus_size=100)
+    options = {"measures": BASE["measure"], "depths": [1, 3], "corpus_size": 100, "duplicates": BASE["duplicates"]}
+    report = rs.evaluate("qrels.trec", {"run": best}, **options)
     report.save("better.json")
     return tmp_path
 

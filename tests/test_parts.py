@@ -179,6 +179,8 @@ LONG = {**LISTS, "q0": ["x", "b", "y", "z", "w", "v"]}
 GRADED = {**LABELS, "q1": {"a": 5, "b": 1}, **{f"q{i}": {"a": 2} for i in (0, 2, 3, 4, 5, 6, 7)}}
 NEGATIVE = {**LABELS, "q1": {"a": -1, "b": 1}, "q9": {"c": -2}}
 TWICE = {**LISTS, "q3": ["a", "b", "a"]}
+THRICE = {**TWICE, "q5": ["a", "b", "a", "b"]}
+CHUNKS = {"a": 5, "b": 4, "w": 4, "x": 4, "y": 4, "z": 4}
 
 
 @pytest.mark.parametrize(
@@ -192,6 +194,13 @@ TWICE = {**LISTS, "q3": ["a", "b", "a"]}
         (GRADED, LISTS, {"scale": "utility"}, None),
         (NEGATIVE, LISTS, {}, "2 judgments below 0 were treated as not judged"),
         (LABELS, TWICE, {}, "1 passages repeat an earlier passage of their list"),
+        (LABELS, TWICE, {"corpus_size": SIZES}, "no figure for BoR, BoR_max, lambda, since 1 passages repeat"),
+        (LABELS, THRICE, {"corpus_size": SIZES}, "no figure for BoR, BoR_max, lambda, since 3 passages repeat"),
+        (LABELS, THRICE, {"corpus_size": SIZES, "duplicates": "drop"}, "3 passages repeat"),
+        (LABELS, THRICE, {"passages_of": CHUNKS}, "N = 25 is the number of passages of all documents"),
+        (LABELS, THRICE, {"passages_of": CHUNKS, "corpus_size": 30}, "5 of the N = 30 passages are of documents"),
+        (LABELS, THRICE, {"passages_of": {**CHUNKS, "a": 1}}, "run: query 'q3' lists document 'a' 2 times"),
+        (LABELS, THRICE, {"passages_of": {"a": 3, "b": 5}}, "run: query 'q0' lists document 'w', which passages_of"),
         (LABELS, TWICE, {"duplicates": "drop"}, "1 passages repeat an earlier passage of their list"),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [8], "short_lists": "returned"}, None),
         (LABELS, LISTS, {"corpus_size": SIZES, "depths": [4, 8]}, "4 queries have a corpus smaller than K"),
@@ -216,6 +225,9 @@ def test_notes_and_warnings_are_those_of_the_whole(parted, qrels, run, options, 
         (LABELS, LISTS, {"depths": []}, "the list of depths is empty"),
         (LABELS, LISTS, {"measures": []}, "no measure was asked for"),
         (LABELS, LISTS, {"measures": ["BoR"]}, "needs the corpus size N"),
+        (LABELS, LISTS, {"passages_of": CHUNKS, "corpus_size": 24}, "corpus_size is 24, less than the 25 passages"),
+        (LABELS, LISTS, {"passages_of": CHUNKS, "measures": ["BoR(m=2)"]}, "is known for m=1 only"),
+        (LABELS, LISTS, {"passages_of": CHUNKS, "depths": [26]}, "depth K = 26 is more than the corpus size N = 25"),
     ],
 )  # fmt: skip
 def test_errors_are_those_of_the_whole(parted, qrels, run, options, word) -> None:

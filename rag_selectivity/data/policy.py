@@ -56,7 +56,8 @@ class Policy:
         a chance-corrected ratio, or refused.
     duplicates : {"count_once", "drop", "error"}
         The second copy of a passage in a list: keeps its slot and earns nothing, is taken out of the
-        list (what follows moves up), or is refused.
+        list (what follows moves up), or is refused. Where it keeps its slot, comparisons with a random draw
+        are undefined, unless `passages_of` is given.
     unjudged : {"ignore", "worst", "condense", "error"}
         A retrieved passage without a label: neither relevant nor harmful, given the scale's lowest
         grade, taken out of the list (what follows moves up), or refused.

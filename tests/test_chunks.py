@@ -1,0 +1,591 @@
+"""Chunks retrieved, documents labelled: `passages_of`, repeated ids, and inherited labels."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import re
+import subprocess
+import sys
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+from math import comb, log2
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from rag_selectivity.against import Against, StoredReport
+from rag_selectivity.data.passage_counts import PassageCounts
+from rag_selectivity.evaluate import join_runs
+from rag_selectivity.gates import failures, parse_max_drop
+from rag_selectivity.io.writing import write_rows
+from rag_selectivity.results.estimate import finite
+from rag_selectivity.scale.engines import report_of_states
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+from rag_selectivity.scale.tally import Tally, report_of_tallies
+from rag_selectivity.single import aggregate, evaluate_query
+from rag_selectivity.statistics.next_passages import next_passages
+from tests.lsa import Lsa
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+ROOT = Path(__file__).resolve().parents[1]
+CHANCE = ("RandomSuccess", "BoR", "EF", "BoR_max", "lambda", "BoR_recall")
+QRELS = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"d": 4, "a": 2}, "q3": {"e": 5, "b": 1}, "q4": {"c": 2}}
+COUNTS = {"a": 3, "b": 1, "c": 2, "d": 4, "e": 1, "f": 2}
+RUN = {"q1": ["f", "a", "a", "c"], "q2": ["a", "a", "d", "d"], "q3": ["b", "f", "f"]}
+OPTIONS = {"scale": "utility", "depths": [1, 2, 4], "bootstrap": None}
+
+
+def evaluate(qrels=QRELS, run=RUN, **options) -> rs.Report:
+    return rs.evaluate(qrels, run, **{**OPTIONS, **options})
+
+
+def figures(report: rs.Report, run: str = "run") -> dict[str, float]:
+    return {key: estimate.value for key, estimate in report.runs[run].estimates.items()}
+
+
+def message(work) -> str:
+    with pytest.raises(rs.InputError) as error:
+        work()
+    return str(error.value)
+
+
+# -- exact -----------------------------------------------------------------------------------------
+
+
+def share_of_draws(counts: dict[str, int], depth: int, wanted) -> Fraction:
+    """In which share of all draws of so many chunks `wanted` holds of the documents drawn."""
+    chunks = [document for document, count in counts.items() for _ in range(count)]
+    draws = list(combinations(chunks, depth))
+    return Fraction(sum(wanted(set(draw)) for draw in draws), len(draws))
+
+
+corpora = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 3), min_size=2, max_size=5)
+
+
+@st.composite
+def worlds(draw):
+    """Counts, labels of some documents, and lists of chunks by the names of their documents."""
+    counts = draw(corpora)
+    chunks = [document for document, count in counts.items() for _ in range(count)]
+    qrels, run = {}, {}
+    for query in ("q1", "q2"):
+        qrels[query] = draw(st.dictionaries(st.sampled_from(sorted(counts)), st.integers(1, 5), min_size=1))
+        run[query] = draw(st.permutations(chunks))[: draw(st.integers(1, len(chunks)))]
+    return counts, qrels, run
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds(), st.integers(1, 4))
+def test_all_measures_of_chance_are_those_of_all_draws(world, depth) -> None:
+    counts, qrels, run = world
+    depth = min(depth, sum(counts.values()))
+    success, chance, expected, recall, random_recall = [], [], [], [], []
+    for query, grades in qrels.items():
+        relevant = {document for document, grade in grades.items() if grade >= 4}
+        if not relevant:
+            continue
+        found = relevant & set(run[query][:depth])
+        success.append(bool(found))
+        chance.append(share_of_draws(counts, depth, lambda drawn, wanted=relevant: bool(drawn & wanted)))
+        expected.append(Fraction(depth * sum(counts[document] for document in relevant), sum(counts.values())))
+        recall.append(Fraction(len(found), len(relevant)))
+        each = [share_of_draws(counts, depth, lambda drawn, one=one: one in drawn) for one in relevant]
+        random_recall.append(sum(each) / len(relevant))
+    report = evaluate(qrels, run, passages_of=counts, measures=list(CHANCE), depths=[depth])
+    value = {name: report[f"{name}@{depth}"].value for name in CHANCE}
+    if not chance:
+        assert all(map(math.isnan, value.values()))
+        return
+    n = len(chance)
+    assert report.corpus_size == sum(counts.values())
+    assert value["RandomSuccess"] == pytest.approx(float(sum(chance) / n), rel=1e-13)
+    assert value["EF"] == pytest.approx(float(sum(success) / sum(chance)), rel=1e-12)
+    assert value["BoR_max"] == pytest.approx(-log2(sum(chance) / n), rel=1e-12, abs=1e-12)
+    assert value["lambda"] == pytest.approx(float(sum(expected) / n), rel=1e-12)
+    for name, observed, by_chance in (("BoR", success, chance), ("BoR_recall", recall, random_recall)):
+        bits = log2(Fraction(sum(observed)) / sum(by_chance)) if sum(observed) else -math.inf
+        assert value[name] == pytest.approx(bits, rel=1e-11, abs=1e-12)
+
+
+def test_a_draw_from_a_large_corpus_by_the_formula_of_the_hypergeometric_distribution() -> None:
+    counts = {"a": 17, "b": 40, **{f"d{i}": 5 for i in range(20_000)}}
+    report = evaluate({"q": {"a": 5, "b": 4}}, {"q": ["a"]}, passages_of=counts, measures=["BoR"], depths=[10])
+    N, R, K = 100_057, 57, 10
+    assert report["BoR@10"].value == pytest.approx(-log2(1 - Fraction(comb(N - R, K), comb(N, K))), rel=1e-13)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds())
+def test_the_next_passages_are_those_of_all_draws_from_the_rest(world) -> None:
+    counts, qrels, run = world
+    judged = join_runs(qrels, run, passages_of=counts, scale="utility").judged["run"]
+    for each in next_passages(judged):
+        chance = expected = Fraction(0)
+        found = 0
+        for query, grades in qrels.items():
+            relevant = {document for document, grade in grades.items() if grade >= 4}
+            before, top = run[query][: each.first - 1], run[query][: each.last]
+            found += len(relevant & set(top)) - len(relevant & set(before))
+            # The slots that a short list leaves empty are drawn too, from chunks of no judged document where it can be.
+            if not relevant or len(before) < each.first - 1:
+                if relevant:
+                    return
+                continue
+            left = dict(Counter(counts) - Counter(before))
+            width = min(each.last - each.first + 1, sum(left.values()))
+            new = relevant - set(before)
+            if new == relevant:
+                chance += share_of_draws(left, width, lambda drawn, wanted=relevant: bool(drawn & wanted))
+            expected += sum((share_of_draws(left, width, lambda drawn, one=one: one in drawn) for one in new), 0)
+        assert each.relevant_found == found
+        assert each.random_successes == pytest.approx(float(chance), rel=1e-12, abs=1e-15)
+        assert each.relevant_expected == pytest.approx(float(expected), rel=1e-12, abs=1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds())
+def test_one_passage_each_is_no_count_at_all(world) -> None:
+    counts, qrels, run = world
+    distinct = {query: list(dict.fromkeys(ranked)) for query, ranked in run.items()}
+    options = {"measures": [*CHANCE, "Success", "RA-nWG", "Harm"], "depths": [1, 2]}
+    with_counts = figures(evaluate(qrels, distinct, passages_of=dict.fromkeys(counts, 1), **options))
+    without = figures(evaluate(qrels, distinct, corpus_size=len(counts), **options))
+    for key, value in without.items():
+        if key.startswith("BoR_recall"):
+            # K/N, and the exponential of its logarithm.
+            assert with_counts[key] == pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
+        else:
+            assert with_counts[key] == pytest.approx(value, rel=0, abs=0, nan_ok=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds())
+def test_success_and_bor_of_inherited_labels_are_those_by_document(world) -> None:
+    counts, qrels, run = world
+    document_of = {f"{document}#{i}": document for document, count in counts.items() for i in range(count)}
+    by_chunk = {
+        query: [f"{document}#{ranked[:rank].count(document)}" for rank, document in enumerate(ranked)]
+        for query, ranked in run.items()
+    }
+    options = {"measures": ["Success", "BoR", "BoR_max", "lambda"], "depths": [1, 2]}
+    inherited = rs.Qrels.from_dict(qrels).inherit(document_of)
+    of_chunks = figures(evaluate(inherited, by_chunk, corpus_size=sum(counts.values()), **options))
+    of_documents = figures(evaluate(qrels, run, passages_of=counts, **options))
+    assert of_documents == pytest.approx(of_chunks, rel=0, abs=0, nan_ok=True)
+
+
+def test_a_second_chunk_fills_its_slot_and_adds_nothing() -> None:
+    measures = ["P", "R", "RA-nWG", "nDCG", "Harm", "Judged", "PROC"]
+    repeated = {"q1": ["a", "a", "c", "c"]}
+    report = evaluate({"q1": QRELS["q1"]}, repeated, passages_of=COUNTS, measures=measures, depths=[4])
+    # x is not judged: in place of the second chunk it adds as little.
+    other = evaluate({"q1": QRELS["q1"]}, {"q1": ["a", "x", "c", "y"]}, measures=measures, depths=[4])
+    for name in ("P", "R", "RA-nWG", "nDCG", "PROC"):
+        assert report[f"{name}@4"].value == other[f"{name}@4"].value, name
+    assert (report["Harm@4"].value, report["Judged@4"].value) == (0.5, 1.0)
+    assert (other["Harm@4"].value, other["Judged@4"].value) == (0.25, 0.5)
+
+
+# -- every way to give the counts, and every path --------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    rows = [{"document_id": document, "passages": count} for document, count in COUNTS.items()]
+    for suffix in ("csv", "jsonl"):
+        write_rows(tmp_path / f"counts.{suffix}", rows)
+    (tmp_path / "qrels.trec").write_text(
+        "".join(f"{q} 0 {d} {g}\n" for q, row in QRELS.items() for d, g in row.items())
+    )
+    for name, run in (("run", RUN), ("other", {q: ids[::-1] for q, ids in RUN.items()})):
+        lines = [f"{q} Q0 {d} {i} {-i} x\n" for q, ids in run.items() for i, d in enumerate(ids)]
+        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    return tmp_path
+
+
+def test_a_frame_and_a_file_give_the_counts_of_a_dict(files) -> None:
+    expected = evaluate(passages_of=COUNTS).to_dict()
+    columns = {"doc_id": list(COUNTS), "n_chunks": list(COUNTS.values())}
+    for given_counts in (
+        pd.DataFrame(columns),
+        pl.DataFrame(columns),
+        files / "counts.csv",
+        str(files / "counts.jsonl"),
+        PassageCounts.of(COUNTS),
+        dict(reversed(COUNTS.items())),
+    ):
+        assert evaluate(passages_of=given_counts).to_dict() == expected
+    assert evaluate(passages_of=COUNTS, corpus_size=sum(COUNTS.values())).to_dict() == expected
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rag_selectivity", *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_commands_give_the_figures_of_the_functions(files) -> None:
+    runs = {"run": files / "run.trec", "other": files / "other.trec"}
+    base = ["--qrels", "qrels.trec", "--passages-of", "counts.csv", "--scale", "utility", "--format", "json"]
+    both = ["--run", "run.trec", "--run", "other.trec"]
+    done = command(files, "evaluate", *base, *both, "--depths", "1,2,4")
+    report = rs.evaluate(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[1, 2, 4])
+    assert json.loads(done.stdout) == json.loads(report.to_json()), done.stderr
+    assert {"BoR@1", "BoR_max@1", "lambda@1"} <= json.loads(done.stdout)["runs"]["run"]["measures"].keys()
+    done = command(files, "compare", *base, *both, "--depths", "2")
+    compared = rs.compare(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility", depths=[2])
+    assert json.loads(done.stdout) == json.loads(compared.to_json()), done.stderr
+    done = command(files, "sweep", *base, *both)
+    swept = rs.sweep(files / "qrels.trec", runs, passages_of=COUNTS, scale="utility")
+    assert json.loads(done.stdout) == json.loads(swept.to_json()), done.stderr
+    pytest.importorskip("matplotlib")
+    done = command(files, "report", *base[:-2], *both, "--output", "page.html")
+    assert done.returncode == 0, done.stderr
+    page = (files / "page.html").read_text()
+    assert "N = 13 is the number of passages of all documents in passages_of" in page
+
+
+def test_a_sweep_has_the_figures_of_evaluate() -> None:
+    options = {"measures": ["Success", "RandomSuccess", "BoR", "BoR_max", "lambda"], "depths": [1, 2, 3, 4]}
+    report = evaluate(passages_of=COUNTS, **options)
+    for row in rs.sweep(QRELS, RUN, passages_of=COUNTS, scale="utility")["run"].rows:
+        assert row["BoR"] == finite(report[f"BoR@{row['K']}"].value)
+        assert row["random_success"] == report[f"RandomSuccess@{row['K']}"].value
+        assert row["lambda"] == report[f"lambda@{row['K']}"].value
+
+
+def in_parts(qrels, run, resamples=50, **options) -> rs.Report:
+    states = []
+    for query in qrels:
+        tally = Tally(depths=[1, 2, 4], scale="utility", sized=True, resamples=resamples)
+        lists = {query: run[query]} if query in run else None
+        tally.add_part(
+            rs.Qrels.from_dict({query: qrels[query]}), None if lists is None else rs.Run.from_dict(lists), **options
+        )
+        states.append(tally.to_bytes())
+    return report_of_states(states[::-1])
+
+
+@pytest.mark.parametrize(
+    "options", [{"passages_of": COUNTS}, {"passages_of": COUNTS, "corpus_size": 99}, {"corpus_size": 99}]
+)
+def test_parts_and_out_of_core_agree_digit_by_digit(files, options) -> None:
+    poisson = rs.Bootstrap(method="poisson", resamples=50)
+    whole = evaluate(**options, bootstrap=poisson)
+    assert any(estimate.value > 0 for estimate in whole.runs["run"].estimates.values())
+    parted = in_parts(QRELS, RUN, **options)
+    assert parted.to_dict(queries=False) == whole.to_dict(queries=False)
+    assert parted.runs["run"].fingerprint == whole.runs["run"].fingerprint
+    pytest.importorskip("pyarrow")
+    apart = evaluate_out_of_core(
+        files / "qrels.trec",
+        files / "run.trec",
+        scale="utility",
+        depths=[1, 2, 4],
+        resamples=50,
+        progress=False,
+        **options,
+    )
+    assert apart.to_dict(queries=False) == whole.to_dict(queries=False)
+
+
+def test_one_query_at_a_time_makes_the_figure_of_all() -> None:
+    counts = PassageCounts.of(COUNTS)
+    options = {"passages_of": counts, "scale": "utility"}
+    each = [evaluate_query("BoR@2", QRELS[query], RUN.get(query, []), **options) for query in QRELS]
+    assert aggregate(each, bootstrap=None).value == evaluate(passages_of=COUNTS)["BoR@2"].value
+
+
+def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
+    judged = join_runs(QRELS, RUN, passages_of=COUNTS, scale="utility").judged["run"]
+    assert pickle.loads(pickle.dumps(judged)).relevant_in_corpus().tolist() == [4, 4, 1, 0]
+    assert judged.relevant_in_corpus(2).tolist() == [4, 7, 1, 2]
+    some = judged.over(np.array([False, True, False, True]))
+    assert some.relevant_in_corpus().tolist() == [4, 0]
+    # Of q2, the list has found a (grade 2) and then d before rank 4.
+    assert [each.relevant_found for each in next_passages(some, rel=2)] == [1, 0, 1]
+
+
+# -- what is refused, and what is said -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"passages_of": {"a": 3, "b": 1, "d": 4}}, "query 'q3': passages_of has no number of passages for its "
+         "relevant documents 'e': add them, or leave out the labels"),
+        ({"passages_of": COUNTS, "corpus_size": 6}, "corpus_size is 6, less than the 13 passages of the documents in "
+         "passages_of: N counts passages, not documents; leave corpus_size out"),
+        ({"passages_of": COUNTS, "duplicates": "drop"}, "leave one of the two out"),
+        ({"passages_of": COUNTS, "measures": ["BoR(m=2)"]}, "BoR(m=2): with passages_of the random baseline is known "
+         "for m=1 only, got m=2"),
+        ({"passages_of": COUNTS, "sample": {"q1": {"f": 1}}, "measures": ["BoR(R=sampled)"]}, "R=judged only"),
+        ({"passages_of": COUNTS, "sample": {"q1": {"f": 1}}, "measures": ["lambda(R=sampled)"]}, "R=judged only"),
+        ({"passages_of": {**COUNTS, "a": 0}}, "document 'a' has 0 passages; leave out documents without passages"),
+        ({"passages_of": {**COUNTS, "a": 1.5}}, "the number of passages of document 'a' is 1.5; give a whole number"),
+        ({"passages_of": {}}, "passages_of has no documents"),
+        ({"passages_of": 3345}, "passages_of is a int: give {document: number of its passages}"),
+        ({"passages_of": pd.DataFrame({"doc_id": ["a", "a"], "n": [1, 2]})}, "document 'a' has two numbers"),
+        ({"passages_of": pd.DataFrame({"doc_id": ["a"], "size": [1]})}, "no column for the number of passages"),
+    ],
+)  # fmt: skip
+def test_counts_that_cannot_be_are_refused(options, words) -> None:
+    assert words in message(lambda: evaluate(**options))
+
+
+def test_a_lower_grade_needs_the_counts_of_its_documents_too() -> None:
+    counts = {document: count for document, count in COUNTS.items() if document != "c"}
+    assert evaluate(passages_of=counts)["BoR@1"].n == 3
+    words = message(lambda: evaluate(passages_of=counts, measures=["BoR(rel=2)"]))
+    assert "for 1 documents with a grade of at least 2, the first of query 'q4'" in words
+
+
+def test_a_bad_row_of_a_file_is_named(files) -> None:
+    (files / "counts.csv").write_text("document_id,passages\na,3\nb,none\n")
+    assert "counts.csv:3: the number of passages of document 'b' is 'none'" in message(
+        lambda: evaluate(passages_of=files / "counts.csv")
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "N = 13 is the number of passages of all documents in passages_of"),
+        ({"corpus_size": 20}, "7 of the N = 20 passages are of documents that passages_of lacks"),
+        ({"passages_of": {**COUNTS, "a": 1}}, "run: query 'q1' lists document 'a' 2 times, but passages_of has 1"),
+        ({"passages_of": {k: v for k, v in COUNTS.items() if k != "f"}}, "run: query 'q1' lists document 'f', which "
+         "passages_of lacks, so that N, the sum of its passages, is too small"),
+    ],
+)  # fmt: skip
+def test_what_n_counts_and_what_may_be_wrong_is_said(options, words) -> None:
+    options = {"passages_of": COUNTS, **options}
+    assert any(words in note for note in evaluate(**options).runs["run"].notes)
+    assert any(words in note for note in in_parts(QRELS, RUN, **options).runs["run"].notes)
+
+
+def test_documents_without_labels_may_be_left_out_if_n_is_given() -> None:
+    some = {document: count for document, count in COUNTS.items() if document != "f"}
+    assert figures(evaluate(passages_of=some, corpus_size=13)) == pytest.approx(
+        figures(evaluate(passages_of=COUNTS)), rel=0, abs=0, nan_ok=True
+    )
+    assert not any("lacks, so that N" in note for note in evaluate(passages_of=some, corpus_size=13).runs["run"].notes)
+
+
+def test_the_next_passages_and_the_advice_know_m_of_1_only() -> None:
+    judged = join_runs(QRELS, RUN, passages_of=COUNTS, scale="utility").judged["run"]
+    assert "what the next passages add: with passages_of" in message(lambda: next_passages(judged, m=2))
+    assert "known for m=1 only" in message(lambda: rs.sweep(QRELS, RUN, passages_of=COUNTS, scale="utility", m=2))
+
+
+def test_reports_with_other_counts_are_not_compared(tmp_path) -> None:
+    def refused(before: rs.Report, now: rs.Report) -> str:
+        before.save(tmp_path / "before.json")
+        stored = StoredReport.read(tmp_path / "before.json")
+        words = message(lambda: failures(now, [], [parse_max_drop("BoR@1:0")], Against.of(now, stored)))
+        return words.replace(str(tmp_path), "")
+
+    distinct = {query: list(dict.fromkeys(ranked)) for query, ranked in RUN.items()}
+    report = evaluate(run=distinct, passages_of=COUNTS, corpus_size=50)
+    others = evaluate(run=distinct, passages_of={**COUNTS, "f": 9}, corpus_size=50)
+    without = evaluate(run=distinct, corpus_size=50)
+    assert "the numbers of passages in passages_of are not those in /before.json" in refused(report, others)
+    assert "passages_of is given in /before.json and not here" in refused(report, without)
+    assert "passages_of is given here and not in /before.json" in refused(without, report)
+    report.save(tmp_path / "same.json")
+    same = Against.of(report, StoredReport.read(tmp_path / "same.json"))
+    assert failures(report, [], [parse_max_drop("BoR@1:0")], same) == []
+
+
+def test_parts_with_other_counts_are_not_merged() -> None:
+    first, second = (Tally(["BoR"], [1], sized=True) for _ in range(2))
+    first.add_part(
+        rs.Qrels.from_dict({"q": ["a"]}), rs.Run.from_dict({"q": ["a"]}), passages_of={"a": 2}, corpus_size=9
+    )
+    second.add_part(rs.Qrels.from_dict({"r": ["a"]}), rs.Run.from_dict({"r": ["a"]}), corpus_size=9)
+    assert "parts with different passages_of cannot be merged" in message(lambda: first.merge(second))
+
+
+# -- repeats without counts ------------------------------------------------------------------------
+
+REASON = (
+    "3 passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out"
+)
+TWICE = {"q1": ["a", "b", "a"], "q2": ["a", "a", "d", "d"], "q3": ["b", "e"]}
+
+
+def test_repeats_without_counts_leave_chance_undefined_for_the_whole_run() -> None:
+    measures = [*CHANCE, "Success", "BoR_opt", "Harm"]
+    report = evaluate(run={"twice": TWICE, "once": {q: ids[:1] for q, ids in TWICE.items()}}, corpus_size=99,
+                      measures=measures)  # fmt: skip
+    for name in CHANCE:
+        estimate = report["twice", f"{name}@1"]
+        assert math.isnan(estimate.value)
+        assert (estimate.n, estimate.reason) == (0, REASON)
+        assert report["once", f"{name}@1"].n > 0
+    assert np.isnan(report.runs["twice"].per_query["RandomSuccess@1"]).all()
+    for name in ("Success", "BoR_opt", "Harm"):
+        assert report["twice", f"{name}@2"].n > 0
+    assert f"no figure for {', '.join(CHANCE)}, since {REASON}" in report.runs["twice"].notes
+    written = json.loads(report.to_json())["runs"]["twice"]["measures"]["BoR@1"]
+    assert (written["value"], written["reason"]) == (None, REASON)
+
+
+def test_repeats_are_copies_if_they_are_to_be_dropped() -> None:
+    report = evaluate(run=TWICE, corpus_size=99, duplicates="drop")
+    assert report["BoR@2"].value == evaluate(
+        run={q: list(dict.fromkeys(ids)) for q, ids in TWICE.items()}, corpus_size=99
+    )["BoR@2"].value  # fmt: skip
+
+
+def test_parts_count_the_repeats_of_the_whole() -> None:
+    poisson = rs.Bootstrap(method="poisson", resamples=50)
+    whole = evaluate(run=TWICE, corpus_size=99, bootstrap=poisson)
+    assert whole["BoR@1"].reason == REASON
+    parted = in_parts(QRELS, TWICE, corpus_size=99)
+    assert parted.to_dict(queries=False) == whole.to_dict(queries=False)
+    tally = Tally(scale="utility", sized=True, resamples=0)
+    tally.add_part(rs.Qrels.from_dict(QRELS), rs.Run.from_dict(TWICE), corpus_size=99)
+    assert report_of_tallies({"run": tally})["BoR@1"].reason == REASON
+
+
+def test_many_queries_count_their_repeats_once() -> None:
+    # More than one batch of the sums over resamples.
+    qrels = {f"q{i}": {"a": 1} for i in range(17_000)}
+    run = {query: ["a", "a"] if query == "q5" else ["a"] for query in qrels}
+    options = {"corpus_size": 9, "measures": ["BoR"], "depths": [1]}
+    report = rs.evaluate(qrels, run, **options, bootstrap=rs.Bootstrap(method="poisson", resamples=2))
+    assert report["BoR@1"].reason == "1" + REASON[1:]
+
+
+def test_a_query_s_repeats_refuse_the_aggregate_of_all() -> None:
+    options = {"corpus_size": 99, "scale": "utility"}
+    each = [evaluate_query("BoR@2", QRELS[query], TWICE.get(query, []), **options) for query in QRELS]
+    estimate = aggregate(each)
+    assert math.isnan(estimate.value)
+    assert (estimate.n, estimate.reason) == (0, REASON)
+    figure = evaluate_query("RandomSuccess@2", QRELS["q1"], TWICE["q1"], **options)
+    assert math.isnan(figure.value)
+    assert figure.reason == "1" + REASON[1:]
+    assert evaluate_query("RandomSuccess@2", QRELS["q3"], TWICE["q3"], **options).value > 0
+
+
+def test_a_monitor_gives_the_reason_too() -> None:
+    monitor = rs.Monitor(QRELS, corpus_size=99)
+    for query, ranked in TWICE.items():
+        monitor.record(rs.Retrieval(query, ranked))
+    report = monitor.report()
+    monitor.close()
+    assert math.isnan(report["live", "BoR"].value)
+    assert report["live", "BoR"].reason == REASON
+    assert report["live", "Success"].value == 1
+    assert any(REASON in note for note in report.runs["live"].notes)
+
+
+def test_comparisons_sweeps_and_pages_go_without_chance() -> None:
+    once = {q: ids[:1] for q, ids in TWICE.items()}
+    for runs in ({"base": once, "other": TWICE}, {"base": TWICE, "other": once}):
+        compared = rs.compare(QRELS, runs, corpus_size=99, scale="utility", depths=[2])
+        row = compared["other", "BoR@2"]
+        assert (row.reason, row.test) == (REASON, "")
+        assert compared["other", "Success@2"].test
+    part = rs.sweep(QRELS, TWICE, corpus_size=99, scale="utility")["run"]
+    assert part.next_passages == ()
+    assert {row["BoR"] for row in part.rows} == {None}
+    assert part.recommendation.warnings == (f"no comparison with a random draw, since {REASON}",)
+    pytest.importorskip("matplotlib")
+    assert "passages repeat an earlier passage of their list: if these" in evaluate(run=TWICE, corpus_size=99).to_html()
+
+
+# -- inherited labels ------------------------------------------------------------------------------
+
+
+def test_every_chunk_has_the_grade_of_its_document() -> None:
+    qrels = rs.Qrels.from_dict({"q1": {"a": 5, "b": 1}, "q2": {"a": 2}, "bare": {}})
+    chunks = {"a": ["a1", "a2"], "b": ["b1"], "z": ["z1"]}
+    rows = [(chunk, document) for document, of_it in chunks.items() for chunk in of_it]
+    expected = {"q1": {"a1": 5, "a2": 5, "b1": 1}, "q2": {"a1": 2, "a2": 2}, "bare": {}}
+    columns = {"chunk_id": [chunk for chunk, _ in rows], "doc_id": [document for _, document in rows]}
+    for documents in (dict(rows), rows, pd.DataFrame(columns), pl.DataFrame(columns), iter(rows)):
+        assert qrels.inherit(documents).to_dict() == expected
+    frame = pd.DataFrame({"id": columns["chunk_id"], "document_id": columns["doc_id"]})
+    assert qrels.inherit(frame).to_dict() == expected
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [
+        ({"a1": "a"}, "3 judged documents have no chunk ('b', 'c', 'd'): add their chunks, or leave out the labels"),
+        ([("a1", "a"), ("a1", "b")], "chunk 'a1' belongs to the documents 'a' and 'b'"),
+        ([("a1", "a", 3)], "documents: expected (chunk, document), got ('a1', 'a', 3)"),
+        (["ab"], "documents: expected (chunk, document), got 'ab'"),
+    ],
+)
+def test_chunks_that_leave_labels_over_are_refused(documents, words) -> None:
+    qrels = rs.Qrels.from_dict({"q": {"a": 5, "b": 1, "c": 1, "d": 1}})
+    assert words in message(lambda: qrels.inherit(documents))
+
+
+# -- Cranfield -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_page_shows_the_figures_of_cranfield(data) -> None:
+    splitters = pytest.importorskip("langchain_text_splitters")
+    folder = data / "cranfield"
+    texts = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    queries = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
+    splitter = splitters.RecursiveCharacterTextSplitter(chunk_size=500, chunk_overlap=0)
+    chunks = [
+        (row["_id"], chunk) for row in texts for chunk in splitter.split_text(f"{row['title']}\n{row['text']}".strip())
+    ]
+    lsa = Lsa([text for _, text in chunks])
+    likeness = (
+        np.array(lsa.embed_documents([row["text"] for row in queries]))
+        @ np.array(lsa.embed_documents([text for _, text in chunks])).T
+    )
+    ranked = np.argsort(-likeness, axis=1, kind="stable")[:, :200]
+    ids = [f"{document}#{i}" for i, (document, _) in enumerate(chunks)]
+    by_chunk = {row["_id"]: [ids[i] for i in best] for row, best in zip(queries, ranked.tolist(), strict=True)}
+    by_document = {query: [chunk.split("#")[0] for chunk in best] for query, best in by_chunk.items()}
+    counts = Counter(document for document, _ in chunks)
+    labels = rs.read_qrels(folder / "qrels.trec")
+    of_the_index = rs.Qrels.from_dict(
+        {query: {d: grade for d, grade in row.items() if d in counts} for query, row in labels.to_dict().items()}
+    )
+    options = {
+        "scale": "utility",
+        "measures": ["Success", "BoR", "lambda", "RA-nWG"],
+        "depths": [10],
+        "bootstrap": None,
+    }
+    forms = {
+        "(a)": rs.evaluate(labels, by_document, passages_of=counts, **options),
+        "(b)": rs.evaluate(of_the_index.inherit(dict(zip(ids, (d for d, _ in chunks), strict=True))), by_chunk,
+                           corpus_size=len(chunks), **options),
+        "(c)": rs.evaluate(labels, by_document, corpus_size=len(counts), duplicates="drop", **options),
+        "wrong": rs.evaluate(labels, by_document, corpus_size=len(chunks), duplicates="drop", **options),
+    }  # fmt: skip
+    # Without counts, the number of chunks as N is refused; it would have been the last of these.
+    refused = rs.evaluate(labels, by_document, corpus_size=len(chunks), **options)
+    assert math.isnan(refused["BoR@10"].value)
+
+    page = (ROOT / "docs" / "chunks.md").read_text(encoding="utf-8")
+    repeats = np.mean([10 - len(set(best[:10])) for best in by_document.values()])
+    assert f"split into {len(chunks):,} chunks" in page
+    assert float(re.search(r"([\d.]+) of the top 10 chunks", page).group(1)) == pytest.approx(repeats, abs=0.015)
+    for form, report in forms.items():
+        line = next(line for line in page.splitlines() if line.startswith(f"| {form}") and "0." in line)
+        shown = [float(cell) for cell in re.findall(r"\| ([\d.]+)(?= )", line)]
+        figures_of = [report[f"{name}@10"].value for name in ("Success", "BoR", "lambda", "RA-nWG")]
+        assert shown == pytest.approx([report.corpus_size, *figures_of], abs=0.006), form
