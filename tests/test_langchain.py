@@ -231,8 +231,78 @@ def test_errors_and_cancellations_leave_nothing_behind() -> None:
     failing = WordRetriever() | RunnableLambda(lambda documents: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         failing.invoke(ASKED, config=config)
-    assert (callback.traffic.failed, callback.traffic.retrievals) == (1, 1)
+    assert (callback.traffic.failed, callback.traffic.retrievals) == (2, 3)
     assert len(callback._calls) == 0
+
+
+class Unsteady(WordRetriever):
+    """Fails as it is told to."""
+
+    how: str = "raises"
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+        if self.how == "raises":
+            raise ConnectionError("the index is away")
+        return None
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+        if self.how == "is slow":
+            await asyncio.sleep(60)
+        return self._get_relevant_documents(query, run_manager=run_manager)
+
+
+async def timed_out(retriever: Any, config: Any) -> None:
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(retriever.ainvoke(ASKED, config=config), 0.01)
+
+
+@pytest.mark.parametrize("in_a_chain", [False, True])
+@pytest.mark.parametrize("handler", [SelectivityCallback, AsyncSelectivityCallback])
+@pytest.mark.parametrize("how", ["raises", "returns None", "is slow"])
+def test_four_of_ten_retrievals_that_fail_are_failures(how, handler, in_a_chain) -> None:
+    if (how, handler, in_a_chain) == ("is slow", AsyncSelectivityCallback, False):
+        pytest.skip("LangChain tells an asynchronous handler nothing of it, as its documentation says")
+    callback = handler(BY_TEXT, corpus_size=6)
+    config = {"callbacks": [callback]}
+    unsteady: Any = Unsteady(how=how)
+    steady: Any = WordRetriever()
+    if in_a_chain:
+        unsteady, steady = unsteady | RunnableLambda(lambda documents: documents), chain(steady)
+
+    async def ask() -> None:
+        for i in range(10):
+            if i % 5 >= 2:
+                await steady.ainvoke(ASKED, config=config)
+            elif how == "is slow":
+                await timed_out(unsteady, config)
+            elif how == "raises":
+                with pytest.raises(ConnectionError):
+                    await unsteady.ainvoke(ASKED, config=config)
+            else:
+                assert await unsteady.ainvoke(ASKED, config=config) is None
+
+    asyncio.run(ask())
+    report = callback.report()
+    assert (report["Success@1"].value, report["Success@1"].n) == (0.6, 10)
+    assert (callback.traffic.retrievals, callback.traffic.failed, callback.faults) == (10, 4, 0)
+    assert len(callback._calls) == 0
+
+
+def test_a_retry_that_succeeds_is_no_failure() -> None:
+    tries: list[str] = []
+
+    class Once(WordRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            tries.append(query)
+            if len(tries) == 1:
+                raise ConnectionError("the index is away")
+            return super()._get_relevant_documents(query, run_manager=run_manager)
+
+    retried = Once().with_retry(wait_exponential_jitter=False)
+    callback = with_callback(lambda config: retried.invoke(ASKED, config=config))
+    assert len(tries) == 2
+    assert records(callback) == [(ASKED, POOL, None)]
+    assert callback.traffic.failed == 0
 
 
 def test_an_asynchronous_handler_and_many_chains_at_once() -> None:
@@ -293,6 +363,25 @@ def test_summary_evaluators_give_the_figures_of_the_core() -> None:
     assert one(outputs(), EXAMPLES)["key"] == "BoR@2"
     nothing = one([{"documents": []}] * 3, EXAMPLES)
     assert (nothing["score"], nothing["comment"]) == (None, "no query succeeded: log2 of 0")
+
+
+def test_summary_evaluators_find_the_id_that_the_examples_mean() -> None:
+    by_key = [{"relevant": {f"k-{name}": grade for name, grade in row["relevant"].items()}} for row in EXAMPLES]
+    evaluator = summary_evaluator("RA-nWG@2", scale="utility")
+    expected = evaluator(outputs(), EXAMPLES)
+    found = evaluator(outputs(), by_key)
+    assert found["score"] == expected["score"]
+    assert found["comment"].startswith("Passages are known by key: 8 labels found in the first 3 labelled queries. [")
+    forms = [{"documents": [document.to_json() for document in row["documents"]]} for row in outputs()]
+    assert evaluator(forms, by_key) == found
+    with pytest.raises(rs.InputError, match="no label was found"):
+        evaluator(outputs(), [{"relevant": ["somewhere else"]}] * 3)
+    single = run_evaluator("RA-nWG@2", scale="utility")
+    with pytest.raises(rs.InputError, match=r'known by key, and not by Document\.id or the text: say identity="key"'):
+        single(outputs()[0], by_key[0])
+    named = run_evaluator("RA-nWG@2", scale="utility", identity="key")
+    assert named(outputs()[0], by_key[0]) == single(outputs()[0], EXAMPLES[0])
+    assert single(outputs()[0], {"relevant": {"elsewhere": 5}})["score"] == 0.0
 
 
 def test_run_evaluators_take_documents_dicts_and_ids() -> None:

@@ -329,7 +329,7 @@ def test_calls_that_never_end_do_not_fill_the_memory(monkeypatch) -> None:
 
     monkeypatch.setattr(call_tree, "_MOST_CALLS", 50)
     found: list[Retrieval] = []
-    calls = CallTree(found.append, lambda: None)
+    calls = CallTree(found.append)
     for i in range(1000):
         calls.begin(f"chain{i}", None, Kind.OTHER)
         calls.begin(f"r{i}", f"chain{i}", Kind.RETRIEVE, query=f"q{i}")

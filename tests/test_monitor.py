@@ -275,3 +275,15 @@ def test_bad_ids_are_named() -> None:
     monitor.record(Retrieval("q", [1, None]))
     with pytest.raises(rs.InputError, match="no retrieval could be measured so far: passage id number 2 is None"):
         monitor.report()
+
+
+def test_the_corpus_size_may_be_an_index() -> None:
+    pytest.importorskip("rag_selectivity.io.indexes")
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexFlatL2(2)
+    index.add(np.zeros((64, 2), np.float32))
+    monitor = Monitor({"q": {"a": 1}}, corpus_size=index)
+    monitor.record(Retrieval("q", ["a"]))
+    assert (monitor.corpus_size, monitor.report()["BoR@1"].value) == (64, 6.0)
+    with pytest.raises(rs.InputError, match="corpus_size: object does not tell how many passages"):
+        Monitor({"q": {"a": 1}}, corpus_size=object())

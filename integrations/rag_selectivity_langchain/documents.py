@@ -7,7 +7,17 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_selectivity.single import passage_identity
+from rag_selectivity.single import candidates, passage_identity
+
+
+def parts_of(document: Document) -> dict[str, Any]:
+    """What `passage_identity` and an `Identity` take of a document."""
+    return {
+        "ids": {"id": document.id},
+        "text": lambda: str(document.page_content),
+        "metadata": document.metadata,
+        "name": f"document {document.page_content[:40]!r}",
+    }
 
 
 def identity_of(document: Document, identity: str | None = None) -> str:
@@ -15,13 +25,13 @@ def identity_of(document: Document, identity: str | None = None) -> str:
 
     None takes `Document.id` where there is one, and the hash of the text where there is none.
     """
-    return passage_identity(
-        identity,
-        ids={"id": document.id},
-        text=lambda: str(document.page_content),
-        metadata=document.metadata,
-        name=f"document {document.page_content[:40]!r}",
-    )
+    return passage_identity(identity, **parts_of(document))
+
+
+def candidates_of(document: Document) -> dict[str, str]:
+    """Every id by which labels may know a document, by the name that `identity=` takes."""
+    parts = parts_of(document)
+    return candidates(parts["ids"], parts["text"], parts["metadata"])
 
 
 def identities_of(documents: Sequence[Document], identity: str | None = None) -> tuple[str, ...]:

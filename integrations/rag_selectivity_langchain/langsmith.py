@@ -10,8 +10,15 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure, SelectivityWarning, evaluate
-from rag_selectivity.single import Labels, evaluate_query, measure_with_depth, per_query_measure
-from rag_selectivity_langchain.documents import identity_of
+from rag_selectivity.single import (
+    ChosenIdentity,
+    Labels,
+    choose_identity,
+    evaluate_query,
+    measure_with_depth,
+    per_query_measure,
+)
+from rag_selectivity_langchain.documents import candidates_of, identity_of
 
 #: In a run's outputs and an example's reference outputs, where nothing else is said.
 RETRIEVED, RELEVANT = "documents", "relevant"
@@ -22,7 +29,7 @@ def summary_evaluator(
     corpus_size: int | None = None,
     retrieved: str = RETRIEVED,
     relevant: str = RELEVANT,
-    identity: str | None = None,
+    identity: str | None = "auto",
     scale: str = "trec",
     grade_map: Any = None,
     bootstrap: Bootstrap = Bootstrap(),
@@ -38,8 +45,10 @@ def summary_evaluator(
         The key of the target's outputs that holds documents, dicts with an `id`, or ids, in rank order.
     relevant : str
         The key of the examples' outputs that holds {id: grade} or a list of relevant ids.
-    identity
-        As in `SelectivityCallback`.
+    identity : {"auto", "id", "text"} or str, optional
+        How the examples know a document: `Document.id`, a hash of its text, or a metadata key. `"auto"` takes
+        whichever finds most relevant ids in the first 50 examples, and the comment says which. None takes the id
+        where a document has one, else the hash.
     scale, grade_map, bootstrap
         As in `rag_selectivity.evaluate`.
 
@@ -52,11 +61,13 @@ def summary_evaluator(
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
 
     def selectivity(outputs: Sequence[Any], reference_outputs: Sequence[Any]) -> dict[str, Any]:
-        lists = {str(i): _ids(row, retrieved, identity) for i, row in enumerate(outputs, 1)}
+        passages = {str(i): _passages(row, retrieved) for i, row in enumerate(outputs, 1)}
         rows = {str(i): _labels_in(row, relevant) for i, row in enumerate(reference_outputs, 1)}
         labels = {query: row for query, row in rows.items() if row is not None}
         if not labels:
             raise InputError(f"no example has reference outputs under {relevant!r}")
+        chosen_id = _chosen(labels, passages) if identity == "auto" else None
+        lists = {query: [_id(each, identity, chosen_id) for each in row] for query, row in passages.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SelectivityWarning)
             report = evaluate(
@@ -72,7 +83,8 @@ def summary_evaluator(
         for measure in chosen:
             estimate = report["experiment", measure]
             comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {estimate.n_total} examples"
-            sentences = [estimate.reason or comment, *(caveat.text for caveat in estimate.caveats)]
+            known_by = [] if chosen_id is None else [chosen_id.line]
+            sentences = [*known_by, estimate.reason or comment, *(caveat.text for caveat in estimate.caveats)]
             results.append(_result(measure, estimate.value, " ".join(sentences)))
         return results[0] if len(results) == 1 else {"results": results}
 
@@ -91,7 +103,9 @@ def run_evaluator(
 ) -> Callable[..., dict[str, Any]]:
     """For `evaluate(…, evaluators=[…])`: the figure of each run, `RA-nWG@10` or `Harm@10`.
 
-    Parameters as in `summary_evaluator`. A ratio of means has no figure for one run: an InputError.
+    Parameters as in `summary_evaluator`, but the identity must be named: one run cannot tell it. None takes the id
+    where a document has one, else a hash of its text; it is an InputError if that finds no relevant id, and another
+    id does. A ratio of means has no figure for one run: an InputError.
     """
     chosen = per_query_measure(measure)
 
@@ -100,8 +114,11 @@ def run_evaluator(
         if row is None:
             return _result(chosen, math.nan, f"the example has no reference outputs under {relevant!r}")
         grades = Labels.of({"query": row}, grade_map=grade_map).of_query("query")
-        passages = _ids(outputs, retrieved, identity)
-        figure = evaluate_query(chosen, grades, passages, corpus_size=corpus_size, scale=scale)
+        passages = _passages(outputs, retrieved)
+        ids = [_id(each, identity) for each in passages]
+        if identity is None and passages and not set(ids) & set(grades or ()):
+            _check_other_ids({"run": grades}, {"run": passages})
+        figure = evaluate_query(chosen, grades, ids, corpus_size=corpus_size, scale=scale)
         return _result(chosen, figure.value, figure.reason)
 
     selectivity.__name__ = str(chosen)
@@ -116,23 +133,55 @@ def _result(measure: Measure, value: float, comment: str | None) -> dict[str, An
     return {"key": str(measure), "score": value if math.isfinite(value) else None, "comment": comment}
 
 
-def _ids(outputs: Any, key: str, identity: str | None) -> list[str]:
-    """Ids in rank order. A run that failed has no outputs: it retrieved nothing."""
+def _passages(outputs: Any, key: str) -> list[Any]:
+    """Ids or documents in rank order. A run that failed has no outputs: it retrieved nothing."""
     passages = outputs.get(key) if isinstance(outputs, Mapping) else None
     if outputs and passages is None:
         raise InputError(
             f"the target's outputs have no {key!r} (they have {', '.join(map(str, outputs))}): retrieved=…"
         )
-    return [_id(passage, identity) for passage in passages or ()]
+    return [each if isinstance(each, (str, int)) else _document(each) for each in passages or ()]
 
 
-def _id(passage: Any, identity: str | None) -> str:
+def _document(passage: Any) -> Any:
+    if not isinstance(passage, Mapping):
+        return passage
+    # As LangSmith's own serialisation leaves a document.
+    fields = passage.get("kwargs", passage)
+    return Document(
+        id=fields.get("id"), page_content=fields.get("page_content") or "", metadata=fields.get("metadata") or {}
+    )
+
+
+def _id(passage: Any, identity: str | None, chosen: ChosenIdentity | None = None) -> str:
     if isinstance(passage, (str, int)):
         return str(passage)
-    if isinstance(passage, Mapping):
-        # As LangSmith's own serialisation leaves a document.
-        fields = passage.get("kwargs", passage)
-        passage = Document(
-            id=fields.get("id"), page_content=fields.get("page_content") or "", metadata=fields.get("metadata") or {}
+    if identity != "auto":
+        return identity_of(passage, identity)
+    try:
+        return identity_of(passage, None if chosen is None else chosen.name)
+    except InputError:  # a passage without the chosen id is one that no label knows
+        return identity_of(passage)
+
+
+def _chosen(labels: Mapping[str, Any], passages: Mapping[str, Sequence[Any]]) -> ChosenIdentity | None:
+    """The id by which the labels know the documents; None where the targets returned ids."""
+    observed = [
+        ({str(label) for label in row}, [candidates_of(each) for each in passages[query] if isinstance(each, Document)])
+        for query, row in labels.items()
+        if query in passages
+    ]
+    return choose_identity(observed) if any(documents for _, documents in observed) else None
+
+
+def _check_other_ids(labels: Mapping[str, Any], passages: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse a list in which only another id than the one taken finds relevant documents."""
+    try:
+        other = _chosen(labels, passages)
+    except InputError:
+        return  # no id finds any: the list holds nothing relevant
+    if other is not None:
+        raise InputError(
+            f"the relevant documents are known by {other.name}, and not by Document.id or the text: say "
+            f'identity="{other.name}"'
         )
-    return identity_of(passage, identity)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,7 @@ from langchain_core.documents import Document
 from rag_selectivity import Monitor, Report
 from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
 from rag_selectivity.live.retrieval import Traffic
-from rag_selectivity_langchain.documents import identities_of
+from rag_selectivity_langchain.documents import parts_of
 
 
 class _Watching:
@@ -22,8 +24,8 @@ class _Watching:
         self,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
-        identity: str | None = None,
+        corpus_size: Any = None,
+        identity: str | None = "auto",
         query_id_key: str = "query_id",
         rerank: str | None = None,
         count_tokens: Callable[[str], int] = approximate_tokens,
@@ -33,8 +35,9 @@ class _Watching:
         super().__init__()
         self.monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
         self._faults = Faults("a retrieval was not recorded")
-        self._identity, self._query_id_key, self._rerank, self._count = identity, query_id_key, rerank, count_tokens
-        self._calls = CallTree(self.monitor.record, self.monitor.failed, pool_of_children=True, at_once=rerank is None)
+        self._identity = self.monitor.identity(identity)
+        self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
+        self._calls = CallTree(self.monitor.record, pool_of_children=True, at_once=rerank is None)
 
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
@@ -68,8 +71,7 @@ class _Watching:
     def _chain_start(self, run_id: UUID, parent_run_id: UUID | None, name: str | None, inputs: Any) -> None:
         with self._faults:
             if self._rerank is not None and name == self._rerank:
-                given = identities_of(_documents_in(inputs), self._identity)
-                self._calls.begin(run_id, parent_run_id, Kind.SELECT, given=given)
+                self._calls.begin(run_id, parent_run_id, Kind.SELECT, given=self._ids(_documents_in(inputs)))
             else:
                 self._calls.begin(run_id, parent_run_id, Kind.OTHER)
 
@@ -77,8 +79,10 @@ class _Watching:
         passages = None
         with self._faults:
             kind = self._calls.kind_of(run_id)
-            if kind is Kind.RETRIEVE:
-                passages = self._passages(result or ())
+            if kind is Kind.RETRIEVE and result is None:
+                self._calls.fail(run_id)
+            elif kind is Kind.RETRIEVE:
+                passages = self._passages(result)
             elif kind is Kind.SELECT:
                 passages = self._passages(_documents_in(result))
         with self._faults:
@@ -88,9 +92,12 @@ class _Watching:
         with self._faults:
             self._calls.fail(run_id)
 
+    def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
+        return tuple([self._identity.id_of(**parts_of(document)) for document in documents])
+
     def _passages(self, documents: Sequence[Document]) -> Passages:
         return Passages.of(
-            identities_of(documents, self._identity),
+            self._ids(documents),
             [document.page_content for document in documents],
             count_tokens=self._count,
             keep_texts=self.monitor.wants_texts,
@@ -108,10 +115,12 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     ----------
     labels, corpus_size, **options
         As in `rag_selectivity.Monitor`: alerts, a trace, a background grader, …; or `monitor=`, one that is there
-        already.
-    identity : {"id", "text"} or str, optional
-        How labels know a document: `Document.id`, a hash of its text, or a metadata key. Default: its id where it
-        has one, else the hash.
+        already. The callback does not see the index: give N as `corpus_size`, or the vector store or retriever.
+    identity : {"auto", "id", "text"} or str, optional
+        How labels know a document: `Document.id`, a hash of its text, or a metadata key (`source`, or `source.id`
+        for a key inside it). `"auto"` takes whichever finds most labels in the first 50 retrievals of labelled
+        queries; they are measured then, or when a report is asked for. None takes the id where a document has one,
+        else the hash.
     query_id_key : str
         `config={"metadata": {"query_id": …}}` tells under which id the labels know the query; else by its text.
     rerank : str, optional
@@ -121,12 +130,17 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
 
-    A fault in here never reaches the chain: it is logged, and counted in `faults`. Works in batch, abatch,
-    stream and asynchronous chains, from any thread.
+    A retrieval that raises an error, is cancelled, or returns None counts as an empty list. A fault in here never
+    reaches the chain: it is logged, and counted in `faults`. Works in batch, abatch, stream and asynchronous chains,
+    from any thread.
     """
 
     #: In asynchronous chains, too, in its place and not in another thread: what it does takes microseconds.
     run_inline = True
+
+    def __init__(self, labels: Any = None, **options: Any) -> None:
+        super().__init__(labels, **options)
+        self._tasks: dict[UUID, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
 
     def on_retriever_start(
         self,
@@ -141,17 +155,41 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     ) -> None:
         """A retriever begins."""
         self._retriever_start(query, run_id, parent_run_id, metadata)
+        with self._faults:
+            self._watch_task(run_id)
 
     def on_retriever_end(
         self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """A retriever has found its documents."""
+        self._leave_task(run_id)
         self._end(run_id, documents)
 
     def on_retriever_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """A retriever has failed."""
+        self._leave_task(run_id)
+        self._fail(run_id)
+
+    def _watch_task(self, run_id: UUID) -> None:
+        """LangChain does not tell that a retriever was cancelled; its task is over then."""
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no loop: nothing can be cancelled
+            return
+        if task is not None:
+            when_over = partial(self._cancelled, run_id)
+            self._tasks[run_id] = task, when_over
+            task.add_done_callback(when_over)
+
+    def _leave_task(self, run_id: UUID) -> None:
+        task, when_over = self._tasks.pop(run_id, (None, None))
+        if task is not None and when_over is not None:
+            task.remove_done_callback(when_over)
+
+    def _cancelled(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(run_id, None)
         self._fail(run_id)
 
     def on_chain_start(
@@ -178,7 +216,10 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
 
 
 class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore[misc,unused-ignore]
-    """`SelectivityCallback` as an asynchronous handler, for applications that allow no other."""
+    """`SelectivityCallback` as an asynchronous handler, for applications that allow no other.
+
+    A retriever that is cancelled outside of any chain stays unnoticed.
+    """
 
     async def on_retriever_start(
         self,

@@ -15,8 +15,8 @@ from llama_index.core.schema import NodeWithScore
 from pydantic import PrivateAttr
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
-from rag_selectivity_llama_index.nodes import identities_of, text_of
+from rag_selectivity.live.calls import CallTree, Faults, Identity, Kind, Passages, approximate_tokens
+from rag_selectivity_llama_index.nodes import parts_of, text_of
 
 
 class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
@@ -31,12 +31,16 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     ----------
     labels, corpus_size, **options
         As in `rag_selectivity.Monitor`; or `monitor=`, one that is there already.
-    identity : str
-        `node_id`, `ref_doc_id`, `text` or a metadata key.
+    identity : {"auto", "node_id", "ref_doc_id", "text"} or str
+        How labels know a node: its id, its document's, a hash of its text, or a metadata key (`source`, or
+        `source.id` for a key inside it). `"auto"` takes whichever finds most labels in the first 50 retrievals of
+        labelled queries; they are measured then, or when a report is asked for.
     query_id_tag : str
         `with instrument_tags({"query_id": …})` around a call tells under which id the labels know the query.
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
+
+    A retrieval that raises an error, is cancelled, or returns None counts as an empty list.
 
     Use it as a context manager, or call `attach()` and `detach()`. A fault in here never reaches the
     application: it is logged, and counted in `faults`.
@@ -46,7 +50,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
 
     _monitor: Monitor = PrivateAttr()
     _calls: CallTree = PrivateAttr()
-    _identity: str = PrivateAttr()
+    _identity: Identity = PrivateAttr()
     _tag: str = PrivateAttr()
     _count: Callable[[str], int] = PrivateAttr()
     _faults: Faults = PrivateAttr()
@@ -55,8 +59,8 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         self,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
-        identity: str = "node_id",
+        corpus_size: Any = None,
+        identity: str = "auto",
         query_id_tag: str = "query_id",
         count_tokens: Callable[[str], int] = approximate_tokens,
         monitor: Monitor | None = None,
@@ -64,8 +68,9 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     ) -> None:
         super().__init__(open_spans={}, completed_spans=[], dropped_spans=[], current_span_ids={})
         self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
-        self._calls = CallTree(self._monitor.record, self._monitor.failed)
-        self._identity, self._tag, self._count = identity, query_id_tag, count_tokens
+        self._calls = CallTree(self._monitor.record)
+        self._identity = self._monitor.identity(identity)
+        self._tag, self._count = query_id_tag, count_tokens
         self._faults = Faults("a retrieval was not recorded")
 
     @classmethod
@@ -124,9 +129,11 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
                 query = str(getattr(asked, "query_str", asked))
             elif kind is Kind.SELECT:
                 # What goes in, before it is changed in place.
-                given = identities_of(asked or (), self._identity)
+                given = self._ids(asked or ())
         tag = (tags or {}).get(self._tag)
-        self._calls.begin(id_, parent_id, kind, query=query, query_id=None if tag is None else str(tag), given=given)
+        query_id = None if tag is None else str(tag)
+        with self._faults:
+            self._calls.begin(id_, parent_id, kind, query=query, query_id=query_id, given=given)
 
     def span_exit(
         self, id_: str, bound_args: Any, instance: Any | None = None, result: Any | None = None, **kwargs: Any
@@ -135,7 +142,9 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         passages = None
         with self._faults:
             kind = self._calls.kind_of(id_)
-            if kind is Kind.RETRIEVE or kind is Kind.SELECT:
+            if kind is Kind.RETRIEVE and result is None:
+                self._calls.fail(id_)
+            elif kind is Kind.RETRIEVE or kind is Kind.SELECT:
                 passages = self._passages(result or ())
             elif kind is Kind.ANSWER:
                 passages = self._passages(getattr(result, "source_nodes", None) or ())
@@ -145,7 +154,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     def span_drop(
         self, id_: str, bound_args: Any, instance: Any | None = None, err: BaseException | None = None, **kwargs: Any
     ) -> None:
-        """A call has failed; what was retrieved before that still counts."""
+        """A call has failed; what was retrieved before that still counts, and a retrieval under way is a failure."""
         with self._faults:
             self._calls.fail(id_)
 
@@ -158,10 +167,14 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
         """Not needed."""
 
+    def _ids(self, nodes: Sequence[NodeWithScore]) -> tuple[str, ...]:
+        return tuple([self._identity.id_of(**parts_of(each.node)) for each in nodes])
+
     def _passages(self, nodes: Sequence[NodeWithScore]) -> Passages:
         return Passages.of(
-            identities_of(nodes, self._identity),
+            self._ids(nodes),
             [text_of(each.node) for each in nodes],
+            scores=[each.score for each in nodes],
             count_tokens=self._count,
             keep_texts=self._monitor.wants_texts,
         )

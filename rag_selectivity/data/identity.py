@@ -15,10 +15,11 @@ from rag_selectivity.wording import counted
 
 #: The value of `identity` that asks for `choose_identity`.
 AUTO = "auto"
+#: The name of the hash of a passage's text.
+TEXT = "text"
 #: The labelled queries on which the choice rests.
 QUERIES_TO_CHOOSE_BY = 50
 
-_TEXT = "text"
 _METADATA = "metadata."
 # Metadata may hold whole documents, and objects that hold themselves.
 _LONGEST_ID = 1000
@@ -79,8 +80,10 @@ def passage_identity(
     if identity is None:
         value = next(iter(ids.values()), None)
         return text_id(text()) if value is None else str(value)
-    if identity == _TEXT:
+    if identity == TEXT:
         return text_id(text())
+    if identity == AUTO:
+        raise InputError(f"{name} has no id called 'auto': there are no labels here to choose by; name the identity")
     value = ids[identity] if identity in ids else _in_metadata(identity, metadata)
     if value is None:
         place = identity if identity in ids else f"metadata[{identity.removeprefix(_METADATA)!r}]"
@@ -98,8 +101,9 @@ def _in_metadata(identity: str, metadata: Mapping[str, Any]) -> Any:
 
 def _at(path: str, metadata: Mapping[str, Any]) -> Any:
     """The value of a key, or of a key inside the value of another."""
-    if metadata.get(path) is not None:
-        return metadata[path]
+    value = metadata.get(path)
+    if value is not None and not isinstance(value, Mapping) and str(value):
+        return value
     start = path.find(".")
     while start > 0:
         inner = metadata.get(path[:start])
@@ -130,12 +134,12 @@ def candidates(ids: Mapping[str, Any], text: Callable[[], str] | str, metadata: 
     >>> found
     {'node_id': 'n7', 'metadata.id': 'a', 'page': '3', 'source.id': 'd1'}
     """
-    found = {name: str(value) for name, value in ids.items() if value is not None and value != ""}
-    taken = {*ids, _TEXT, AUTO}
+    found = {name: str(value) for name, value in ids.items() if value is not None and str(value)}
+    taken = {*ids, TEXT, AUTO}
     for key, value in islice(_ids_in(metadata), _MOST_KEYS):
         # `setdefault`: of a key "a.b" and a key "b" inside "a", `passage_identity` takes the first.
         found.setdefault(f"{_METADATA}{key}" if key in taken or key.startswith(_METADATA) else key, value)
-    found[_TEXT] = text_id(text if isinstance(text, str) else text())
+    found[TEXT] = text_id(text if isinstance(text, str) else text())
     return found
 
 
@@ -231,17 +235,10 @@ class _Choice:
             raise InputError(
                 f"no label was found among the {len(self._passages):,} passages retrieved in the {self._where}, by "
                 f"whatever id: {self._labels_named}, and the passages have {self._ids_of(self._names[:6])}. Label by "
-                f"an id that the index keeps, or name the right one, as in {_option((self._names or [_TEXT])[0])}"
+                f"an id that the index keeps, or name the right one, as in {_option((self._names or [TEXT])[0])}"
             )
         best = [name for name in self._names if len(self._found[name]) == most]
         taken = max(best, key=self._number_of_ids)  # the first of those that most passages have
-        rival = next((name for name in best if not self._are_the_same(name, taken)), None)
-        if rival is not None:
-            raise InputError(
-                f"{taken} and {rival} find {counted(most, 'label')} each in the {self._where}, and they are "
-                f"different ids: {self._labels_named}, and the passages have {self._ids_of([taken, rival])}. Choose "
-                f"one: {_option(taken)} or {_option(rival)}"
-            )
         missed = {name: len(found - self._found[taken]) for name, found in self._found.items()}
         other = max(self._names, key=missed.__getitem__)
         if missed[other] >= max(2, 0.1 * most):
@@ -250,6 +247,13 @@ class _Choice:
                 f"{other} {missed[other]:,} others: {self._labels_named}, and the passages have "
                 f"{self._ids_of([taken, other])}. Label all passages by one kind of id, or count one kind alone: "
                 f"{_option(taken)}"
+            )
+        rival = next((name for name in best if not self._are_the_same(name, taken)), None)
+        if rival is not None:
+            raise InputError(
+                f"{taken} and {rival} find {counted(most, 'label')} each in the {self._where}, and they are "
+                f"different ids: {self._labels_named}, and the passages have {self._ids_of([taken, rival])}. Choose "
+                f"one: {_option(taken)} or {_option(rival)}"
             )
         if self._promised >= 20 and most < 0.2 * self._promised:
             raise InputError(

@@ -26,9 +26,10 @@ _CONDITION = re.compile(r"\s*(?P<name>[^<>]+?)\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)
 #: What can be watched besides measures, labelled or not: means over the retrievals of the window.
 _TRAFFIC: dict[str, Callable[[Retrieval], float | None]] = {
     "tokens": lambda retrieval: retrieval.tokens,
-    "seconds": lambda retrieval: retrieval.seconds,
-    "shown": lambda retrieval: len(retrieval.shown),
-    "empty": lambda retrieval: not retrieval.shown,
+    "seconds": lambda retrieval: None if retrieval.failed else retrieval.seconds,
+    "shown": lambda retrieval: None if retrieval.failed else len(retrieval.shown),
+    "empty": lambda retrieval: not retrieval.shown and not retrieval.failed,
+    "failed": lambda retrieval: retrieval.failed,
 }
 _ENOUGH = 50
 

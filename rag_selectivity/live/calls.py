@@ -7,16 +7,18 @@ are retrievals.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import TracebackType
 
+from rag_selectivity.live.identity import Identity
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 
-__all__ = ["CallTree", "Faults", "Kind", "Passages", "Retrieval", "approximate_tokens"]
+__all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "approximate_tokens"]
 
 _log = logging.getLogger("rag_selectivity")
 
@@ -36,11 +38,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """Passages in order: their ids, how many tokens they take together, and their texts where those are wanted."""
+    """Passages in order: their ids, how many tokens they take together, and their texts where those are wanted.
+
+    `empty` of them have no text, and the scores of `nan_scores` are NaN.
+    """
 
     ids: tuple[str, ...]
     tokens: int | None = None
     texts: tuple[str, ...] | None = None
+    empty: int = 0
+    nan_scores: int = 0
 
     @classmethod
     def of(
@@ -48,15 +55,22 @@ class Passages:
         ids: Sequence[str],
         texts: Sequence[str],
         *,
+        scores: Iterable[float | None] = (),
         count_tokens: Callable[[str], int] = approximate_tokens,
         keep_texts: bool = False,
     ) -> Passages:
         """Ids and lengths, taken at once: a framework's objects may change later.
 
-        >>> Passages.of(["d1", "d2"], ["Ada wrote it", "It rained"])
-        Passages(ids=('d1', 'd2'), tokens=6, texts=None)
+        >>> Passages.of(["d1", "d2"], ["Ada wrote it", ""])
+        Passages(ids=('d1', 'd2'), tokens=3, texts=None, empty=1, nan_scores=0)
         """
-        return cls(tuple(ids), sum(map(count_tokens, texts)), tuple(texts) if keep_texts else None)
+        return cls(
+            tuple(ids),
+            sum(map(count_tokens, texts)),
+            tuple(texts) if keep_texts else None,
+            sum(not text.strip() for text in texts),
+            sum(score is not None and math.isnan(score) for score in scores),
+        )
 
 
 class Faults:
@@ -118,6 +132,7 @@ class _Retrieved:
     pool: Passages
     seconds: float
     final: Passages | None
+    failed: bool = False
 
 
 @dataclass(slots=True)
@@ -126,6 +141,7 @@ class _Tree:
 
     calls: int = 0
     retrievals: list[_Retrieved] = field(default_factory=list)
+    failures: list[_Retrieved] = field(default_factory=list)
 
 
 class CallTree:
@@ -135,12 +151,13 @@ class CallTree:
     so do the sources of the answer that it served, where no selection did. A retrieval is handed over when that
     answer is given, or else when the outermost call around it ends.
 
+    A retrieval that failed is handed over with an empty list and an empty pool when the call around it ends, unless
+    another attempt at the same query within that call succeeded.
+
     Parameters
     ----------
     record : callable
         Takes each Retrieval.
-    failed : callable
-        Called for each retrieval that raised an error.
     pool_of_children : bool
         Whether the retrievals directly inside a retrieval are its candidates, and its own result a selection from them
         (a compressing or fusing retriever); otherwise its own result is the pool.
@@ -153,13 +170,11 @@ class CallTree:
     def __init__(
         self,
         record: Callable[[Retrieval], None],
-        failed: Callable[[], None],
         *,
         pool_of_children: bool = False,
         at_once: bool = False,
     ) -> None:
         self._record = record
-        self._failed = failed
         self._pool_of_children = pool_of_children
         self._at_once = at_once
         self._lock = threading.Lock()
@@ -210,15 +225,25 @@ class CallTree:
         self._hand_over(done)
 
     def fail(self, call: Hashable) -> None:
-        """A call has raised an error; what was retrieved before that still counts."""
+        """A call has raised an error or returned nothing; what was retrieved before that still counts.
+
+        A retrieval inside it that is still under way was cancelled, which a framework may not tell.
+        """
         with self._lock:
             open_call = self._calls.get(call)
             if open_call is None:
                 return
-            lost = open_call.kind is Kind.RETRIEVE and open_call.retrieval is None
-            done = self._close(call, open_call)
-        if lost:
-            self._failed()
+            lost = [
+                (key, each)
+                for key, each in self._calls.items()
+                if each.kind is Kind.RETRIEVE and each.retrieval is None and call in (key, *self._ancestors(each))
+            ]
+            done = []
+            for key, each in lost:
+                done += self._failed(each)
+                if key != call:
+                    done += self._close(key, each)
+            done += self._close(call, open_call)
         self._hand_over(done)
 
     def kind_of(self, call: Hashable) -> Kind | None:
@@ -229,7 +254,7 @@ class CallTree:
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
         with self._lock:
-            done = [retrieval for tree in self._trees.values() for retrieval in tree.retrievals]
+            done = [each for tree in self._trees.values() for each in (*tree.retrievals, *tree.failures)]
             self._trees.clear()
             self._calls.clear()
         self._hand_over(done)
@@ -256,6 +281,7 @@ class CallTree:
                 time.perf_counter() - of.started,
                 final,
             )
+            tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
             if self._at_once or of.parent is None:
                 return [retrieval]
             tree.retrievals.append(retrieval)
@@ -269,6 +295,16 @@ class CallTree:
             return done
         return []
 
+    def _failed(self, of: _Open) -> list[_Retrieved]:
+        nothing, seconds = Passages(()), time.perf_counter() - of.started
+        failure = _Retrieved(
+            of.query, of.query_id, of.parent, self._ancestors(of), nothing, seconds, nothing, failed=True
+        )
+        if of.parent is None:
+            return [failure]
+        self._trees[of.root].failures.append(failure)
+        return []
+
     def _close(self, call: Hashable, of: _Open) -> list[_Retrieved]:
         del self._calls[call]
         tree = self._trees.get(of.root)
@@ -276,7 +312,11 @@ class CallTree:
             return []
         tree.calls -= 1
         # A stream may outlive the call that began it: what it still calls has another root.
-        return self._forget(of.root) if tree.calls <= 0 or call == of.root else []
+        if tree.calls <= 0 or call == of.root:
+            return self._forget(of.root)
+        failures = [each for each in tree.failures if each.scope == call]
+        tree.failures = [each for each in tree.failures if each.scope != call]
+        return failures
 
     def _forget(self, root: Hashable) -> list[_Retrieved]:
         tree = self._trees.pop(root, None)
@@ -284,7 +324,7 @@ class CallTree:
             return []
         if tree.calls > 0:
             self._calls = {call: each for call, each in self._calls.items() if each.root != root}
-        return tree.retrievals
+        return [*tree.retrievals, *tree.failures]
 
     def _ancestors(self, of: _Open) -> frozenset[Hashable]:
         ancestors = set()
@@ -312,6 +352,9 @@ class CallTree:
                     query_id=retrieval.query_id,
                     tokens=shown.tokens,
                     seconds=retrieval.seconds,
+                    failed=retrieval.failed,
+                    empty_passages=shown.empty,
+                    nan_scores=shown.nan_scores,
                     texts=texts,
                 )
             )

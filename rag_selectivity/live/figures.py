@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
@@ -40,6 +40,41 @@ class _Sampled:
     figures: FloatArray
 
 
+class _Met:
+    """How many labelled passages the top tens hold, and how many good ones would hold."""
+
+    def __init__(self) -> None:
+        self.retrievals = self.promised = self.known = 0
+        self._labels: list[str] = []
+        self._retrieved: list[str] = []
+
+    def add(self, retrieval: Retrieval, labels: Mapping[str, int]) -> None:
+        """Count a retrieval with passages and labels."""
+        passages = list(dict.fromkeys((*retrieval.shown, *(retrieval.pool or ()))))
+        if not passages:
+            return
+        if not self.retrievals:
+            self._labels, self._retrieved = list(labels)[:3], passages[:3]
+        self.retrievals += 1
+        self.promised += min(len(labels), len(passages), 10)
+        self.known += min(10, sum(passage in labels for passage in passages))
+
+    @property
+    def nothing(self) -> bool:
+        """Whether ten retrievals or more brought no labelled passage."""
+        return self.retrievals >= 10 and not self.known
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the labels promise far more."""
+        return self.promised >= 20 and 0 < self.known < 0.2 * self.promised
+
+    @property
+    def both_sides(self) -> str:
+        """Three ids of each side."""
+        return f"the labels name {examples(self._labels)}, the retriever brought {examples(self._retrieved)}"
+
+
 class LiveFigures:
     """Measures retrievals batch by batch, in memory that does not grow. One thread at a time may call it.
 
@@ -54,6 +89,8 @@ class LiveFigures:
     seed : int
     name : str
         Of the run, for warnings.
+    ids_are_right : bool
+        Whether the passage ids are known to be those of the labels, even if not one of them is ever retrieved.
 
     Raises
     ------
@@ -62,7 +99,15 @@ class LiveFigures:
     """
 
     def __init__(
-        self, labels: Labels, corpus_size: int | None, plan: Plan, *, sample_size: int, seed: int, name: str
+        self,
+        labels: Labels,
+        corpus_size: int | None,
+        plan: Plan,
+        *,
+        sample_size: int,
+        seed: int,
+        name: str,
+        ids_are_right: bool = False,
     ) -> None:
         self._labels = labels
         self._corpus_size = corpus_size
@@ -75,14 +120,36 @@ class LiveFigures:
         self._moments: list[Moments] | None = None
         self._coverage = Coverage()
         self._refused: dict[str, int] = {}
-        self._any_labelled_passage = False
         self._clipped = 0
+        self._ids_are_right = ids_are_right
+        self._met = _Met()
         self._check_measures()
 
     @property
     def sample(self) -> list[Retrieval]:
         """The retrievals of the random sample."""
         return [sampled.retrieval for sampled in self._sample]
+
+    @property
+    def ids_do_not_meet(self) -> str | None:
+        """Why there are no figures, if ten retrievals or more brought no labelled passage; else None."""
+        if self._ids_are_right or not self._met.nothing:
+            return None
+        return (
+            f"not one labelled passage was retrieved for {self._met.retrievals:,} labelled queries: "
+            f"{self._met.both_sides}. Record passages by the ids of the labels (identity='auto' of an adapter finds "
+            f"them); if they are, and the retriever found nothing, say ids='exact'"
+        )
+
+    @property
+    def ids_hardly_meet(self) -> str | None:
+        """What is odd, if far fewer labelled passages were retrieved than the labels promise; else None."""
+        if self._ids_are_right or not self._met.too_few:
+            return None
+        return (
+            f"the lists hold {self._met.known:,} labelled passages, and good ones would hold {self._met.promised:,}: "
+            f"either the retriever is poor, or ids or units differ (chunks against documents): {self._met.both_sides}"
+        )
 
     def _check_measures(self) -> None:
         lowest = scale_named(self._labels.scale).lowest
@@ -104,6 +171,10 @@ class LiveFigures:
         if retrieval.query_id is not None and retrieval.query_id in by_query:
             return retrieval.query_id
         return retrieval.query if retrieval.query in by_query else None
+
+    def _grades_of(self, retrieval: Retrieval) -> Mapping[str, int]:
+        name = self.query_in_labels(retrieval)
+        return retrieval.grades or (self._labels.by_query[name] if name is not None else {})
 
     def add(self, batch: Iterable[Retrieval], when_measured: Callable[[OutcomeOf], None]) -> None:
         """Measure retrievals that have labels; `when_measured` gets the figures of each part of the batch."""
@@ -134,12 +205,13 @@ class LiveFigures:
             for moments, outcome in zip(self._moments, outcomes, strict=True):
                 moments.add(outcome)
         self._count(judged)
+        for retrieval in part:
+            self._met.add(retrieval, self._grades_of(retrieval))
         self._draw(part, outcomes)
-        when_measured(lambda measure: self._outcome_of(measure, outcomes))
+        if self.ids_do_not_meet is None:
+            when_measured(lambda measure: self._outcome_of(measure, outcomes))
 
     def _count(self, judged: JudgedRun) -> None:
-        if len(judged.hits.query) or len(judged.candidates.query):
-            self._any_labelled_passage = True
         coverage = judged.coverage
         self._coverage = replace(
             self._coverage,
@@ -202,7 +274,7 @@ class LiveFigures:
         Raises
         ------
         InputError
-            If no retrieval was measured.
+            If no retrieval was measured, or none of ten brought a labelled passage.
         """
         if self._moments is None and self._refused:
             raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
@@ -211,6 +283,8 @@ class LiveFigures:
                 f"none of the {traffic.retrievals} retrievals so far had labels: are the labels' queries the "
                 f"ids or texts that were asked?"
             )
+        if self.ids_do_not_meet is not None:
+            raise InputError(self.ids_do_not_meet)
         complete = len(self._sample) == self._moments[0].total
         sampled = self._sampled_outcomes(self._moments)
         intervals = bootstrap.intervals(sampled) if complete else None
@@ -274,9 +348,20 @@ class LiveFigures:
         if traffic.empty:
             yield f"{traffic.empty:,} retrievals brought nothing"
         if traffic.failed:
-            yield f"{traffic.failed:,} retrievals raised an error and are not among them"
-        if not self._any_labelled_passage:
+            yield (
+                f"{traffic.failed:,} retrievals failed (an error, a cancellation, or None as the result) and count as "
+                f"lists without a passage; the means of passages shown, tokens and seconds leave them out"
+            )
+        if traffic.empty_passages:
+            yield f"{traffic.empty_passages:,} of the passages shown have no text"
+        if traffic.nan_scores:
+            yield f"{traffic.nan_scores:,} of the passages shown have NaN as their score, so their rank means nothing"
+        if self._corpus_size is None:
+            yield "BoR and lambda are not measured: they need the corpus size (corpus_size=…)"
+        if not self._met.known:
             yield "not one labelled passage was ever retrieved: are the labels' passage ids those of the index?"
+        if self.ids_hardly_meet is not None:
+            yield self.ids_hardly_meet
         if self._clipped:
             yield f"{self._clipped:,} retrievals showed more passages than their corpus has: is N right?"
         if self._coverage.duplicates:

@@ -5,16 +5,22 @@ The monitor knows no framework: an adapter records each retrieval. Memory does n
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.identity import AUTO
+from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.live.alerts import Alarm, Alerts
 from rag_selectivity.live.figures import LiveFigures
+from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.trace import TraceWriter
 from rag_selectivity.live.traffic import TrafficCounts
@@ -23,6 +29,9 @@ from rag_selectivity.measures.plan import LIVE_DEPTHS, given_depths, plan_of, wa
 from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.wording import counted
+
+_log = logging.getLogger("rag_selectivity")
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
 _BATCH = 512
@@ -45,8 +54,8 @@ class Monitor:
     ----------
     labels : qrels, label store, {query: {passage: grade}} or path, optional
         Grades of the queries, by their id or text. Retrievals of other queries are only counted.
-    corpus_size : int, optional
-        N, for the chance-corrected measures.
+    corpus_size : int, index, vector store or retriever, optional
+        N, for the chance-corrected measures; of an index, the number of passages that it can return now.
     measures : sequence of str or Measure, optional
         Default: `rag_selectivity.measures.default_measures` of the scale, with PROC and %PROC for 1–5 grades.
     depths : sequence of int
@@ -70,6 +79,9 @@ class Monitor:
         Write the texts of the passages to the trace, too.
     grader : BackgroundGrader, optional
         Grades a share of the retrievals without labels, in a thread of its own.
+    ids : {"exact"}, optional
+        The passage ids are those of the labels even if ten retrievals or more bring no labelled passage. Otherwise
+        that is an error, and no alert goes out.
     name : str
         Name of the run in the report.
     seed : int
@@ -89,7 +101,7 @@ class Monitor:
         self,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         measures: Sequence[str | Measure] | None = None,
         depths: Sequence[int] = LIVE_DEPTHS,
         sample: int = 1000,
@@ -101,13 +113,15 @@ class Monitor:
         trace: str | Path | None = None,
         trace_texts: bool = False,
         grader: Grader | None = None,
+        ids: str | None = None,
         name: str = "live",
         seed: int = 7,
     ) -> None:
-        if corpus_size is not None and (isinstance(corpus_size, bool) or int(corpus_size) < 1):
-            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
+        corpus_size = _size_of(corpus_size)
         if sample < 0 or isinstance(sample, bool):
             raise InputError(f"sample must be a whole number ≥ 0, got {sample!r}")
+        if ids not in (None, "exact"):
+            raise InputError(f"ids must be 'exact' or None, got {ids!r}")
         # A judge grades from 1 to 5, and labels on another scale would not go together with its grades.
         self.labels = Labels.of(labels, grade_map=grade_map, scale="utility" if grader and scale is None else scale)
         self.corpus_size = corpus_size
@@ -119,7 +133,9 @@ class Monitor:
         alert_depths = [measure.at for measure in self._alerts.measures if isinstance(measure.at, int)]
         grid = given_depths([*depths, *alert_depths], ())
         plan = plan_of(self.measures, grid, whole_lists=True)
-        self._figures = LiveFigures(self.labels, corpus_size, plan, sample_size=sample, seed=seed, name=name)
+        self._figures = LiveFigures(
+            self.labels, corpus_size, plan, sample_size=sample, seed=seed, name=name, ids_are_right=ids == "exact"
+        )
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._grader = grader
         self._lock = threading.Lock()
@@ -128,6 +144,8 @@ class Monitor:
         self._since_measured = 0
         self._due = time.monotonic() + _SECONDS
         self._counts = TrafficCounts()
+        self._choice: IdentityChoice | None = None
+        self._warned_of_ids = False
 
     # -- taking in ---------------------------------------------------------------------------------
 
@@ -136,23 +154,57 @@ class Monitor:
         """Whether retrievals should come with their passages' texts."""
         return self._grader is not None or (self._trace is not None and self._trace.texts)
 
+    def identity(self, identity: str | None) -> Identity:
+        """How an adapter is to name passages, for the value of its option `identity`.
+
+        With `"auto"`, an adapter hands in every id that a passage has, and the monitor chooses the one by which the
+        labels know it. Without labels there is nothing to choose by: a passage then goes by its first id, or by a
+        hash of its text.
+        """
+        if identity != AUTO:
+            return FixedIdentity(identity)
+        if not self.labels.by_query:
+            return FixedIdentity(None)
+        with self._lock:
+            if self._choice is None:
+                writes_ids = self._trace is not None or self._grader is not None
+                self._choice = IdentityChoice(self._labels_of, keep_unlabelled=writes_ids)
+            return self._choice
+
     def record(self, retrieval: Retrieval) -> None:
-        """Record a retrieval. Retrievals are measured in batches of 512, or after five seconds."""
+        """Record a retrieval. Retrievals are measured in batches of 512, or after five seconds.
+
+        Where the id of the passages is still to be chosen, they are measured after the choice.
+        """
         labelled = retrieval.grades is not None or self._figures.query_in_labels(retrieval) is not None
+        seen = Waiting(retrieval, labelled)
         with self._lock:
             self._counts.add(retrieval)
-            batch = self._batch_with(retrieval if labelled else None)
+            self._counts.labelled += labelled
+            had_given_up = self._has_given_up
+            ready = [seen] if self._choice is None else self._choice.take(seen)
+            gives_up = self._has_given_up and not had_given_up
         self._alerts.traffic(retrieval)
-        if self._trace is not None:
-            self._trace.write(retrieval)
-        if not labelled and self._grader is not None:
-            self._grader.offer(retrieval, self._record_grades)
-        if batch is not None:
-            self._measure(batch)
+        self._take(ready)
+        if gives_up:
+            self._warn_of_the_choice()
+
+    def _take(self, ready: Iterable[Waiting]) -> None:
+        """Write, offer and measure retrievals whose ids are known."""
+        for seen in ready:
+            if self._trace is not None:
+                self._trace.write(seen.retrieval, seen.time)
+            if not seen.labelled and self._grader is not None:
+                self._grader.offer(seen.retrieval, self._record_grades)
+            with self._lock:
+                batch = self._batch_with(seen.retrieval if seen.labelled and not self._has_given_up else None)
+            if batch is not None:
+                self._measure(batch)
 
     def _record_grades(self, retrieval: Retrieval) -> None:
         """Record the grades of a retrieval that was counted when it happened."""
         with self._lock:
+            self._counts.labelled += 1
             batch = self._batch_with(retrieval)
         if batch is not None:
             self._measure(batch)
@@ -160,7 +212,6 @@ class Monitor:
     def _batch_with(self, retrieval: Retrieval | None) -> list[Retrieval] | None:
         """Add a labelled retrieval to the batch; the batch if it is time to measure it, else None."""
         if retrieval is not None:
-            self._counts.labelled += 1
             self._pending.append(retrieval if retrieval.texts is None else replace(retrieval, texts=None))
         self._since_measured += 1
         if self._since_measured < _BATCH and time.monotonic() < self._due:
@@ -169,29 +220,65 @@ class Monitor:
         batch, self._pending = self._pending, []
         return batch
 
-    def failed(self) -> None:
-        """Count a retrieval that raised an error."""
-        with self._lock:
-            self._counts.failed += 1
-
     def flush(self) -> None:
         """Measure everything recorded so far, and check the alerts."""
+        self._decide()
         with self._lock:
             batch, self._pending = self._pending, []
         self._measure(batch)
 
     def close(self) -> None:
         """Wait for the grader, measure what is left, and close the trace."""
+        undecided = self._decide()
+        if self._choice is not None:
+            gives_up = undecided is not None and not self._has_given_up
+            with self._lock:
+                ready = self._choice.release(undecided)
+            self._take(ready)
+            if gives_up:
+                self._warn_of_the_choice()
         if self._grader is not None:
             self._grader.drain()
         self.flush()
         if self._trace is not None:
             self._trace.close()
 
+    # -- the id of the passages ----------------------------------------------------------------------
+
+    @property
+    def _has_given_up(self) -> bool:
+        return self._choice is not None and self._choice.failure is not None
+
+    def _labels_of(self, retrieval: Retrieval) -> Collection[str]:
+        name = self._figures.query_in_labels(retrieval)
+        return () if name is None else self.labels.by_query[name]
+
+    def _decide(self) -> InputError | None:
+        """Choose the id of the passages now, if that is still to be done; why it cannot be done."""
+        if self._choice is None:
+            return None
+        with self._lock:
+            ready, undecided = self._choice.decide()
+        self._take(ready)
+        return undecided
+
+    def _warn_of_the_choice(self) -> None:
+        if self._choice is not None:
+            self._warn(f"monitor {self.name!r} has no figures: {self._choice.failure}")
+
+    @staticmethod
+    def _warn(text: str) -> None:
+        _log.warning("%s", text)
+        warnings.warn(text, SelectivityWarning, stacklevel=2)
+
     def _measure(self, batch: list[Retrieval]) -> None:
         with self._measuring:
             self._figures.add(batch, self._alerts.figures)
+            unmatched = self._figures.ids_do_not_meet
+            is_new, self._warned_of_ids = unmatched is not None and not self._warned_of_ids, unmatched is not None
         self._alerts.check()
+        if is_new:
+            self._warn(f"monitor {self.name!r} has no figures so far: {unmatched}")
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -215,12 +302,26 @@ class Monitor:
         Raises
         ------
         InputError
-            If no retrieval had labels.
+            If no retrieval had labels, no labelled passage was ever retrieved, or it cannot be told by which id the
+            labels know the passages.
         """
+        undecided = self._decide()
+        if undecided is not None:
+            raise InputError(str(undecided))
         self.flush()
         with self._measuring:
             run, shown, settings = self._figures.report(self.measures, self.traffic, bootstrap)
-        return Report({self.name: run}, self.measures, shown, self.corpus_size, self.labels.scale, settings)
+            odd = self._figures.ids_hardly_meet
+        if odd is not None:
+            self._warn(odd)
+        report = Report({self.name: run}, self.measures, shown, self.corpus_size, self.labels.scale, settings)
+        if self._choice is None or self._choice.chosen is None:
+            return report
+        chosen, without = self._choice.chosen, self._choice.passages_without
+        notes = [chosen.line]
+        if without:
+            notes.append(f"{counted(without, 'passage')} shown had no {chosen.name} and went by another id")
+        return report.with_input(self.name, {"identity": chosen.facts}, notes)
 
     @property
     def sample(self) -> list[Retrieval]:
@@ -228,3 +329,20 @@ class Monitor:
         self.flush()
         with self._measuring:
             return self._figures.sample
+
+
+def _size_of(corpus_size: Any) -> int | None:
+    """N as a number, counted if an index was given."""
+    if corpus_size is None:
+        return None
+    if isinstance(corpus_size, (str, Real)):
+        if isinstance(corpus_size, (bool, str)) or float(corpus_size) < 1:
+            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
+        return whole_count(corpus_size, "corpus_size")
+    from rag_selectivity.io.indexes import corpus_size_of_index  # type: ignore[import-not-found,unused-ignore]
+
+    size: int | None = corpus_size_of_index(corpus_size)
+    if not size:
+        kind = type(corpus_size).__name__
+        raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
+    return size

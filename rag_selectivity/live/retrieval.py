@@ -27,6 +27,10 @@ class Retrieval:
     tokens : int, optional
         Of the passages shown.
     seconds : float, optional
+    failed : bool
+        Whether the retriever raised an error, was cancelled, or returned None. Nothing was shown then.
+    empty_passages, nan_scores : int, optional
+        Passages among those shown that have no text, and those whose score is NaN.
     grades : {passage: grade}, optional
         Labels of this query that the monitor's own lack.
     texts : {passage: text}, optional
@@ -40,6 +44,9 @@ class Retrieval:
     corpus_size: int | None = None
     tokens: int | None = None
     seconds: float | None = None
+    failed: bool = False
+    empty_passages: int | None = None
+    nan_scores: int | None = None
     grades: Mapping[str, int] | None = None
     texts: Mapping[str, str] | None = None
 
@@ -50,13 +57,16 @@ class Traffic:
 
     Attributes
     ----------
-    retrievals, labelled, empty, failed : int
-        All; those with labels, on which the measures rest; those that brought nothing; those that raised an error
-        (not among the others).
+    retrievals, labelled : int
+        All, and those whose query has labels.
+    failed, empty : int
+        Retrievals that raised an error, were cancelled, or returned None; and those that returned no passage.
     shown, tokens, seconds : float
-        Means over the retrievals; NaN where nobody said.
+        Means over the retrievals that did not fail; NaN where nobody said.
     longest : int
         The most passages shown at once.
+    empty_passages, nan_scores : int
+        Passages among those shown that have no text, and those whose score is NaN.
     """
 
     retrievals: int
@@ -67,6 +77,8 @@ class Traffic:
     tokens: float
     seconds: float
     longest: int
+    empty_passages: int = 0
+    nan_scores: int = 0
 
 
 def approximate_tokens(text: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,17 +35,19 @@ class TraceWriter:
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
 
-    def write(self, retrieval: Retrieval) -> None:
-        """Append a retrieval."""
+    def write(self, retrieval: Retrieval, at: float) -> None:
+        """Append a retrieval that happened at a time, in seconds since 1970."""
         row = {
-            "time": round(time.time(), 3),
+            "time": round(at, 3),
             "query_id": retrieval.query_id,
             "query": retrieval.query,
             "shown": list(retrieval.shown),
-            "pool": None if retrieval.pool is None else list(retrieval.pool),
+            # Whether retrievals have pools is not known from one that failed.
+            "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
             "corpus_size": retrieval.corpus_size,
             "tokens": retrieval.tokens,
             "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
+            "failed": True if retrieval.failed else None,
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }
         line = json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False)
@@ -72,8 +73,8 @@ class TraceWriter:
 class Trace:
     """What a trace holds.
 
-    Every retrieval counts: one for a query that was asked before stands as `query (2)`. `names` says which
-    query it was.
+    Every retrieval counts: one for a query that was asked before stands as `query (2)`, and one that failed has empty
+    lists. `names` says which query it was.
 
     Attributes
     ----------
@@ -107,6 +108,7 @@ class Trace:
         sizes: dict[str, int] = {}
         texts: dict[str, str] = {}
         asked: dict[str, int] = {}
+        failed: list[str] = []
         for line, row in read_records(path):
             where = f"{path}:{line}"
             query = row.get("query")
@@ -117,6 +119,8 @@ class Trace:
             key = name if asked[name] == 1 else f"{name} ({asked[name]})"
             names[key] = (row.get("query_id"), query)
             shown[key] = row["shown"]
+            if row.get("failed"):
+                failed.append(key)
             if row.get("pool") is not None:
                 if not _is_ids(row["pool"]):
                     raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
@@ -126,6 +130,8 @@ class Trace:
             texts.update(row.get("texts") or {})
         if not shown:
             raise InputError(f"{path}: the trace is empty")
+        if pools:
+            pools.update({key: [] for key in failed})
         return cls(Path(path), Run.from_dict(shown), Run.from_dict(pools) if pools else None, names, sizes, texts)
 
     def labels_from(self, qrels: Qrels) -> Qrels:

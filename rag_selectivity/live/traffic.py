@@ -11,16 +11,23 @@ class TrafficCounts:
     """The running sums behind a Traffic."""
 
     def __init__(self) -> None:
-        self.labelled = self.failed = 0
-        self._retrievals = self._empty = self._longest = 0
+        self.labelled = 0
+        self._retrievals = self._empty = self._failed = self._longest = 0
+        self._empty_passages = self._nan_scores = 0
         self._shown, self._tokens, self._seconds = _Mean(), _Mean(), _Mean()
 
     def add(self, retrieval: Retrieval) -> None:
         """Count a retrieval."""
-        length = len(retrieval.shown)
         self._retrievals += 1
+        if retrieval.failed:
+            # The time until an error, and nothing shown, say nothing about the retrievals that work.
+            self._failed += 1
+            return
+        length = len(retrieval.shown)
         self._empty += not length
         self._longest = max(self._longest, length)
+        self._empty_passages += retrieval.empty_passages or 0
+        self._nan_scores += retrieval.nan_scores or 0
         self._shown.add(length)
         self._tokens.add(retrieval.tokens)
         self._seconds.add(retrieval.seconds)
@@ -31,11 +38,13 @@ class TrafficCounts:
             retrievals=self._retrievals,
             labelled=self.labelled,
             empty=self._empty,
-            failed=self.failed,
+            failed=self._failed,
             shown=self._shown.value,
             tokens=self._tokens.value,
             seconds=self._seconds.value,
             longest=self._longest,
+            empty_passages=self._empty_passages,
+            nan_scores=self._nan_scores,
         )
 
 

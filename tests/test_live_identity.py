@@ -1,0 +1,355 @@
+"""The monitor chooses the id by which labels know the passages, and counts retrievals that fail."""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from collections.abc import Iterable
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.live import monitor as monitor_module
+from rag_selectivity.live.calls import CallTree, Kind, Passages
+from rag_selectivity.live.identity import CandidateId
+from rag_selectivity.live.monitor import Monitor
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import Trace
+from rag_selectivity.single import text_id
+
+LABELS = {f"q{i}": {f"d{i}": 5, "junk": 1} for i in range(300)}
+
+
+@pytest.fixture(autouse=True)
+def _measure_at_once(monkeypatch) -> None:
+    monkeypatch.setattr(monitor_module, "_BATCH", 1)
+
+
+def ids(monitor: Monitor, *names: str, **metadata: str) -> list[str]:
+    """As an adapter names passages whose store has given them ids of its own."""
+    identity = monitor.identity("auto")
+    return [
+        identity.id_of({"id": f"store-{name}"}, lambda name=name: f"text {name}", {"source": name, **metadata})
+        for name in names
+    ]
+
+
+def ask(monitor: Monitor, numbers: Iterable[int], *, hit: bool = True) -> None:
+    for i in numbers:
+        shown = ids(monitor, f"d{i}" if hit else "another", "junk" if hit else "x")
+        monitor.record(Retrieval(f"q{i}", shown, pool=[*shown, *ids(monitor, "y")]))
+
+
+def quiet(monitor: Monitor) -> rs.Report:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return monitor.report()
+
+
+# -- the choice ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [3, 50, 120])
+def test_the_figures_are_those_of_the_right_identity(asked) -> None:
+    auto, explicit = Monitor(LABELS, corpus_size=1000), Monitor(LABELS, corpus_size=1000)
+    ask(auto, range(asked))
+    for i in range(asked):
+        explicit.record(Retrieval(f"q{i}", [f"d{i}", "junk"], pool=[f"d{i}", "junk", "y"]))
+    assert (auto.traffic.retrievals, auto.traffic.labelled) == (asked, asked)
+    report, expected = quiet(auto), explicit.report()
+    for key, estimate in expected.runs["live"].estimates.items():
+        assert report[key].to_dict() == estimate.to_dict(), key
+    assert all(type(id_) is str for each in auto.sample for id_ in (*each.shown, *(each.pool or ())))
+    counted = min(asked, 50)
+    assert report.runs["live"].input["identity"] == {
+        "taken": "source",
+        "labels_found": 2 * counted,
+        "queries": counted,
+    }
+    assert f"Passages are known by source: {2 * counted} labels found in the first {counted}" in str(
+        report.runs["live"].notes
+    )
+
+
+def test_after_the_choice_only_the_taken_id_is_computed() -> None:
+    monitor = Monitor(LABELS)
+    ask(monitor, range(49))
+    identity = monitor.identity("auto")
+    assert isinstance(identity.id_of({"id": "s"}, lambda: "text", {"source": "d1"}), CandidateId)
+    late = ids(monitor, "d60", "junk")
+    ask(monitor, [49])
+
+    def unread() -> str:
+        raise AssertionError("the text was hashed")
+
+    assert type(identity.id_of({"id": "s"}, unread, {"source": "d1"})) is str
+    # What began before the choice and ended after it.
+    monitor.record(Retrieval("q60", late))
+    assert quiet(monitor)["Success@1"].n == 51
+    assert quiet(monitor)["Success@1"].value == 1.0
+
+
+def test_the_choice_is_final_though_later_passages_lack_the_id() -> None:
+    monitor = Monitor(LABELS)
+    ask(monitor, range(50))
+    identity = monitor.identity("auto")
+    monitor.record(Retrieval("q50", [identity.id_of({"id": "store-50"}, lambda: "text", {})]))
+    report = quiet(monitor)
+    assert report["Success@1"].value == pytest.approx(50 / 51)
+    assert "1 passage shown had no source and went by another id" in report.runs["live"].notes
+
+
+def test_labels_by_text_hash_and_no_labels_at_all() -> None:
+    monitor = Monitor({"q1": {text_id("text d1"): 5}})
+    ask(monitor, [1])
+    assert quiet(monitor).runs["live"].input["identity"]["taken"] == "text"
+    bare = Monitor()
+    assert ids(bare, "d1") == ["store-d1"]
+    assert bare.identity("auto").id_of({"id": None}, lambda: "Paris", {"source": "d1"}) == text_id("Paris")
+
+
+def test_an_explicit_identity_is_taken_at_once() -> None:
+    monitor = Monitor(LABELS)
+    assert monitor.identity("source").id_of({"id": "s"}, lambda: "t", {"source": "d1"}) == "d1"
+    with pytest.raises(rs.InputError, match=r"passage has no metadata\['url'\]"):
+        monitor.identity("url").id_of({"id": "s"}, lambda: "t", {"source": "d1"})
+
+
+def test_threads_lose_nothing_around_the_choice() -> None:
+    monitor = Monitor(LABELS, trace=None)
+    threads = [threading.Thread(target=ask, args=(monitor, range(i, 300, 6))) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report = quiet(monitor)
+    assert (report["Success@1"].n, report["Success@1"].value) == (300, 1.0)
+    assert (monitor.traffic.retrievals, monitor.traffic.labelled) == (300, 300)
+
+
+# -- what cannot be decided ------------------------------------------------------------------------
+
+
+def tie(monitor: Monitor, i: int) -> Retrieval:
+    other = {0: f"d{i}", 1: "x"}
+    identity = monitor.identity("auto")
+    shown = [
+        identity.id_of({"id": f"s{i}-{place}"}, lambda: "text", {"source": f"d{i}" if place else "y", "page": page})
+        for place, page in other.items()
+    ]
+    return Retrieval(f"q{i}", shown)
+
+
+def mixed(monitor: Monitor, i: int) -> Retrieval:
+    return Retrieval(f"q{i}", ids(monitor, f"d{i}") if i % 2 else ids(monitor, "x", other=f"d{i}"))
+
+
+def nothing(monitor: Monitor, i: int) -> Retrieval:
+    return Retrieval(f"q{i}", ids(monitor, "x", "y"))
+
+
+def far_below(monitor: Monitor, i: int) -> Retrieval:
+    return Retrieval(f"q{i}", ids(monitor, f"d{i}" if i < 5 else "x", "y"))
+
+
+REASONS = [
+    (tie, "find .* labels each"),
+    (mixed, "mixed kinds"),
+    (nothing, "no label was found"),
+    (far_below, "too few labels are found"),
+]
+
+
+@pytest.mark.parametrize(("retrieval", "reason"), REASONS, ids=[made.__name__ for made, _ in REASONS])
+def test_what_cannot_be_decided_is_one_warning_and_no_verdict(retrieval, reason, caplog, tmp_path) -> None:
+    alarms: list = []
+    monitor = Monitor(
+        LABELS, alerts=["Success < 2", "shown > 0"], window=1, on_alert=alarms.append, trace=tmp_path / "t"
+    )
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for i in range(120):
+            monitor.record(retrieval(monitor, i))
+        assert [str(each.message) for each in heard] == [f"monitor 'live' has no figures: {monitor._choice.failure}"]
+        monitor.flush()
+        with pytest.raises(rs.InputError, match=reason):
+            monitor.report()
+        monitor.close()
+        assert len(heard) == 1
+    assert len([record for record in caplog.records if "has no figures" in record.message]) == 1
+    assert {alarm.condition for alarm in alarms} == {"shown > 0"}
+    assert (monitor.traffic.retrievals, monitor.traffic.labelled) == (120, 120)
+    assert len((tmp_path / "t").read_text().splitlines()) == 120
+
+
+@pytest.mark.parametrize("retrieval", [tie, nothing])
+def test_an_early_report_that_cannot_be_decided_leaves_the_choice_open(retrieval) -> None:
+    monitor = Monitor(LABELS)
+    monitor.record(retrieval(monitor, 100))
+    with pytest.raises(rs.InputError, match='identity="'):
+        quiet(monitor)
+    ask(monitor, range(3))
+    assert quiet(monitor)["Success@1"].n == 4
+
+
+def test_a_monitor_that_closes_without_a_choice_says_so() -> None:
+    monitor = Monitor(LABELS)
+    monitor.record(nothing(monitor, 1))
+    with pytest.warns(rs.SelectivityWarning, match="has no figures: no label was found"):
+        monitor.close()
+    with pytest.raises(rs.InputError, match="no label was found"):
+        monitor.report()
+
+
+def test_waiting_is_bounded(tmp_path) -> None:
+    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl")
+    for i in range(1000):
+        monitor.record(Retrieval(f"unlabelled {i}", ids(monitor, "z")))
+        monitor.record(Retrieval(f"q{i % 300}", []))
+        assert len(monitor._choice._waiting) < 200
+    ask(monitor, range(60))
+    assert quiet(monitor)["Success@1"].n == 1060
+    monitor.close()
+    assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 2060
+
+
+def test_a_trace_has_the_chosen_ids_and_the_times_of_the_retrievals(tmp_path) -> None:
+    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl", trace_texts=True)
+    monitor.record(Retrieval("unlabelled", ids(monitor, "z"), texts=dict(zip(ids(monitor, "z"), ["Z"], strict=True))))
+    assert (tmp_path / "t.jsonl").read_text() == ""
+    ask(monitor, range(2))
+    monitor.close()
+    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert [(row["query"], row["shown"]) for row in rows] == [
+        ("unlabelled", ["z"]),
+        ("q0", ["d0", "junk"]),
+        ("q1", ["d1", "junk"]),
+    ]
+    assert rows[0]["texts"] == {"z": "Z"}
+    assert rows[0]["time"] <= rows[2]["time"]
+
+
+# -- explicit ids that find nothing ----------------------------------------------------------------
+
+
+def test_ids_that_never_meet_a_label_are_an_error_and_no_alarm() -> None:
+    alarms: list = []
+    monitor = Monitor(LABELS, corpus_size=9, alerts=["Success < 2"], window=20, on_alert=alarms.append)
+    for i in range(9):
+        monitor.record(Retrieval(f"q{i}", ["uuid-1", "uuid-2"]))
+    with pytest.warns(rs.SelectivityWarning, match="has no figures so far: not one labelled passage"):
+        monitor.record(Retrieval("q9", ["uuid-1", "uuid-2"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(10, 40):
+            monitor.record(Retrieval(f"q{i}", ["uuid-1", "uuid-2"]))
+    with pytest.raises(
+        rs.InputError, match=r"labels name 'd0', 'junk', the retriever brought 'uuid-1', 'uuid-2'.*exact"
+    ):
+        monitor.report()
+    assert alarms == []
+    exact = Monitor(LABELS, ids="exact", alerts=["Success < 2"], window=20, on_alert=alarms.append)
+    for i in range(40):
+        exact.record(Retrieval(f"q{i}", ["uuid-1"]))
+    assert (quiet(exact)["Success@1"].value, len(alarms)) == (0.0, 1)
+    with pytest.raises(rs.InputError, match="ids must be 'exact' or None"):
+        Monitor(LABELS, ids="casefold")
+
+
+def test_fewer_than_ten_retrievals_tell_nothing_yet() -> None:
+    monitor = Monitor(LABELS)
+    for i in range(9):
+        monitor.record(Retrieval(f"q{i}", ["x"]))
+    assert "not one labelled passage was ever retrieved" in str(quiet(monitor).runs["live"].notes)
+
+
+def test_a_match_far_below_the_labels_promise_is_a_warning() -> None:
+    monitor = Monitor(LABELS)
+    for i in range(40):
+        monitor.record(Retrieval(f"q{i}", [f"d{i}" if i < 5 else "x", "y"]))
+    with pytest.warns(rs.SelectivityWarning, match="the lists hold 5 labelled passages, and good ones would hold 80"):
+        report = monitor.report()
+    assert "chunks against documents" in str(report.runs["live"].notes)
+
+
+# -- retrievals that fail --------------------------------------------------------------------------
+
+
+def test_four_of_ten_that_fail_are_failures(tmp_path) -> None:
+    monitor = Monitor(
+        LABELS, corpus_size=100, trace=tmp_path / "t.jsonl", alerts=["Success < .7", "failed > .3"], window=10
+    )
+    for i in range(10):
+        if i % 5 < 2:
+            monitor.record(Retrieval(f"q{i}", (), pool=(), failed=True, seconds=30.0))
+        else:
+            monitor.record(Retrieval(f"q{i}", [f"d{i}"], tokens=8, seconds=0.5))
+    report = monitor.report()
+    assert (report["Success@1"].value, report["Success@1"].n) == (0.6, 10)
+    assert (report["PROC"].value, report["PROC"].n) == (0.6, 10)
+    traffic = monitor.traffic
+    assert (traffic.retrievals, traffic.failed, traffic.empty, traffic.labelled) == (10, 4, 0, 10)
+    assert (traffic.shown, traffic.tokens, traffic.seconds) == (1.0, 8.0, 0.5)
+    assert "4 retrievals failed" in str(report.runs["live"].notes)
+    assert monitor.window == {"Success": 0.6, "failed": 0.4}
+    monitor.close()
+    trace = Trace.read(tmp_path / "t.jsonl")
+    assert (len(trace.shown), trace.pool) == (10, None)
+
+
+def test_where_others_have_a_pool_one_that_failed_has_an_empty_one(tmp_path) -> None:
+    monitor = Monitor(LABELS, trace=tmp_path / "t.jsonl")
+    monitor.record(Retrieval("q1", ["d1"], pool=["d1", "x"]))
+    monitor.record(Retrieval("q2", (), pool=(), failed=True))
+    assert (monitor.report()["PROC"].value, monitor.report()["PROC"].n) == (0.5, 2)
+    monitor.close()
+    pool = Trace.read(tmp_path / "t.jsonl").pool
+    assert {query: list(pool[query]) for query in pool} == {"q1": ["d1", "x"], "q2": []}
+
+
+def recorded(*steps: tuple) -> list[tuple[str, tuple[str, ...], bool]]:
+    found: list[Retrieval] = []
+    calls = CallTree(found.append, at_once=True)
+    for name, *arguments in steps:
+        getattr(calls, name)(*arguments[:3], **({"query": arguments[3]} if len(arguments) > 3 else {}))
+    assert len(calls) == 0
+    return [(each.query, tuple(each.shown), each.failed) for each in found]
+
+
+def test_a_retry_that_succeeds_is_no_failure() -> None:
+    begin = [("begin", "chain", None, Kind.OTHER), ("begin", "r1", "chain", Kind.RETRIEVE, "q"), ("fail", "r1")]
+    again = [("begin", "r2", "chain", Kind.RETRIEVE, "q"), ("end", "r2", Passages(("d",)))]
+    assert recorded(*begin, *again, ("end", "chain")) == [("q", ("d",), False)]
+    assert recorded(*begin, ("end", "chain")) == [("q", (), True)]
+    other = [("begin", "r2", "chain", Kind.RETRIEVE, "p"), ("end", "r2", Passages(("d",)))]
+    assert recorded(*begin, *other, ("end", "chain")) == [("p", ("d",), False), ("q", (), True)]
+
+
+def test_a_retrieval_under_way_when_the_call_around_it_fails_was_cancelled() -> None:
+    steps = [
+        ("begin", "chain", None, Kind.OTHER),
+        ("begin", "step", "chain", Kind.OTHER),
+        ("begin", "outer", "step", Kind.RETRIEVE, "q"),
+        ("begin", "inner", "outer", Kind.RETRIEVE, "q"),
+    ]
+    assert recorded(*steps, ("fail", "chain")) == [("q", (), True)]
+    assert recorded(*steps, ("fail", "step"), ("end", "inner"), ("end", "chain")) == [("q", (), True)]
+    # A retriever that does without a part of it has not failed.
+    assert recorded(
+        *steps, ("fail", "inner"), ("end", "outer", Passages(("d",))), ("end", "step"), ("end", "chain")
+    ) == [("q", ("d",), False)]
+
+
+def test_empty_passages_and_nan_scores_are_counted_and_named() -> None:
+    monitor = Monitor(LABELS)
+    found: list[Retrieval] = []
+    calls = CallTree(found.append)
+    calls.begin("r", None, Kind.RETRIEVE, query="q1")
+    calls.end("r", Passages.of(["d1", "x", "y"], ["text", "", "  \n"], scores=[0.5, float("nan"), None]))
+    monitor.record(found[0])
+    assert (monitor.traffic.empty_passages, monitor.traffic.nan_scores) == (2, 1)
+    notes = str(monitor.report().runs["live"].notes)
+    assert "2 of the passages shown have no text" in notes
+    assert "1 of the passages shown have NaN as their score" in notes
+    assert "they need the corpus size" in notes

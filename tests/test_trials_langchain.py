@@ -1,0 +1,265 @@
+"""LangChain as people set it up: Cranfield in chunks, real stores, a real embedding; figures as `evaluate` has them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from rag_selectivity_langchain import SelectivityCallback
+
+import rag_selectivity as rs
+from rag_selectivity.single import text_id
+from tests.lsa import Lsa, for_langchain
+
+splitters = pytest.importorskip("langchain_text_splitters")
+
+MEASURES = ["Success", "BoR", "RA-nWG", "PROC", "Harm", "Judged"]
+Grades = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Sixty queries of Cranfield with the documents judged for them: chunks of these, and grades of documents."""
+
+    documents: Mapping[str, str]
+    queries: Mapping[str, str]
+    grades: Grades
+    chunks: Sequence[Document]
+    embedding: Any
+
+
+@pytest.fixture(scope="module")
+def trial(data: Path) -> Trial:
+    folder = data / "cranfield"
+    documents, queries = (
+        {row["_id"]: row["text"] for row in map(json.loads, (folder / name).read_text().splitlines())}
+        for name in ("corpus.jsonl", "queries.jsonl")
+    )
+    queries = dict(list(queries.items())[:60])
+    qrels = rs.read_qrels(folder / "qrels.trec").to_dict()
+    judged = {document for query in queries for document in qrels[query]}
+    documents = {name: text for name, text in documents.items() if name in judged or not text}
+    whole = [Document(page_content=text, metadata={"source": name}) for name, text in documents.items()]
+    chunks = splitters.RecursiveCharacterTextSplitter(chunk_size=500, chunk_overlap=0).split_documents(whole)
+    # A splitter drops empty documents, and an ingestion without one keeps them.
+    chunks.append(next(document for document in whole if not document.page_content))
+    embedding = for_langchain(Lsa([chunk.page_content for chunk in chunks], dimensions=80))
+    return Trial(documents, queries, {query: qrels[query] for query in queries}, chunks, embedding)
+
+
+def memory(documents: Sequence[Document], embedding: Any) -> VectorStore:
+    return InMemoryVectorStore.from_documents(documents, embedding)
+
+
+def faiss(documents: Sequence[Document], embedding: Any) -> VectorStore:
+    pytest.importorskip("faiss")
+    stores = pytest.importorskip("langchain_community.vectorstores")
+    store: VectorStore = stores.FAISS.from_documents(documents, embedding)
+    return store
+
+
+def chroma(documents: Sequence[Document], embedding: Any) -> VectorStore:
+    kind = pytest.importorskip("langchain_chroma").Chroma
+    # Collections of one name are one collection, also where they are in memory.
+    store: VectorStore = kind.from_documents(documents, embedding, collection_name=f"trial-{uuid4()}")
+    return store
+
+
+Store = Callable[[Sequence[Document], Any], VectorStore]
+STORES = [memory, faiss, pytest.param(chroma, marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=STORES, ids=lambda store: store.__name__)
+def made(request: Any, trial: Trial) -> Any:
+    """A store with the chunks, under ids of its own."""
+    return request.param(trial.chunks, trial.embedding).as_retriever(search_kwargs={"k": 10})
+
+
+def watch(trial: Trial, retriever: Any, grades: Grades, **options: Any) -> SelectivityCallback:
+    """The callback after all queries."""
+    size = len(trial.chunks)
+    callback = SelectivityCallback(
+        grades, corpus_size=size, scale="utility", measures=MEASURES, depths=[1, 10], **options
+    )
+    for query, text in trial.queries.items():
+        config = {"callbacks": [callback], "metadata": {"query_id": query}}
+        try:
+            retriever.invoke(text, config=config)
+        except ConnectionError:
+            continue
+    assert callback.faults == 0
+    return callback
+
+
+def evaluated(trial: Trial, grades: Grades, lists: Mapping[str, Sequence[str]]) -> rs.Report:
+    """`evaluate` on the exported lists."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rs.SelectivityWarning)
+        return rs.evaluate(
+            grades,
+            {"live": {query: list(ids) for query, ids in lists.items()}},
+            corpus_size=len(trial.chunks),
+            scale="utility",
+            measures=MEASURES,
+            depths=[1, 10],
+            short_lists="returned",
+        )
+
+
+def exported(trial: Trial, retriever: Any, id_of: Callable[[Document], str]) -> dict[str, list[str]]:
+    return {query: [id_of(document) for document in retriever.invoke(text)] for query, text in trial.queries.items()}
+
+
+def assert_same(found: rs.Report, expected: rs.Report) -> None:
+    for key, estimate in expected.runs["live"].estimates.items():
+        ours = found[key]
+        assert (ours.value, ours.low, ours.high) == pytest.approx(
+            (estimate.value, estimate.low, estimate.high), rel=1e-12, nan_ok=True
+        ), key
+        assert (ours.n, ours.n_total) == (estimate.n, estimate.n_total), key
+
+
+def source_of(document: Document) -> str:
+    return str(document.metadata["source"])
+
+
+def test_a_document_s_id_in_the_metadata_is_found(trial, made) -> None:
+    lists = exported(trial, made, source_of)
+    callback = watch(trial, made, trial.grades)
+    report = callback.report()
+    assert_same(report, evaluated(trial, trial.grades, lists))
+    assert report["Success@10"].value > 0.6
+    first = dict(list(lists.items())[:50])
+    found = sum(len(set(ids) & set(trial.grades[query])) for query, ids in first.items())
+    assert report.runs["live"].input["identity"] == {"taken": "source", "labels_found": found, "queries": 50}
+    assert f"Passages are known by source: {found} labels found in the first 50 labelled queries." in (
+        report.runs["live"].notes
+    )
+    texts = exported(trial, made, lambda document: document.page_content)
+    empty = sum(not text.strip() for ids in texts.values() for text in ids)
+    assert callback.traffic.empty_passages == empty
+    assert ("have no text" in str(report.runs["live"].notes)) == (empty > 0)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_ids_given_to_the_store_are_found(trial, store) -> None:
+    named = [
+        Document(id=f"{chunk.metadata['source']}#{i}", page_content=chunk.page_content)
+        for i, chunk in enumerate(trial.chunks)
+    ]
+    chunks_of: dict[str, list[str]] = {}
+    for document in named:
+        chunks_of.setdefault(str(document.id).partition("#")[0], []).append(str(document.id))
+    inherited = {
+        query: {chunk: grade for source, grade in row.items() for chunk in chunks_of.get(source, ())}
+        for query, row in trial.grades.items()
+    }
+    retriever = store(named, trial.embedding).as_retriever(search_kwargs={"k": 10})
+    report = watch(trial, retriever, inherited).report()
+    assert_same(report, evaluated(trial, inherited, exported(trial, retriever, lambda document: str(document.id))))
+    assert report.runs["live"].input["identity"]["taken"] == "id"
+
+
+@pytest.fixture(scope="module", params=STORES, ids=lambda store: store.__name__)
+def unnamed(request: Any, trial: Trial) -> Any:
+    """A store with the chunks and nothing that tells their document."""
+    bare = [Document(page_content=chunk.page_content) for chunk in trial.chunks]
+    return request.param(bare, trial.embedding).as_retriever(search_kwargs={"k": 10})
+
+
+def test_ids_made_by_the_store_alone_are_no_verdict(trial, unnamed) -> None:
+    with pytest.warns(rs.SelectivityWarning, match="has no figures: no label was found among the 500 passages"):
+        callback = watch(trial, unnamed, trial.grades)
+    with pytest.raises(rs.InputError, match="no label was found"):
+        callback.report()
+    assert (callback.traffic.retrievals, callback.traffic.labelled) == (60, 60)
+    with (
+        pytest.warns(rs.SelectivityWarning, match="has no figures so far: not one labelled passage"),
+        pytest.raises(rs.InputError, match="for 60 labelled queries"),
+    ):
+        watch(trial, unnamed, trial.grades, identity="id").report()
+
+
+def by_text(trial: Trial, grades: Grades) -> Grades:
+    return {
+        query: {text_id(trial.documents[name]): grade for name, grade in row.items()} for query, row in grades.items()
+    }
+
+
+def test_text_hashes_of_documents_do_not_pass_for_those_of_chunks(trial, unnamed) -> None:
+    with pytest.warns(rs.SelectivityWarning, match="too few labels are found to tell the right id: text finds most"):
+        callback = watch(trial, unnamed, by_text(trial, trial.grades))
+    with pytest.raises(rs.InputError, match='If the id is right, paste identity="text"'):
+        callback.report()
+    explicit = watch(trial, unnamed, by_text(trial, trial.grades), identity="text")
+    with pytest.warns(rs.SelectivityWarning, match="labelled passages, and good ones would hold"):
+        report = explicit.report()
+    hashes = exported(trial, unnamed, lambda document: text_id(document.page_content))
+    assert_same(report, evaluated(trial, by_text(trial, trial.grades), hashes))
+
+
+def test_text_hashes_of_chunks_simply_work(trial, unnamed) -> None:
+    texts: dict[str, list[str]] = {}
+    for chunk in trial.chunks:
+        texts.setdefault(source_of(chunk), []).append(chunk.page_content)
+    graded = {
+        query: {text_id(text): grade for name, grade in row.items() for text in texts.get(name, ())}
+        for query, row in trial.grades.items()
+    }
+    report = watch(trial, unnamed, graded).report()
+    assert report.runs["live"].input["identity"]["taken"] == "text"
+    hashes = exported(trial, unnamed, lambda document: text_id(document.page_content))
+    assert_same(report, evaluated(trial, graded, hashes))
+
+
+def test_labels_of_mixed_kinds_are_no_verdict(trial, made) -> None:
+    whole = {text_id(chunk.page_content): source_of(chunk) for chunk in trial.chunks}
+    lists = exported(trial, made, lambda document: text_id(document.page_content))
+    # A judge graded what was retrieved, by text; people had graded documents.
+    mixed = {
+        query: {**row, **{found: 3 for found in lists[query][:5] if whole[found] not in row}}
+        for query, row in trial.grades.items()
+    }
+    with pytest.warns(rs.SelectivityWarning, match="the labels' ids are of mixed kinds"):
+        callback = watch(trial, made, mixed)
+    with pytest.raises(rs.InputError, match=r"(source finds .* and text|text finds .* and source) \d+ others"):
+        callback.report()
+
+
+class Unreliable(BaseRetriever):
+    """A store that is away for two queries of five."""
+
+    inner: BaseRetriever
+    away: frozenset[str]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        if query in self.away:
+            raise ConnectionError("the store is away")
+        found: list[Document] = self.inner.invoke(query)
+        return found
+
+
+def test_retrievals_that_fail_are_failures(trial, made) -> None:
+    away = [query for i, query in enumerate(trial.queries) if i % 5 < 2]
+    retriever = Unreliable(inner=made, away=frozenset(trial.queries[query] for query in away))
+    callback = watch(trial, retriever, trial.grades)
+    lists = exported(trial, made, source_of)
+    report = callback.report()
+    assert_same(report, evaluated(trial, trial.grades, {**lists, **{query: [] for query in away}}))
+    assert report["Success@10"].n == 60
+    assert (callback.traffic.retrievals, callback.traffic.failed, callback.traffic.shown) == (60, 24, 10.0)
+
+
+def test_the_store_says_how_many_passages_it_holds(trial, made) -> None:
+    pytest.importorskip("rag_selectivity.io.indexes")
+    for index in (made, made.vectorstore):
+        assert SelectivityCallback(trial.grades, corpus_size=index).monitor.corpus_size == len(trial.chunks)
