@@ -98,7 +98,9 @@ BEARING = {
         "grading claims store", "not (command or ctrl_c or key_is_asked or kills or two_processes or parquet)"
     ),
     "ragas": Bearing("ragas adapters adapter_judges", "ragas"),
-    "llama-index": Bearing("llama_index llama_index_judging adapters adapter_judges", "llama", ("openai",)),
+    "llama-index": Bearing(
+        "llama_index llama_index_judging llama_index_retrieval adapters adapter_judges", "llama", ("openai",)
+    ),
     "langchain": Bearing(
         "langchain tool_selection adapters adapter_judges",
         "langchain and not legacy or tool_selection",

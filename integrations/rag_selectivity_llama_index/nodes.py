@@ -30,8 +30,8 @@ def identity_of(node: BaseNode, identity: str = "node_id") -> str:
 
 def candidates_of(node: BaseNode) -> dict[str, str]:
     """Every id by which labels may know a node, by the name that `identity=` takes."""
-    ids = {"node_id": node.node_id, "ref_doc_id": node.ref_doc_id}
-    return candidates(ids, lambda: text_of(node), node.metadata)
+    parts = parts_of(node)
+    return candidates(parts["ids"], parts["text"], parts["metadata"])
 
 
 def identities_of(nodes: Sequence[NodeWithScore], identity: str = "node_id") -> tuple[str, ...]:
