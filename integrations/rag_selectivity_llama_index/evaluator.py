@@ -14,6 +14,7 @@ from llama_index.core.evaluation.retrieval.evaluator import RetrieverEvaluator
 from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, evaluate, parse_measure
+from rag_selectivity.data.forms import EXACT
 from rag_selectivity.errors import examples
 from rag_selectivity.io.indexes import corpus_size_of_index, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures
@@ -201,12 +202,11 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         identity = self._taken or self._identity
         size_at_end = self._size()
         corpus = self._corpus(size, identity, grades, labels)
-        if chosen is None:
-            self._check_identity(grades, retrieved)
+        ids_known = chosen is not None or self._ids_are_in_index(grades, retrieved)
         doubts = [*doubts_about(retrieved), *_doubts_about_size(size, size_at_end), *filter(None, [corpus.doubt])]
         for doubt in doubts:
             warnings.warn(f"{name}: {doubt}", SelectivityWarning, stacklevel=2)
-        report = self._report(name, grades, retrieved, identity, corpus, labels, bootstrap).with_input(
+        report = self._report(name, grades, retrieved, identity, corpus, labels, bootstrap, ids_known).with_input(
             name,
             {
                 "identity": {"taken": identity} if chosen is None else chosen.facts,
@@ -243,6 +243,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         corpus: _Corpus,
         labels: Labels,
         bootstrap: Bootstrap | None,
+        ids_known: bool,
     ) -> Report:
         pooled, sized = bool(self.node_postprocessors), corpus.size is not None
         return evaluate(
@@ -255,6 +256,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             measures=self._measures or default_measures(labels.scale, sized=sized, pooled=pooled, classic=True),
             depths=self._depths,
             bootstrap=bootstrap,
+            ids=EXACT if ids_known else None,
         )
 
     def _size(self) -> int | None:
@@ -330,8 +332,11 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             ]
         return metrics
 
-    def _check_identity(self, grades: Grades, retrieved: Mapping[str, Retrieved]) -> None:
-        """Explain labels of which no passage is known, in place of zeros everywhere."""
+    def _ids_are_in_index(self, grades: Grades, retrieved: Mapping[str, Retrieved]) -> bool:
+        """Whether only the index tells that the labels' ids are right: nothing that was retrieved has a label.
+
+        An InputError explains labels of which no passage is known, in place of zeros everywhere.
+        """
         expected = {passage for row in grades.values() for passage in row}
         seen = {
             passage
@@ -339,9 +344,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             for passage in (*each.pool_by(self._identity), *each.final_by(self._identity))
         }
         if not seen or expected & seen:
-            return
+            return False
         if expected & set(passages_of_index(self.retriever, self._identity) or ()):
-            return
+            return True
         raise InputError(
             f"no labelled passage is known to the retriever: the labels name {examples(sorted(expected))}, "
             f"it retrieved {examples(sorted(seen))}. Node ids are made anew at each ingestion; label by "
