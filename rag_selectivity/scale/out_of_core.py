@@ -16,7 +16,7 @@ from rag_selectivity.data.grades import Scale, parse_grade_map
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.remarks import NO_REMARKS, together, without
+from rag_selectivity.data.remarks import NO_REMARKS, together
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import named_runs
@@ -26,6 +26,7 @@ from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.io.trec import Block
 from rag_selectivity.join.corpus import corpus_size_of
 from rag_selectivity.join.facts import JoinFacts
+from rag_selectivity.join.joining import remarks_by
 from rag_selectivity.join.judged_run import Coverage
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
@@ -111,8 +112,7 @@ def evaluate_out_of_core(
             parts = _part(Path(path), source, Path(place), memory, progress, form)
             tally = tallies[name]
             tally.coverage += parts.left_out
-            left = without(parts.remarks, "rank_against_score") if chosen_policy.order == "rank" else parts.remarks
-            tally.facts += JoinFacts(remarks=left)
+            tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, parts.remarks))
             for judgments, lists in parts.pairs(mapped, progress):
                 tally.add_part(judgments, lists, corpus_size=sizes, policy=chosen_policy, name=name, ids=form)
     return report_of_tallies(tallies, level=level)
