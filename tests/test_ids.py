@@ -326,6 +326,15 @@ def test_more_queries_than_are_looked_at_give_the_same_facts_in_parts(tmp_path, 
     assert (sampled["queries"], sampled["further_queries"]) == (100, {"casefold": 200})
 
 
+@pytest.mark.parametrize(
+    ("spelled", "form"), [("topic-{}", "prefix=topic-"), ("{:06d}", "number"), ("{}_v1", "suffix=_v1")]
+)
+def test_a_form_is_found_among_many_queries(spelled, form) -> None:
+    qrels = {f"{i}": {"d": 1} for i in range(1, 20_000)}
+    error, _ = told(lambda: rs.evaluate(qrels, {"run": {spelled.format(i): ["d"] for i in range(1, 20_000)}}))
+    assert error.endswith(f'give ids="{form}" (--ids {form})')
+
+
 def test_parts_with_different_forms_are_not_merged() -> None:
     one, other = (Tally(["Success"], [1], resamples=0) for _ in range(2))
     one.add_part(rs.Qrels.from_dict({"a": {"d": 1}}), rs.Run.from_dict({"a": ["d"]}))

@@ -42,7 +42,7 @@ def index() -> VectorStoreIndex:
 
 def watched(retriever: BaseRetriever, labels: Any = LABELS, times: int = 1, **options: Any) -> LiveSelectivity:
     engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM(max_tokens=3))
-    with LiveSelectivity(labels, corpus_size=7, depths=[1, 2], **options) as live:
+    with LiveSelectivity(labels, scale="utility", corpus_size=7, depths=[1, 2], **options) as live:
         for text in list(QUERIES.values()) * times:
             engine.query(text)
     assert live.faults == 0
@@ -122,7 +122,7 @@ def test_four_of_ten_retrievals_that_fail_are_failures(how) -> None:
             except (ConnectionError, TimeoutError, TypeError):
                 continue
 
-    with LiveSelectivity(LABELS, corpus_size=7) as live:
+    with LiveSelectivity(LABELS, scale="utility", corpus_size=7) as live:
         asyncio.run(ask())
     report = live.report()
     assert (report["Success@1"].value, report["Success@1"].n) == (0.6, 10)

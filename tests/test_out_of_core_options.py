@@ -40,6 +40,7 @@ HONOURED = {
     "depths": {"depths": "2,7"},
     "scale": {"scale": "utility", "qrels": "utility.trec", "measure": None},
     "grade_map": {"grade_map": "-1:1,0:0,1:1,2:0"},
+    "ids": {"ids": "prefix=d"},
     "policy": {"policy": "trec_eval"},
     "order": {"order": "rank"},
     "ties": {"ties": "as_given"},

@@ -182,7 +182,9 @@ def test_texts_of_chunks_and_ids_made_by_the_store_are_refused(cranfield, in_fai
     chunk = next(node for node in cranfield.nodes if node.ref_doc_id == "12")
     mixed = {**cranfield.labels, **{str(query): {chunk.node_id: 5} for query in range(1, 21)}}
     with pytest.raises(rs.InputError, match=r"mixed kinds|different ids"):
-        SelectivityEvaluator(Fixed(cranfield, in_faiss, chunk), labels=mixed).evaluate_dataset(cranfield.queries)
+        SelectivityEvaluator(Fixed(cranfield, in_faiss, chunk), labels=mixed, scale="utility").evaluate_dataset(
+            cranfield.queries
+        )
 
 
 class Around(BaseRetriever):

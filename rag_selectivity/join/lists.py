@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +112,7 @@ def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, 
 def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
     """What the scores of the lists tell, which are in rank order, if these decide the order."""
     if policy.order == "rank":
-        return {"remarks": without(part.remarks, "rank_against_score")}
+        return {"remarks": remarks_by(policy, part.remarks)}
     if part.scores is None:
         return {"remarks": part.remarks}
     row_inside = np.repeat(inside, part.lengths)
@@ -129,9 +129,14 @@ def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> di
     }
 
 
-def facts_of_run(run: Run, form: IdForm) -> JoinFacts:
+def facts_of_run(run: Run, policy: Policy, form: IdForm) -> JoinFacts:
     """The facts of a run without judgments of its queries."""
-    return _facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=run.remarks)
+    return _facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=remarks_by(policy, run.remarks))
+
+
+def remarks_by(policy: Policy, remarks: Mapping[str, int]) -> Mapping[str, int]:
+    """The remarks that matter under a policy."""
+    return without(remarks, "rank_against_score") if policy.order == "rank" else remarks
 
 
 def _facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from rag_selectivity.join.better_form import BetterForm, better_form
 _QUERIES, _RETRIEVED, _LABELLED = 100, 50, 100
 _UNSHARED = 200
 _EVERY_FORM = IdForm.of(list(FORMS))
+_NUMBERS = re.compile("[0-9]+")
 
 #: A hash of a query id, and the first retrieved and some labelled passages of the query.
 Sampled = tuple[int, tuple[str, ...], tuple[str, ...]]
-#: A hash of a query id in every form, and the query id.
+#: A hash of what is alike in ids that meet in some form, and the query id.
 Unshared = tuple[int, str]
 
 
@@ -36,8 +38,8 @@ class SampledIds:
     lists : tuple of (hash, retrieved passages, labelled passages)
         Of the queries with the smallest hashes, among those that have both.
     only_in_qrels, only_in_run : tuple of (hash, query)
-        Of the queries that the other side lacks. The hash is that of the id in every form, so that both sides keep
-        queries that meet in one of the forms.
+        Of the queries that the other side lacks. The hash is that of what is alike in ids that meet in some form, so
+        that both sides keep such queries.
     """
 
     lists: tuple[Sampled, ...] = ()
@@ -132,7 +134,14 @@ class IdSampler:
 
 def unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:
     """Those of the queries that represent them in `SampledIds`."""
-    return tuple(nsmallest(_UNSHARED, ((zlib.crc32(_EVERY_FORM(query).encode()), query) for query in queries)))
+    return tuple(nsmallest(_UNSHARED, ((zlib.crc32(_without_form(query).encode()), query) for query in queries)))
+
+
+def _without_form(query: str) -> str:
+    """What is alike in ids that meet in some form: the longest number, or the id in every form if it has none."""
+    plain = _EVERY_FORM(query)
+    numbers = _NUMBERS.findall(plain)
+    return max(numbers, key=len).lstrip("0") if numbers else plain
 
 
 def _hashes(queries: Iterable[str]) -> HashArray:

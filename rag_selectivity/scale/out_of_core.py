@@ -16,7 +16,7 @@ from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.remarks import NO_REMARKS, together, without
+from rag_selectivity.data.remarks import NO_REMARKS, together
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import named_runs, settled_labels
@@ -27,6 +27,7 @@ from rag_selectivity.io.trec import Block
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.judged_run import Coverage
+from rag_selectivity.join.lists import remarks_by
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import tally_for
@@ -122,8 +123,7 @@ def evaluate_out_of_core(
             parts = _part(Path(path), source, Path(place), memory, progress, form)
             tally = tallies[name]
             tally.coverage += parts.left_out
-            left = without(parts.remarks, "rank_against_score") if chosen_policy.order == "rank" else parts.remarks
-            tally.facts += JoinFacts(remarks=left)
+            tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, parts.remarks))
             for judgments, lists in parts.pairs(mapped, progress):
                 tally.add_part(
                     judgments,

@@ -19,7 +19,7 @@ import numpy as np
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IdColumn, IntArray
-from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
@@ -168,7 +168,7 @@ class Tally:
         if qrels is None or not len(qrels):
             if run is not None:
                 self.coverage += Coverage(not_in_qrels=len(run))
-                self.facts += facts_of_run(run, form)
+                self.facts += facts_of_run(run, resolve_policy(policy), form)
             return
         qrels = qrels.in_form(form)
         if isinstance(corpus_size, Mapping):
