@@ -345,10 +345,8 @@ def evaluate_query(
         With its depth, `"RA-nWG@10"`. A ratio of means (`"BoR@10"`) is NaN for one query and defined in `aggregate`.
     grades : {passage: grade} or None
         None, as `Labels.of_query` has it, if nobody judged the query: the figure is NaN.
-    passages, options
-        As in `join_query`.
-    details : bool
-        Adds what the figure was made of.
+    passages, details, options
+        As in `join_query` and `query_figure`.
 
     Raises
     ------
@@ -394,15 +392,6 @@ def aggregate(
     ------
     InputError
         If there are no figures, or they are of several measures or depths.
-
-    Examples
-    --------
-    >>> hit = evaluate_query("BoR@1", {"d1": 1}, ["d1"], corpus_size=8)
-    >>> miss = evaluate_query("BoR@1", {"d1": 1}, ["d2"], corpus_size=8)
-    >>> unjudged = evaluate_query("BoR@1", None, ["d2"])
-    >>> estimate = aggregate([hit, miss, unjudged])
-    >>> estimate.value, estimate.n, estimate.n_total
-    (2.0, 2, 3)
     """
     given = list(figures)
     measures = list(dict.fromkeys(figure.measure for figure in given))

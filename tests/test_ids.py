@@ -460,12 +460,13 @@ def test_cranfield_with_other_ids_gets_its_figures_back(data, spelled, form) -> 
 
 def test_right_ids_of_real_runs_raise_no_doubt(data) -> None:
     trec, cranfield = data / "trec", data / "cranfield"
+    options = {"scale": "trec", "depths": [1], "bootstrap": None}
     for qrels, run in (
         (trec / "qrels.dl19-passage.txt", trec / "run.msmarco-v1-passage.bm25-default.dl19.txt"),
         (trec / "trec_eval.qrels.test", trec / "trec_eval.results.test"),
         *((cranfield / "qrels.trec", run) for run in sorted((cranfield / "runs").glob("*.trec"))),
     ):
-        report, said = told(lambda qrels=qrels, run=run: rs.evaluate(qrels, {"r": run}, depths=[1], bootstrap=None))
+        report, said = told(lambda qrels=qrels, run=run: rs.evaluate(qrels, {"r": run}, **options))
         assert not [word for word in said if "ids" in word], (run, said)
         assert list(report.runs["r"].input["sampled"]["retrieved"]) == ["as they are"]
 
@@ -564,7 +565,7 @@ def test_a_score_is_no_grade_but_in_beir(tmp_path) -> None:
 
 def test_scores_for_grades_are_named_by_their_size() -> None:
     _, (warning,) = told(
-        lambda: rs.evaluate({"q1": {"a": 31, "b": 12}}, {"r": {"q1": ["a"]}}, depths=[1], bootstrap=None)
+        lambda: rs.evaluate({"q1": {"a": 31, "b": 12}}, {"r": {"q1": ["a"]}}, scale="trec", bootstrap=None)
     )
     assert warning.startswith("the grades go up to 31: are they the scores of a run?")
 
