@@ -14,7 +14,6 @@ from llama_index.core.evaluation.retrieval.evaluator import RetrieverEvaluator
 from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, evaluate, parse_measure
-from rag_selectivity.data.forms import EXACT
 from rag_selectivity.errors import examples
 from rag_selectivity.io.indexes import corpus_size_of_index, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures
@@ -256,7 +255,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             measures=self._measures or default_measures(labels.scale, sized=sized, pooled=pooled, classic=True),
             depths=self._depths,
             bootstrap=bootstrap,
-            ids=EXACT if ids_known else None,
+            ids="exact" if ids_known else None,
         )
 
     def _size(self) -> int | None:
