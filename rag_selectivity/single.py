@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from rag_selectivity.data.identity import (
     passage_identity,
 )
 from rag_selectivity.data.ids import text_id
+from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels, whole_grade
@@ -128,6 +128,13 @@ class Labels:
             qrels = qrels_of(getattr(source, "relevant_docs", source))
         mapped = qrels.regraded(grade_map)
         settled = mapped.on_scale(scale or mapped.scale)
+        if settled.expected is not None and not settled.expected.all():
+            warnings.warn(
+                f"{int(settled.expected.sum())} of {len(settled.expected)} labels are expected ids without a grade: "
+                f"they count as relevant, and everything else that their queries retrieved is unjudged",
+                SelectivityWarning,
+                stacklevel=2,
+            )
         return cls(settled.to_dict(), settled.scale or "trec")
 
     @property
@@ -472,30 +479,3 @@ def _estimate_of(outcome: Outcome, total: int, bootstrap: Bootstrap | str | None
     else:
         ((low, high),) = chosen.intervals([outcome])
     return estimates_with(outcome, low, high, total)[0]
-
-
-# -- a package of several parts --------------------------------------------------------------------
-
-
-def load_on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's `__getattr__` for names whose modules need a further extra.
-
-    Parameters
-    ----------
-    package : str
-        The package's `__name__`.
-    modules : {name: module of the package}
-
-    Examples
-    --------
-    >>> later = load_on_first_use("rag_selectivity", {"join": "join.joining"})
-    >>> later("join").__name__
-    'join'
-    """
-
-    def load(name: str) -> Any:
-        if name in modules:
-            return getattr(import_module(f"{package}.{modules[name]}"), name)
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-
-    return load

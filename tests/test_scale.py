@@ -17,6 +17,7 @@ from rag_selectivity import (
     InputError,
     Monitor,
     Qrels,
+    SelectivityWarning,
     Tally,
     compare,
     evaluate,
@@ -148,6 +149,12 @@ def test_mixed_kinds_of_labels_are_named() -> None:
     assert any("1 of 3 labels are expected ids without a grade" in note for note in report.runs["run"].notes)
     alone = evaluate({"q1": ["d1"]}, RUN, scale="utility", measures=["R@1"], bootstrap=None)
     assert not any("expected ids" in note for note in alone.runs["run"].notes)
+
+
+def test_adapters_name_mixed_kinds_too() -> None:
+    with pytest.warns(SelectivityWarning, match="1 of 3 labels are expected ids without a grade"):
+        labels = Labels.of({"q1": {"d1": 5, "d2": 1}, "q2": ["d3"]}, scale="utility")
+    assert labels.of_query("q2") == {"d3": 4}
 
 
 def test_a_grade_map_leaves_expected_ids_alone() -> None:

@@ -10,7 +10,8 @@ NO_REMARKS: Mapping[str, int] = {}
 DOUBTS = {
     "rank_against_score": (
         "{name}: rank and score contradict each other in {count} neighbouring rows: its lists are ordered by score. "
-        "If a smaller score is better, negate the scores; if the rank is right, leave the scores out"
+        "If a smaller score is better, negate the scores; if the rows stand in the right order, give order='rank' "
+        "(--order rank)"
     ),
     "ranking_columns_in_labels": (
         "the labels have a column for a score or a rank too: are they a run? The labels come first, then the runs"

@@ -91,7 +91,9 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
 
 
 def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | None]) -> list[list[str]]:
-    """ΔBoR from the depth before, observed and predicted; empty if Success was not measured."""
+    """ΔBoR from the depth before, observed and predicted; empty without Success, and if BoR is undefined."""
+    if all(cell is None or math.isnan(cell.value) for cell in cells):
+        return []
     observed, predicted = [], []
     before: int | None = None
     for depth, cell in zip(report.depths, cells, strict=True):
