@@ -70,7 +70,7 @@ def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterab
     found = sorted(set(grades))
     if set(found) <= _BINARY:
         return SCALES["trec"]
-    raise InputError(f"{where}: the grades are {_listed(found)}, and the scale is not known: {_likely_choices(found)}")
+    raise InputError(f"{where}: {_listed(found)}, and the scale is not known: {_likely_choices(found)}")
 
 
 def looks_like_scores(highest: int) -> bool:
@@ -79,7 +79,10 @@ def looks_like_scores(highest: int) -> bool:
 
 
 def _listed(grades: list[int]) -> str:
-    return f"{grades[0]} to {grades[-1]}" if len(grades) > 6 else enumeration(list(map(str, grades)))
+    if len(grades) == 1:
+        return f"the only grade is {grades[0]}"
+    found = f"{grades[0]} to {grades[-1]}" if len(grades) > 6 else enumeration(list(map(str, grades)))
+    return f"the grades are {found}"
 
 
 def _likely_choices(grades: list[int]) -> str:
