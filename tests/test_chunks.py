@@ -365,10 +365,10 @@ def test_a_bad_row_of_a_file_is_named(files) -> None:
     ("options", "words"),
     [
         ({}, "N = 13 is the number of passages of all documents in passages_of"),
-        ({"corpus_size": 20}, "7 of the N = 20 passages are of documents that passages_of lacks"),
+        ({"corpus_size": 20}, "7 of the N = 20 passages belong to documents that are not in passages_of"),
         ({"passages_of": {**COUNTS, "a": 1}}, "run: query 'q1' lists document 'a' 2 times, but passages_of has 1"),
         ({"passages_of": {k: v for k, v in COUNTS.items() if k != "f"}}, "run: query 'q1' lists document 'f', which "
-         "passages_of lacks, so that N, the sum of its passages, is too small"),
+         "is not in passages_of, so N, the sum of passages_of, is too small"),
     ],
 )  # fmt: skip
 def test_what_n_counts_and_what_may_be_wrong_is_said(options, words) -> None:
@@ -382,7 +382,9 @@ def test_documents_without_labels_may_be_left_out_if_n_is_given() -> None:
     assert figures(evaluate(passages_of=some, corpus_size=13)) == pytest.approx(
         figures(evaluate(passages_of=COUNTS)), rel=0, abs=0, nan_ok=True
     )
-    assert not any("lacks, so that N" in note for note in evaluate(passages_of=some, corpus_size=13).runs["run"].notes)
+    assert not any(
+        "is not in passages_of, so N" in note for note in evaluate(passages_of=some, corpus_size=13).runs["run"].notes
+    )
 
 
 def test_the_next_passages_and_the_advice_know_m_of_1_only() -> None:

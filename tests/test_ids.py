@@ -88,7 +88,7 @@ def test_a_column_has_the_form_of_each_of_its_ids(ids, form) -> None:
     ("form", "words"),
     [
         ("casfold", "unknown form 'casfold'; did you mean \"casefold\"?"),
-        ("prefix=", "'prefix=' has no text; write it as in prefix=doc-"),
+        ("prefix=", "'prefix=' has no text: give one, as in prefix=doc-"),
         ("strip,,nfc", "unknown form ''"),
         ("stem=x", "unknown form 'stem=x'"),
     ],
@@ -238,9 +238,10 @@ def test_every_path_says_the_same(tmp_path, path, case, ids) -> None:
 def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
     report, (warning,) = told(lambda: of_dicts(tmp_path, QRELS, MIXED))
     assert report["Success@1"].value == pytest.approx(0.2)
-    assert warning.startswith(
-        "passage ids of run and of the qrels differ in their form: in 20 queries that were looked at, 8 judged "
-        'passages are retrieved as the ids are, and 40 with ids="casefold" (--ids casefold), as '
+    assert warning.startswith("passage ids of run and of the qrels differ in their form, such as 'D")
+    assert warning.endswith(
+        ": in the 20 queries that were compared, 8 judged passages match as the ids are, and 40 match in another form: "
+        'give ids="casefold" (--ids casefold)'
     )
     assert len([word for word in warning.split("'") if word.startswith(("d", "D"))]) == 6
     assert report.runs["run"].input == {
@@ -263,11 +264,11 @@ def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
 def test_ids_of_which_none_meets_are_an_error_with_the_mend(tmp_path) -> None:
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER))
     assert error.startswith("no passage that run retrieved is judged for its query: run has 'D")
-    assert error.endswith('they meet in another form: give ids="casefold" (--ids casefold)')
+    assert error.endswith('they match in another form: give ids="casefold" (--ids casefold)')
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER_QUERIES))
     assert error == (
-        "no query id of run is in the qrels: run has 'Q0', 'Q1', 'Q10', the qrels have 'q0', 'q1', 'q10'; they meet in "
-        'another form: give ids="casefold" (--ids casefold)'
+        "no query id of run is in the qrels: run has 'Q0', 'Q1', 'Q10', the qrels have 'q0', 'q1', 'q10'; they match "
+        'in another form: give ids="casefold" (--ids casefold)'
     )
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, {q: ["n", "m"] for q in QRELS}))
     assert error.endswith('and run really found nothing, give ids="exact" (--ids exact)')
@@ -400,8 +401,8 @@ def test_few_judged_passages_are_a_doubt_only_where_the_ids_are_unknown() -> Non
     chunks = {f"q{i}": [f"d{i}_0", *(f"node-{i}-{j}" for j in range(9))] for i in range(20)}
     _, (warning,) = told(lambda: rs.evaluate(qrels, {"run": chunks}, depths=[10], bootstrap=None))
     assert (
-        "few of the passages that run retrieved are judged: 20 in the first 10 of its lists, where the qrels have up "
-        "to 200; run has"
+        "few of the passages that run retrieved are judged: the top 10 of its lists have 20 judged passages, and could "
+        "have 200; run has"
     ) in warning
     assert "the same units (chunks or documents); if they do, give" in warning
     assert 'the same units (chunks or documents); if they do, give ids="exact" (--ids exact)' in warning
@@ -542,7 +543,7 @@ def test_equal_scores_are_named_unless_the_order_is_that_of_the_rows() -> None:
     run = {"q1": {"b": 1.0, "a": 1.0}, "q2": {"a": 1.0, "b": 1.0}}
     options = {"depths": [1], "bootstrap": None}
     _, (warning,) = told(lambda: rs.evaluate(JUDGED, {"r": run}, **options))
-    assert warning.startswith("r: the scores within each list are all equal, so that the order of the passages follows")
+    assert warning.startswith("r: the scores within each list are all equal, so the order of the passages follows")
     assert told(lambda: rs.evaluate(JUDGED, {"r": run}, ties="as_given", **options))[1] == []
     assert told(lambda: rs.evaluate(JUDGED, {"r": run}, order="rank", **options))[1] == []
     assert told(lambda: rs.evaluate(JUDGED, {"r": {**run, "q2": {"a": 1.0, "b": 2.0}}}, **options))[1] == []

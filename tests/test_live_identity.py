@@ -276,9 +276,9 @@ def test_a_match_far_below_the_labels_promise_is_a_warning() -> None:
     monitor = Monitor(LABELS, scale="utility")
     for i in range(40):
         monitor.record(Retrieval(f"q{i}", [f"d{i}" if i < 5 else "x", "y"]))
-    with pytest.warns(rs.SelectivityWarning, match="the lists hold 5 labelled passages, and good ones would hold 80"):
+    with pytest.warns(rs.SelectivityWarning, match="the lists hold 5 labelled passages, and could hold 80"):
         report = monitor.report()
-    assert "chunks against documents" in str(report.runs["live"].notes)
+    assert "the same units (chunks or documents)" in str(report.runs["live"].notes)
 
 
 # -- retrievals that fail --------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def test_a_mismatch_of_ids_is_explained_in_place_of_zeros() -> None:
         SelectivityEvaluator(WordRetriever(), labels=stale, scale="utility", identity="node_id").evaluate_dataset(
             QUERIES
         )
-    with pytest.raises(rs.InputError, match=r"no label was found .*by whatever id.*'old-n1'.*ref_doc_id 'doc-n1'"):
+    with pytest.raises(rs.InputError, match=r"no label was found .*by any of their ids.*'old-n1'.*ref_doc_id 'doc-n1'"):
         SelectivityEvaluator(WordRetriever(), labels=stale, scale="utility").evaluate_dataset(QUERIES)
     with pytest.raises(rs.InputError, match=r"has no metadata\['url'\]"):
         SelectivityEvaluator(WordRetriever(), labels=GRADES, scale="utility", identity="url").evaluate_dataset(QUERIES)

@@ -82,7 +82,7 @@ def test_without_a_depth_it_is_what_was_shown() -> None:
     traffic = monitor.traffic
     assert (traffic.retrievals, traffic.empty, traffic.longest, traffic.tokens, traffic.seconds) == (3, 1, 10, 65, 1)
     assert "BoR@20" not in monitor.report().runs["live"].estimates
-    assert "1 retrievals brought nothing" in str(monitor.report())
+    assert "1 retrievals returned nothing" in str(monitor.report())
 
 
 def test_utility_as_shown_compares_with_the_best_set_of_that_size() -> None:
@@ -251,7 +251,7 @@ def test_odd_traffic_is_measured_and_said() -> None:
     report = monitor.report()
     assert report.depths == ()
     text = " ".join(str(report).split())
-    for part in ("1 retrievals brought nothing", "1 retrievals showed more passages than", "1 passages stood twice"):
+    for part in ("1 retrievals returned nothing", "1 retrievals showed more passages than", "1 passages stood twice"):
         assert part in text
     assert "&lt;x&gt;" in report.to_html()
     assert report.to_dataframe().shape[0] == len(report.runs['a "b" <x>'].estimates)

@@ -200,10 +200,10 @@ def by_text(trial: Trial, grades: Grades) -> Grades:
 def test_text_hashes_of_documents_do_not_pass_for_those_of_chunks(trial, unnamed) -> None:
     with pytest.warns(rs.SelectivityWarning, match="too few labels are found to tell the right id: text finds most"):
         callback = watch(trial, unnamed, by_text(trial, trial.grades))
-    with pytest.raises(rs.InputError, match='If the id is right, paste identity="text"'):
+    with pytest.raises(rs.InputError, match='If the id is right, give identity="text"'):
         callback.report()
     explicit = watch(trial, unnamed, by_text(trial, trial.grades), identity="text")
-    with pytest.warns(rs.SelectivityWarning, match="labelled passages, and good ones would hold"):
+    with pytest.warns(rs.SelectivityWarning, match="labelled passages, and could hold"):
         report = explicit.report()
     hashes = exported(trial, unnamed, lambda document: text_id(document.page_content))
     assert_same(report, evaluated(trial, by_text(trial, trial.grades), hashes))
@@ -233,7 +233,7 @@ def test_labels_of_mixed_kinds_are_no_verdict(trial, made) -> None:
     }
     with pytest.warns(rs.SelectivityWarning, match="the labels' ids are of mixed kinds"):
         callback = watch(trial, made, mixed)
-    with pytest.raises(rs.InputError, match=r"(source finds .* and text|text finds .* and source) \d+ others"):
+    with pytest.raises(rs.InputError, match=r"(source finds .* and text|text finds .* and source) finds \d+ others"):
         callback.report()
 
 

@@ -45,7 +45,7 @@ class _Watching:
 
     @property
     def faults(self) -> int:
-        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
+        """The number of errors of the callback itself; each is in the log `rag_selectivity`."""
         return self._faults.count
 
     @property
@@ -107,32 +107,34 @@ class _Watching:
 class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Measures every retrieval of a chain or agent: `chain.invoke(…, config={"callbacks": [callback]})`.
 
-    One record for each outermost retriever run. What the retrievers directly inside it found (of a compressing,
-    fusing or multi-query retriever) is the pool, what it returned is what the LLM was shown, so that PROC and
-    %PROC tell the retriever's losses from the reranker's.
+    Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
+    multi-query retriever has, what these found is the pool. What the outermost run returned is what the LLM was shown.
+    PROC and %PROC then tell the retriever's losses from the reranker's.
 
     Parameters
     ----------
     labels, corpus_size, **options
-        As in `rag_selectivity.Monitor`: alerts, a trace, a background grader, …; or `monitor=`, one that is there
-        already. The callback does not see the index: give N as `corpus_size`, or the vector store or retriever.
+        As in `rag_selectivity.Monitor`: alerts, a trace, a background grader, and so on. `monitor=` takes an existing
+        monitor instead. The callback does not see the index: give N, the vector store or the retriever as
+        `corpus_size`.
     identity : {"auto", "id", "text"} or str, optional
         How labels know a document: `Document.id`, a hash of its text, or a metadata key (`source`, or `source.id`
-        for a key inside it). `"auto"` takes whichever finds most labels in the first 50 retrievals of labelled
-        queries; they are measured then, or when a report is asked for. None takes the id where a document has one,
-        else the hash.
+        for a key inside it). `"auto"` takes the one that finds most labels in the first 50 retrievals of labelled
+        queries; these are measured after the choice, or when you ask for a report. None takes the id if a document has
+        one, else the hash.
     query_id_key : str
-        `config={"metadata": {"query_id": …}}` tells under which id the labels know the query; else by its text.
+        The key of `config["metadata"]` that has the id of the query in the labels. Without it, the labels know the
+        query by its text.
     rerank : str, optional
         The run name of a step that selects documents outside of any retriever, as in
-        `RunnableLambda(rerank).with_config(run_name="rerank")`. A retrieval is then recorded when that step or
-        the chain around it is over, and not at once.
+        `RunnableLambda(rerank).with_config(run_name="rerank")`. A retrieval is then recorded at the end of that step
+        or of the chain around it, and not at once.
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
 
-    A retrieval that raises an error, is cancelled, or returns None counts as an empty list. A fault in here never
-    reaches the chain: it is logged, and counted in `faults`. Works in batch, abatch, stream and asynchronous chains,
-    from any thread.
+    A retrieval that raises an error, is cancelled, or returns None counts as an empty list. An error of the callback
+    itself does not reach the chain: it is logged, and counted in `faults`. The callback works in batch, abatch, stream
+    and asynchronous chains, from any thread.
     """
 
     #: In asynchronous chains, too, in its place and not in another thread: what it does takes microseconds.

@@ -60,11 +60,11 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         Rerankers and filters, one after another.
     labels : qrels, label store, {query: {passage: grade}}, or a dataset with `.relevant_docs`, optional
     corpus_size : int, optional
-        N, the number of nodes that could have been retrieved. Default: what the index behind the retriever can return,
-        asked from its vector store. With filters it is what they leave; if the store cannot tell, N must be given.
+        N, the number of nodes that could have been retrieved. Default: the number of nodes that the index behind the
+        retriever can return, after its filters. Give N if the store cannot tell what a filter leaves.
     passages_of : {id: number of nodes}, optional
-        How many nodes of the index go by each id, if labels name documents and nodes are their chunks. Default: from
-        the index, if it can list its nodes.
+        How many nodes of the index have each id, for labels that name documents while nodes are their chunks.
+        Default: counted in the index, if it can list its nodes.
     identity : str
         By which id the labels know a node: `node_id`, `ref_doc_id`, `text` (a hash) or a key of its metadata. `auto`
         takes the one that finds most labels in the first 50 labelled queries.
@@ -73,8 +73,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     scale, grade_map
         As in `rag_selectivity.evaluate`.
 
-    A retriever that merges nodes into their parents, as AutoMergingRetriever does, is counted by the nodes of its
-    index: N and the random draw count these, and a parent takes one place in the list as they do.
+    If a retriever merges nodes into their parents, as AutoMergingRetriever does, N and the random draw count the nodes
+    of the index, without the parents. A parent takes one place in the list, as a node does.
     """
 
     _labels: Labels = PrivateAttr()
@@ -171,7 +171,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         workers : int
             Retrievals at the same time.
         show_progress : bool
-            A bar, where there is a terminal.
+            Show a progress bar if there is a terminal.
 
         Raises
         ------
@@ -281,8 +281,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             return _Corpus(
                 None,
                 doubt=f"the labels name relevant passages that the index lacks ({len(set(lacking)):,}: "
-                f"{examples(lacking)}), so that a random draw from it is not defined and N is left out: leave out "
-                f"their labels, or give corpus_size= and passages_of=",
+                f"{examples(lacking)}), so a random draw from it is not defined, and N is left out: remove the labels "
+                f"of these passages, or give corpus_size= and passages_of=",
             )
         return _Corpus(size, PassageCounts.of(counts))
 
@@ -348,8 +348,8 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             return True
         raise InputError(
             f"no labelled passage is known to the retriever: the labels name {examples(sorted(expected))}, "
-            f"it retrieved {examples(sorted(seen))}. Node ids are made anew at each ingestion; label by "
-            f"identity='ref_doc_id', a metadata key or 'text' (now: {self._identity!r})"
+            f"it retrieved {examples(sorted(seen))}. Each ingestion may give the nodes new ids: label by an id that "
+            f"lasts, and name it as identity='ref_doc_id', a metadata key or 'text' (now: {self._identity!r})"
         )
 
 
@@ -394,7 +394,7 @@ def _queries(dataset: Any, labels: Labels) -> dict[str, str]:
         given = {str(query): query for query in given}
     queries = {str(query_id): str(text) for query_id, text in given.items()}
     if not queries:
-        raise InputError("there are no queries to evaluate")
+        raise InputError("there are no queries to evaluate: give a dataset with queries, or labels")
     return queries
 
 

@@ -209,12 +209,12 @@ def doubts_about(retrieved: Mapping[str, Retrieved]) -> Iterator[str]:
         (
             "the score NaN",
             [each.without_score for each in retrieved.values()],
-            "their places in the lists mean nothing; the embedding of an empty text is a frequent cause",
+            "their places in the lists mean nothing; check the embeddings, and leave empty documents out of the index",
         ),
         (
             "no text",
             [each.empty for each in retrieved.values()],
-            "they take places in the lists; leave empty documents out of the index",
+            "each takes a place in its list; leave empty documents out of the index",
         ),
     ):
         if any(counts):

@@ -1,4 +1,4 @@
-"""Forms of ids: what makes ids alike that two sources write differently, as in `ids="casefold"`."""
+"""Forms of ids, such as `ids="casefold"`: ids that two sources write differently become equal."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 
 @dataclass(frozen=True, slots=True)
 class IdForm:
-    """One or more forms, which are applied to an id in their order.
+    """One or more forms. They are applied to an id one after another.
 
-    An id of which nothing would be left stays as it is.
+    A form that would leave an empty id leaves the id as it is.
 
     >>> form = IdForm.of("strip,prefix=doc-,number")
     >>> form(" doc-0012"), form("12"), form("doc-")
@@ -104,7 +104,7 @@ class IdForm:
 
     @property
     def exact(self) -> bool:
-        """Whether the ids are said to be right."""
+        """Whether the user says that the ids are right."""
         return EXACT in self.parts
 
     @property
@@ -141,7 +141,7 @@ def _step(part: str) -> Callable[[str], str] | None:
         known = (*FORMS, *_WITH_TEXT, EXACT)
         raise InputError(f"ids: unknown form {part!r}{did_you_mean(name, known)} (known: {', '.join(_KNOWN)})")
     if not text:
-        raise InputError(f"ids: {part!r} has no text; write it as in {name}=doc-")
+        raise InputError(f"ids: {part!r} has no text: give one, as in {name}=doc-")
     return _Removal(name, text)
 
 

@@ -40,7 +40,9 @@ _HIGHEST_LIKELY = 10
 
 
 def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterable[int], where: str) -> Scale:
-    """The scale that the user gave or that the source of the labels implies; 0/1 labels need none.
+    """The scale that the user gave, or else the one that the source of the labels implies.
+
+    Labels of only 0 and 1 need neither: their scale is `trec`.
 
     Parameters
     ----------
@@ -56,8 +58,8 @@ def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterab
     Raises
     ------
     InputError
-        If neither is known and a grade above 1 occurs, since 2 of 0–3 and 2 of 1–5 mean different things. The message
-        holds the likely choices.
+        If there is neither, and a grade other than 0 and 1 occurs: a 2 means one thing on a scale from 0 to 3 and
+        another on a scale from 1 to 5. The message has the likely choices.
 
     Examples
     --------
@@ -95,7 +97,7 @@ def _likely_choices(grades: list[int]) -> str:
     pairs = [(grade, 1) for grade in grades if grade <= 0]
     pairs += [(grade, max(2, 6 - len(above) + i)) for i, grade in enumerate(above)]
     mapped = ",".join(f"{old}:{new}" for old, new in pairs)
-    return f"give {every}, or carry them over to grades 1 to 5, as with grade_map='{mapped}' (--grade-map {mapped})"
+    return f"give {every}, or map them to grades 1 to 5, as with grade_map='{mapped}' (--grade-map {mapped})"
 
 
 def implied_scale(grade_map: Mapping[int, int] | None) -> str | None:

@@ -83,7 +83,9 @@ def passage_identity(
     if identity == TEXT:
         return text_id(text())
     if identity == AUTO:
-        raise InputError(f"{name} has no id called 'auto': there are no labels here to choose by; name the identity")
+        raise InputError(
+            f"{name} has no id called 'auto': there are no labels here to choose by; give the name of an id"
+        )
     value = ids[identity] if identity in ids else _in_metadata(identity, metadata)
     if value is None:
         place = identity if identity in ids else f"metadata[{identity.removeprefix(_METADATA)!r}]"
@@ -196,7 +198,7 @@ Observed = tuple[Mapping[str, int] | Collection[str], Sequence[Mapping[str, str]
 def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
     """The candidate that finds most labels in the first 50 labelled queries.
 
-    Candidates that have the same id for every passage are one candidate, which goes by the name that comes first.
+    Candidates that have the same id for every passage count as one, with the name that comes first.
 
     Parameters
     ----------
@@ -206,8 +208,9 @@ def choose_identity(observed: Sequence[Observed]) -> ChosenIdentity:
     Raises
     ------
     InputError
-        If no candidate finds a label, two different ones find equally many, many labels are found only by another
-        candidate (ids of mixed kinds), or fewer than a fifth of the labels are found that a good list could hold.
+        If no candidate finds a label; if two different ones find equally many; if another candidate finds many labels
+        that the best one misses (ids of mixed kinds); or if the best one finds less than a fifth of the labels that the
+        lists could hold.
 
     Examples
     --------
@@ -234,8 +237,8 @@ class _Choice:
         if most == 0:
             raise InputError(
                 f"no label was found among the {len(self._passages):,} passages retrieved in the {self._where}, by "
-                f"whatever id: {self._labels_named}, and the passages have {self._ids_of(self._names[:6])}. Label by "
-                f"an id that the index keeps, or name the right one, as in {_option((self._names or [TEXT])[0])}"
+                f"any of their ids: {self._labels_named}, and the passages have {self._ids_of(self._names[:6])}. Label "
+                f"by an id that the index keeps, or name the right one, as in {_option((self._names or [TEXT])[0])}"
             )
         best = [name for name in self._names if len(self._found[name]) == most]
         taken = max(best, key=self._number_of_ids)  # the first of those that most passages have
@@ -243,9 +246,9 @@ class _Choice:
         other = max(self._names, key=missed.__getitem__)
         if missed[other] >= max(2, 0.1 * most):
             raise InputError(
-                f"the labels' ids are of mixed kinds: in the {self._where} {taken} finds {counted(most, 'label')}, and "
-                f"{other} {missed[other]:,} others: {self._labels_named}, and the passages have "
-                f"{self._ids_of([taken, other])}. Label all passages by one kind of id, or count one kind alone: "
+                f"the labels' ids are of mixed kinds: in the {self._where}, {taken} finds {counted(most, 'label')}, "
+                f"and {other} finds {missed[other]:,} others: {self._labels_named}, and the passages have "
+                f"{self._ids_of([taken, other])}. Label all passages by one kind of id, or use one kind only: "
                 f"{_option(taken)}"
             )
         rival = next((name for name in best if not self._are_the_same(name, taken)), None)
@@ -258,9 +261,9 @@ class _Choice:
         if self._promised >= 20 and most < 0.2 * self._promised:
             raise InputError(
                 f"too few labels are found to tell the right id: {taken} finds most, {most:,} in the {self._where}, "
-                f"of {self._promised:,} that good lists would hold: {self._labels_named}, and the passages have "
-                f"{self._ids_of([taken])}. If labels are of documents and passages are chunks, label by an id of the "
-                f"document that the chunks keep. If the id is right, paste {_option(taken)}"
+                f"and the lists could hold {self._promised:,}: {self._labels_named}, and the passages have "
+                f"{self._ids_of([taken])}. If the labels name documents and the passages are chunks, label by an id of "
+                f"the document that its chunks keep. If the id is right, give {_option(taken)}"
             )
         return ChosenIdentity(taken, most, self._labels, len(self._observed))
 

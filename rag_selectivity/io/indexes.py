@@ -48,8 +48,8 @@ class StoredPassage:
 class IndexReader(ABC):
     """A kind of index, vector store or retriever; a subclass says how many passages it can return.
 
-    It serves wherever an adapter takes the corpus size from an index, once it is registered: by `register_index`, or
-    by an entry point of the group `rag_selectivity.indexes` that names the class.
+    Register the subclass by `register_index`, or by an entry point of the group `rag_selectivity.indexes` that names
+    the class. The adapters then use it to take the corpus size from an index.
 
     Attributes
     ----------
@@ -60,14 +60,14 @@ class IndexReader(ABC):
 
     @abstractmethod
     def recognises(self, index: Any) -> bool:
-        """Whether an object is of this kind. It may be any object; a store must not be imported to tell."""
+        """Whether an object is of this kind. It may be any object. Do not import the store's package to find out."""
 
     @abstractmethod
     def size(self, index: Any, filter: Any) -> int | None:
         """The number of passages that the index can return, or None if it cannot tell.
 
-        `filter` is what a retriever passes to its store, in the store's own terms, or None. If it is unknown how many
-        passages the filter leaves, raise `filter_not_counted(index)`.
+        `filter` is what a retriever passes to its store, in the store's own terms, or None. If the index cannot tell
+        how many passages the filter leaves, raise `filter_not_counted(index)`.
         """
 
     def passages(self, index: Any, filter: Any) -> Iterable[StoredPassage] | None:
@@ -84,7 +84,7 @@ R = TypeVar("R", bound=IndexReader)
 def register_index(reader: type[R]) -> type[R]:
     """Add a reader of indexes; a decorator for subclasses of IndexReader.
 
-    Of several readers that recognise an object the one added last is taken.
+    If several readers recognise an object, the one that was added last is used.
 
     Raises
     ------
@@ -118,7 +118,8 @@ def corpus_size_of_index(index: Any, *, filter: Any = None) -> int | None:
     Returns
     -------
     int or None
-        None if the object is of no known kind, or cannot tell. If asking it fails, a warning says why.
+        None if no reader recognises the object, or if the index cannot tell. If the index raises an error, a warning
+        shows it.
 
     Raises
     ------
@@ -133,7 +134,7 @@ def corpus_size_of_index(index: Any, *, filter: Any = None) -> int | None:
     except InputError:
         raise
     except Exception as error:
-        _warn_of(error, index, "how many passages it can return")
+        _warn_of(error, index, "how many passages it can return", "corpus_size=")
         return None
 
 
@@ -146,7 +147,8 @@ def stored_passages(index: Any, *, filter: Any = None) -> Iterable[StoredPassage
 def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[str, int] | None:
     """{id: number of passages that have it} over all passages that an index can return.
 
-    With the identity of a document these are the numbers of chunks, as `evaluate` takes them as `passages_of`.
+    If the identity is that of a document, these are the numbers of its chunks; give them to `evaluate` as
+    `passages_of`.
 
     Parameters
     ----------
@@ -171,7 +173,7 @@ def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[
     except InputError:
         raise
     except Exception as error:
-        _warn_of(error, index, "which passages it can return")
+        _warn_of(error, index, "which passages it can return", "passages_of= if they are chunks of documents")
         return None
 
 
@@ -209,9 +211,9 @@ def made_by(index: Any, *packages: str) -> bool:
     return any(cls.__module__.split(".")[0] in packages for cls in type(index).__mro__)
 
 
-def _warn_of(error: Exception, index: Any, unknown: str) -> None:
+def _warn_of(error: Exception, index: Any, unknown: str, instead: str) -> None:
     warnings.warn(
-        f"{type(index).__name__} did not say {unknown}: {type(error).__name__}: {error}; give corpus_size=",
+        f"{type(index).__name__} did not say {unknown}: {type(error).__name__}: {error}; give {instead}",
         SelectivityWarning,
         stacklevel=3,
     )

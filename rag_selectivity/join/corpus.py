@@ -21,7 +21,7 @@ def check_corpus(qrels: Qrels, corpus: Iterable[Any], form: IdForm = AS_THEY_ARE
     """The passage ids of the corpus in a form; an InputError if no judged passage is one of them."""
     ids = {form(str(passage)) for passage in corpus}
     if not ids:
-        raise InputError("the corpus has no passages")
+        raise InputError("the corpus has no passages: give the ids of all passages that can be retrieved")
     unknown = {passage for passage in qrels.passages if passage not in ids}
     judged = len(set(qrels.passages))
     if judged and len(unknown) == judged:

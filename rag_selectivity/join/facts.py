@@ -32,8 +32,8 @@ _SWAPPED = (
     "The labels come first, then the runs"
 )
 _ALL_TIED = (
-    "{name}: the scores within each list are all equal, so that the order of the passages follows from their ids "
-    "alone: give scores that differ, or lists in rank order"
+    "{name}: the scores within each list are all equal, so the order of the passages follows from their ids alone: "
+    "give scores that differ, or lists in rank order"
 )
 
 
@@ -162,7 +162,7 @@ class JoinFacts:
             if better is not None:
                 raise InputError(
                     f"no query id of {name} is in the qrels: {name} has {examples(better.first)}, the qrels have "
-                    f"{examples(better.second)}; they meet in another form: give {self._option(better)}"
+                    f"{examples(better.second)}; they match in another form: give {self._option(better)}"
                 )
             raise InputError(
                 f"no query id of {name} is in the qrels: {name} has {examples(self.unknown_ids) or 'no queries'}, "
@@ -172,7 +172,7 @@ class JoinFacts:
         if missing and self.missing_is_error:
             raise InputError(
                 f"{name} lacks {missing} of the {self.queries} queries in the qrels ({examples(self.missing_ids)}), "
-                f'and the policy is missing_query="error"'
+                f'and the policy is missing_query="error": add their lists, or give another policy'
             )
         if self.promised and not self.hits and not self._exact and not ids_known:
             raise InputError(self._no_passage_meets(name))
@@ -187,7 +187,7 @@ class JoinFacts:
             )
         return (
             f"no passage that {name} retrieved is judged for its query: {name} has {examples(better.first)}, the "
-            f"qrels have {examples(better.second)}; they meet in another form: give {self._option(better)}"
+            f"qrels have {examples(better.second)}; they match in another form: give {self._option(better)}"
         )
 
     def _option(self, form: str | BetterForm) -> str:
@@ -219,9 +219,9 @@ class JoinFacts:
         better = self.sampled.better_for_queries
         if better is not None and better.more >= _LEAST_GAIN * self.listed:
             yield (
-                f"query ids of {name} and of the qrels differ in their form: {self.listed} meet as they are, and at "
-                f"least {better.more} more with {self._option(better)}, as {examples(better.first)} and "
-                f"{examples(better.second)}"
+                f"query ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
+                f"{examples(better.second)}: {self.listed} match as they are, and at least {better.more} more match "
+                f"in another form: give {self._option(better)}"
             )
         elif self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
             yield (
@@ -241,10 +241,10 @@ class JoinFacts:
         better = sampled.better_for_passages
         if better is not None and better.more >= _LEAST_GAIN * sampled.matching:
             yield (
-                f"passage ids of {name} and of the qrels differ in their form: in {len(sampled.lists)} queries that "
-                f"were looked at, {sampled.matching} judged passages are retrieved as the ids are, and "
-                f"{sampled.matching + better.more} with {self._option(better)}, as {examples(better.first)} and "
-                f"{examples(better.second)}"
+                f"passage ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
+                f"{examples(better.second)}: in the {len(sampled.lists)} queries that were compared, "
+                f"{sampled.matching} judged passages match as the ids are, and {sampled.matching + better.more} match "
+                f"in another form: give {self._option(better)}"
             )
         elif (
             not self._exact
@@ -254,10 +254,10 @@ class JoinFacts:
             and sampled.labelled_for_any < _FEW_LABELLED
         ):
             yield (
-                f"few of the passages that {name} retrieved are judged: {self.kept} in the first {TOP} of its lists, "
-                f"where the qrels have up to {self.promised}; {name} has {examples(sampled.retrieved)}, the qrels have "
-                f"{examples(sampled.labelled)}. Check whether both have the same ids and the same units (chunks or "
-                f"documents); if they do, give {self._option(EXACT)}"
+                f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have {self.kept} "
+                f"judged passages, and could have {self.promised}; {name} has {examples(sampled.retrieved)}, the "
+                f"qrels have {examples(sampled.labelled)}. Check whether both have the same ids and the same units "
+                f"(chunks or documents); if they do, give {self._option(EXACT)}"
             )
 
     def _doubts_of_counts(self, name: str) -> list[str]:
@@ -267,13 +267,13 @@ class JoinFacts:
             query, document, slots, passages = self.beyond_count
             doubts.append(
                 f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
-                f"passages of it: does passages_of count the passages of this index?"
+                f"passages of it: give the numbers of passages in the index that was searched"
             )
         if self.uncounted is not None:
             query, document = self.uncounted
             doubts.append(
-                f"{name}: query {query!r} lists document {document!r}, which passages_of lacks, so that N, the sum of "
-                f"its passages, is too small: give the passages of all documents in the index, or corpus_size"
+                f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum of "
+                f"passages_of, is too small: give the numbers of all documents in the index, or corpus_size"
             )
         return doubts
 
@@ -292,13 +292,14 @@ class JoinFacts:
         passages, size = self.counted
         if size == passages:
             return [f"N = {size:,} is the number of passages of all documents in passages_of"]
-        return [f"{size - passages:,} of the N = {size:,} passages are of documents that passages_of lacks"]
+        return [f"{size - passages:,} of the N = {size:,} passages belong to documents that are not in passages_of"]
 
     def as_input(self) -> dict[str, Any]:
         """What a report says about the input; empty without judgments and without a run.
 
-        `ids` is the form of the ids, None for as they are. `sampled` counts, in the queries that were looked at, the
-        judged passages that are retrieved: as the ids are, and in a form in which more are.
+        `ids` is the form of the ids, or None if they were left as they are. `sampled` is about the queries whose ids
+        were compared. It counts their judged passages that are retrieved, with the ids as they are; and if more match
+        in another form, with the ids in that form.
         """
         if not self.queries and not self.unknown:
             return {}

@@ -106,7 +106,7 @@ def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, 
             f"{name}: several queries become {query!r} with ids={str(form)!r} (--ids {form}): rename all but one of "
             f"them, or give another form"
         )
-    raise InputError(f"{name}: query {query!r} appears in two parts of the run")
+    raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
 
 def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _judge_part(
         row = int(copies[0])
         raise InputError(
             f"{name}: query {qrels.queries[query[row]]!r} lists passage {part.passages[row]!r} more than once, "
-            f'and the policy is duplicates="error"'
+            f'and the policy is duplicates="error": remove the repeats, or give another policy'
         )
     rows, judgments = qrels.lookup(keys, query, part.passages)
     repeated = np.isin(rows, copies, assume_unique=True)

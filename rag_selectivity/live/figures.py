@@ -42,7 +42,7 @@ class _Sampled:
 
 
 class _Met:
-    """How many labelled passages the top tens hold, and how many good ones would hold."""
+    """How many labelled passages the top tens hold, and how many they could hold."""
 
     def __init__(self) -> None:
         self.retrievals = self.promised = self.known = 0
@@ -144,8 +144,8 @@ class LiveFigures:
             return None
         return (
             f"not one labelled passage was retrieved for {self._met.retrievals:,} labelled queries: "
-            f"{self._met.both_sides}. Record passages by the ids of the labels (identity='auto' of an adapter finds "
-            f"them); if they are, and the retriever found nothing, say ids='exact'"
+            f"{self._met.both_sides}. Record passages by the ids of the labels (an adapter with identity='auto' looks "
+            f"for them). If the ids are right and the retriever found nothing, give ids='exact'"
         )
 
     @property
@@ -154,8 +154,9 @@ class LiveFigures:
         if self._ids_are_right or not self._met.too_few:
             return None
         return (
-            f"the lists hold {self._met.known:,} labelled passages, and good ones would hold {self._met.promised:,}: "
-            f"either the retriever is poor, or ids or units differ (chunks against documents): {self._met.both_sides}"
+            f"the lists hold {self._met.known:,} labelled passages, and could hold {self._met.promised:,}: "
+            f"{self._met.both_sides}. Check whether both have the same ids and the same units (chunks or documents); "
+            f"if they do, the retriever finds few labelled passages"
         )
 
     def _check_measures(self) -> None:
@@ -283,7 +284,7 @@ class LiveFigures:
         Raises
         ------
         InputError
-            If no retrieval was measured, or none of ten brought a labelled passage.
+            If no retrieval was measured, or if ten or more were and none of them brought a labelled passage.
         """
         if self._moments is None and self._refused:
             raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
@@ -353,9 +354,10 @@ class LiveFigures:
             f"on average. Figures without a depth are of all that was shown"
         )
         if not complete:
-            yield (f"figures over {measured:,} retrievals, query by query a random sample of {len(self._sample):,}")
+            size = len(self._sample)
+            yield f"figures over {measured:,} retrievals; figures of single queries for a random sample of {size:,}"
         if traffic.empty:
-            yield f"{traffic.empty:,} retrievals brought nothing"
+            yield f"{traffic.empty:,} retrievals returned nothing"
         if traffic.failed:
             yield (
                 f"{traffic.failed:,} retrievals failed (an error, a cancellation, or None as the result) and count as "

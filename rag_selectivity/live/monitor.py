@@ -79,14 +79,14 @@ class Monitor:
         Called with each alarm; `rag_selectivity.live.alerts.Alerts` says where else alarms go.
     trace : path, optional
         A file to which every retrieval is appended as a line of JSON, for `rag-selectivity evaluate --trace` and
-        `grade --trace`. Where an adapter has the id of the passages chosen, lines are written after the choice.
+        `grade --trace`. If the monitor chooses the id of the passages, it writes the lines after the choice.
     trace_texts : bool
         Write the texts of the passages to the trace, too.
     grader : BackgroundGrader, optional
         Grades a share of the retrievals without labels, in a thread of its own.
     ids : {"exact"}, optional
-        The passage ids are those of the labels even if ten retrievals or more bring no labelled passage. Otherwise
-        that is an error, and no alert goes out.
+        `"exact"` says that the passage ids are those of the labels. Without it, ten or more retrievals without one
+        labelled passage are an error, and no alert about a measure goes out.
     name : str
         Name of the run in the report.
     seed : int
@@ -167,9 +167,9 @@ class Monitor:
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
 
-        With `"auto"`, an adapter hands in every id that a passage has, and the monitor chooses the one by which the
-        labels know it. Without labels there is nothing to choose by: a passage then goes by its first id, or by a
-        hash of its text.
+        With `"auto"`, an adapter gives every id that a passage has, and the monitor chooses the one by which the
+        labels know it. Without labels, the monitor cannot choose: it takes the first id of a passage, or a hash of its
+        text.
         """
         if identity != AUTO:
             self._fixed_identity = identity
@@ -185,7 +185,7 @@ class Monitor:
     def record(self, retrieval: Retrieval) -> None:
         """Record a retrieval. Retrievals are measured in batches of 512, or after five seconds.
 
-        Where the id of the passages is still to be chosen, they are measured after the choice.
+        If the id of the passages is not chosen yet, they are measured after the choice.
         """
         labelled = retrieval.grades is not None or self._figures.query_in_labels(retrieval) is not None
         seen = Waiting(retrieval, labelled)
@@ -328,8 +328,8 @@ class Monitor:
         Raises
         ------
         InputError
-            If no retrieval had labels, no labelled passage was ever retrieved, or it cannot be told by which id the
-            labels know the passages.
+            If no retrieval had labels; if ten or more had labels and brought no labelled passage; or if the labels do
+            not tell by which id they know the passages.
         """
         undecided = self._decide()
         if undecided is not None:
