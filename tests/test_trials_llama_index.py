@@ -24,7 +24,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from rag_selectivity_llama_index import SelectivityEvaluator
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
-QUERIES = 40
+QUERIES = 20
 SIZE = 150
 
 pytestmark = [
@@ -147,7 +147,10 @@ def test_documents_are_found_in_a_store_of_chunks(cranfield, kind, tmp_path) -> 
     facts = report.runs["retriever"].input
     assert facts["identity"]["taken"] == "ref_doc_id"
     notes = " ".join(report.runs["retriever"].notes)
-    assert f"known by ref_doc_id: {facts['identity']['labels_found']} labels found in the first 40 labelled" in notes
+    assert (
+        f"known by ref_doc_id: {facts['identity']['labels_found']} labels found in the first {QUERIES} labelled"
+        in notes
+    )
     assert facts["index"] == {"passages": len(cranfield.nodes), "passages_at_end": len(cranfield.nodes)}
     assert ("asked in threads" in notes) == facts["retrieval"]["sync"] == (kind == "qdrant")
     assert ("Async client is not initialized" in notes) == (kind == "qdrant")
@@ -158,12 +161,12 @@ def test_documents_are_found_in_a_store_of_chunks(cranfield, kind, tmp_path) -> 
 
 def test_empty_documents_and_scores_that_are_nan_are_named(cranfield, in_faiss, tmp_path) -> None:
     retriever = index_of(cranfield, "memory", tmp_path).as_retriever(similarity_top_k=10)
-    with pytest.warns(rs.SelectivityWarning, match=r"retrieved passages have the score NaN, in \d+ of 40 lists"):
+    with pytest.warns(rs.SelectivityWarning, match=r"retrieved passages have the score NaN, in \d+ of 20 lists"):
         report = evaluated(cranfield, retriever).report
     facts = report.runs["retriever"].input["retrieval"]
     assert facts["empty_passages"] == facts["scores_nan"] > QUERIES
     assert any(
-        f"{facts['empty_passages']} of 400 retrieved passages have no text" in n for n in report.runs["retriever"].notes
+        f"{facts['empty_passages']} of 200 retrieved passages have no text" in n for n in report.runs["retriever"].notes
     )
     assert report["Success@10"].value < evaluated(cranfield, in_faiss).report["Success@10"].value - 0.05
 
@@ -180,7 +183,7 @@ def test_texts_of_chunks_and_ids_made_by_the_store_are_refused(cranfield, in_fai
         with pytest.raises(rs.InputError, match=r"no labelled passage is known to the retriever.*ref_doc_id"):
             evaluated(cranfield, in_faiss, identity=identity)
     chunk = next(node for node in cranfield.nodes if node.ref_doc_id == "12")
-    mixed = {**cranfield.labels, **{str(query): {chunk.node_id: 5} for query in range(1, 21)}}
+    mixed = {**cranfield.labels, **{str(query): {chunk.node_id: 5} for query in range(1, 9)}}
     with pytest.raises(rs.InputError, match=r"mixed kinds|different ids"):
         SelectivityEvaluator(Fixed(cranfield, in_faiss, chunk), labels=mixed, scale="utility").evaluate_dataset(
             cranfield.queries
@@ -223,7 +226,7 @@ class FailsForSome(Around):
 def test_four_of_ten_retrievals_fail_and_count(cranfield, in_faiss) -> None:
     retriever = FailsForSome(cranfield, in_faiss)
     with pytest.warns(
-        rs.SelectivityWarning, match=r"16 of 40 retrievals failed .*'1': RuntimeError: connection refused"
+        rs.SelectivityWarning, match=r"8 of 20 retrievals failed .*'1': RuntimeError: connection refused"
     ):
         report = evaluated(cranfield, retriever).report
     run = {
@@ -232,7 +235,7 @@ def test_four_of_ten_retrievals_fail_and_count(cranfield, in_faiss) -> None:
     same_figures(report, by_the_core(cranfield, run, len(cranfield.nodes), cranfield.chunks_of))
     assert report["Success@10"].n == QUERIES
     assert report["Success@10"].value < 0.6
-    assert report.runs["retriever"].input["retrieval"]["failed"] == 16
+    assert report.runs["retriever"].input["retrieval"]["failed"] == 8
 
 
 class Grows(Around):
