@@ -145,7 +145,12 @@ class Labels:
     @cached_property
     def qrels(self) -> Qrels:
         """All of them, columnar."""
-        return Qrels.from_dict(self.by_query).on_scale(self.scale)
+        return self.judgments(self.by_query)
+
+    def judgments(self, by_query: Mapping[str, Mapping[str, int]]) -> Qrels:
+        """The grades of some queries as judgments; whether there is junk is decided from all labels."""
+        rows = ((query, *row) for query, grades in by_query.items() for row in grades.items())
+        return Qrels.from_records(rows, queries=by_query, scale=self.scale, levels=self.levels)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:

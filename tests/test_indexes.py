@@ -16,6 +16,8 @@ from rag_selectivity.io.indexes import (
     passages_of_index,
     register_index,
 )
+from rag_selectivity.live.monitor import Monitor
+from rag_selectivity.live.retrieval import Retrieval
 from tests.extensions import registries_as_before
 
 __all__ = ["registries_as_before"]  # a fixture
@@ -388,3 +390,17 @@ def test_an_index_of_another_package_also_behind_a_retriever() -> None:
     taken = type("Taken", (IndexReader,), {"name": "faiss"})
     with pytest.raises(rs.InputError, match="there is a reader of indexes 'faiss' already"):
         register_index(taken)
+
+
+def test_a_monitor_with_an_index_keeps_queries_whose_relevant_document_the_index_lacks(nodes, tmp_path) -> None:
+    index = llama_index("memory", nodes, tmp_path)
+    counts = passages_of_index(index, "ref_doc_id")
+    here, *_ = counts
+    labels = {"a": {here: 1}, "b": {here: 1, "lost": 1}, "c": {"lost too": 1}}
+    monitor = Monitor(labels, corpus_size=index)
+    identity = monitor.identity("auto")
+    for query in labels:
+        monitor.record(Retrieval(query, [identity.id_of({"ref_doc_id": here}, lambda: "", {})]))
+    report = monitor.report()
+    assert (report["Success"].value, report["Success"].n) == (pytest.approx(2 / 3), 3)
+    assert any("2 relevant labels are of documents that the index lacks" in note for note in report.runs["live"].notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import warnings
+from fractions import Fraction
 from typing import ClassVar
 
 import pytest
@@ -114,17 +114,24 @@ def test_without_counts_repeats_leave_bor_undefined_with_the_reason() -> None:
         evaluated(Numbers(), corpus_size=10)
 
 
-def test_a_relevant_document_that_the_index_lacks_takes_n_away_with_a_warning() -> None:
-    labels = {**LABELS, "q1": {"d1": 1, "lost": 1}}
-    with pytest.warns(
-        rs.SelectivityWarning, match=r"relevant passages that the index lacks \(1: 'lost'\).*corpus_size="
-    ):
-        report = evaluated(Numbers(), labels).report
-    assert report.corpus_size is None
-    assert report["Success@2"].value == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert evaluated(Numbers(), {**LABELS, "q1": {"d1": 1, "lost": 0}}).report.corpus_size == 20
+def test_neither_the_retriever_nor_a_draw_finds_a_relevant_document_that_the_index_lacks() -> None:
+    report = evaluated(Numbers(), {**LABELS, "q1": {"d1": 1, "lost": 1}, "q2": {"lost too": 1}}).report
+    assert report.corpus_size == 20
+    assert "2 relevant labels are of documents that the index lacks" in notes(report)
+    assert (report["Success@2"].value, report["Success@2"].n) == (0.9, 10)
+    # Nine queries have R = 2 of N = 20; neither finds a passage for q2, so both means have a 0 there.
+    draw = 1 - Fraction(18 * 17, 20 * 19)
+    assert report["BoR@2"].value == pytest.approx(math.log2(1 / draw), rel=1e-13)
+    assert report["BoR@2"].n == 10
+    without = evaluated(Numbers(), {**LABELS, "q1": {"d1": 1, "lost": 0}}).report
+    assert without.corpus_size == 20
+    assert "index lacks" not in notes(without)
+
+
+def test_junk_in_the_labels_of_another_query_makes_harm_known() -> None:
+    labels = {**LABELS, "not asked": {"d1": 0}}
+    on_utility = {query: {d: 5 * grade or 1 for d, grade in row.items()} for query, row in labels.items()}
+    assert evaluated(Numbers(), on_utility, scale="utility").report["Harm@2"].value == 0
 
 
 def test_n_is_asked_when_the_evaluation_begins() -> None:

@@ -170,15 +170,24 @@ def test_a_success_rate_next_to_one_keeps_its_exact_interval() -> None:
         Moments.of(outcome).merge(Moments.of(Outcome((success,), "-")))
 
 
-def test_junk_known_from_any_batch_makes_harm_known_in_all(monkeypatch) -> None:
+def test_junk_in_any_label_makes_harm_known_as_in_a_batch_evaluation(monkeypatch) -> None:
     monkeypatch.setattr(monitor_module, "_BATCH", 1)
     labels = {"clean": {"a": 5}, "dirty": {"b": 4, "j": 1}}
     monitor = Monitor(labels, scale="utility")
     monitor.record(Retrieval("clean", ["a"]))
+    assert (monitor.report()["Harm"].value, monitor.report()["Harm"].n) == (0, 1)
+    monitor.record(Retrieval("dirty", ["j", "b"]))
+    assert (monitor.report()["Harm"].value, monitor.report()["Harm"].n) == (0.25, 2)
+
+
+def test_junk_among_grades_of_any_batch_makes_harm_known_in_all(monkeypatch) -> None:
+    monkeypatch.setattr(monitor_module, "_BATCH", 1)
+    monitor = Monitor({"another": {"x": 4}}, scale="utility")
+    monitor.record(Retrieval("clean", ["a"], grades={"a": 5}))
     only_clean = monitor.report()["Harm"]
     assert isnan(only_clean.value)
     assert "no grade ≤ 2" in only_clean.to_dict()["reason"]
-    monitor.record(Retrieval("dirty", ["j", "b"]))
+    monitor.record(Retrieval("dirty", ["j", "b"], grades={"b": 4, "j": 1}))
     assert (monitor.report()["Harm"].value, monitor.report()["Harm"].n) == (0.25, 2)
 
 

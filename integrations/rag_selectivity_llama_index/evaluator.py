@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.errors import examples
-from rag_selectivity.io.indexes import corpus_size_of_index, passages_of_index
+from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures
 from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity
 from rag_selectivity_llama_index.metrics import SelectivityMetric
@@ -45,7 +45,6 @@ class _Corpus:
 
     size: int | None
     passages_of: PassageCounts | None = None
-    doubt: str | None = None
 
 
 class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-ignore]
@@ -200,9 +199,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         self._taken = None if chosen is None else chosen.name
         identity = self._taken or self._identity
         size_at_end = self._size()
-        corpus = self._corpus(size, identity, grades, labels)
+        corpus = self._corpus(size, identity)
         ids_known = chosen is not None or self._ids_are_in_index(grades, retrieved)
-        doubts = [*doubts_about(retrieved), *_doubts_about_size(size, size_at_end), *filter(None, [corpus.doubt])]
+        doubts = [*doubts_about(retrieved), *_doubts_about_size(size, size_at_end)]
         for doubt in doubts:
             warnings.warn(f"{name}: {doubt}", SelectivityWarning, stacklevel=2)
         report = self._report(name, grades, retrieved, identity, corpus, labels, bootstrap, ids_known).with_input(
@@ -246,7 +245,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     ) -> Report:
         pooled, sized = bool(self.node_postprocessors), corpus.size is not None
         return evaluate(
-            grades,
+            labels.judgments(grades),
             {name: {query: each.final_by(identity) for query, each in retrieved.items()}},
             pool={name: {query: each.pool_by(identity) for query, each in retrieved.items()}} if pooled else None,
             corpus_size=corpus.size,
@@ -264,34 +263,18 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             return self._corpus_size
         return corpus_size_of_index(self.retriever) or None
 
-    def _corpus(self, size: int | None, identity: str, grades: Grades, labels: Labels) -> _Corpus:
-        """N with the numbers of passages by the identity; without N if these lack a relevant document."""
+    def _corpus(self, size: int | None, identity: str) -> _Corpus:
+        """N with the numbers of passages by the identity."""
         if self._passages_of is not None:
             return _Corpus(size, PassageCounts.of(self._passages_of))
-        counts = self._counts(identity)
-        if size is None or counts is None or max(counts.values(), default=1) == 1:
-            return _Corpus(size)
-        lacking = [
-            passage
-            for row in grades.values()
-            for passage, grade in row.items()
-            if grade >= labels.relevant_from and passage not in counts
-        ]
-        if lacking and self._corpus_size is None:
-            return _Corpus(
-                None,
-                doubt=f"the labels name relevant passages that the index lacks ({len(set(lacking)):,}: "
-                f"{examples(lacking)}), so a random draw from it is not defined, and N is left out: remove the labels "
-                f"of these passages, or give corpus_size= and passages_of=",
-            )
-        return _Corpus(size, PassageCounts.of(counts))
+        return _Corpus(size, None if size is None else self._counts(identity))
 
-    def _counts(self, identity: str) -> dict[str, int] | None:
+    def _counts(self, identity: str) -> PassageCounts | None:
         """The numbers of passages by an identity; none where each passage has an id of its own."""
         if identity == "node_id":
             return None
         try:
-            return passages_of_index(self.retriever, identity)
+            return documents_in_index(self.retriever, identity)
         except InputError:
             if self._corpus_size is None:
                 raise

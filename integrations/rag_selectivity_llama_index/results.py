@@ -41,7 +41,7 @@ def report_from_results(
     if not grades:
         raise InputError("there are no results with labels or expected ids")
     return evaluate(
-        grades,
+        given.judgments(grades),
         {name: {key: list(result.retrieved_ids) for key, result in by_key.items()}},
         corpus_size=corpus_size,
         scale=given.scale,

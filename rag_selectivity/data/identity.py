@@ -192,6 +192,17 @@ class ChosenIdentity:
         return {"taken": self.name, "labels_found": self.found, "queries": self.queries}
 
 
+def too_few_found(found: int, promised: int) -> bool:
+    """Whether lists hold so few labelled passages that ids or units may differ: under a fifth of 20 or more.
+
+    `promised` is how many they could hold, of the top 10 of every list.
+
+    >>> too_few_found(3, 20), too_few_found(4, 20), too_few_found(0, 19)
+    (True, False, False)
+    """
+    return promised >= 20 and found < 0.2 * promised
+
+
 Observed = tuple[Mapping[str, int] | Collection[str], Sequence[Mapping[str, str]]]
 
 
@@ -258,7 +269,7 @@ class _Choice:
                 f"different ids: {self._labels_named}, and the passages have {self._ids_of([taken, rival])}. Choose "
                 f"one: {_option(taken)} or {_option(rival)}"
             )
-        if self._promised >= 20 and most < 0.2 * self._promised:
+        if too_few_found(most, self._promised):
             raise InputError(
                 f"too few labels are found to tell the right id: {taken} finds most, {most:,} in the {self._where}, "
                 f"and the lists could hold {self._promised:,}: {self._labels_named}, and the passages have "

@@ -26,12 +26,16 @@ class PassageCounts:
     ----------
     documents : IdColumn
     passages : int64[documents]
+    complete : bool
+        Whether a document that is not here has no passages, as if all were counted in an index. Otherwise the number of
+        its passages is unknown.
     """
 
     #: The form of the ids.
     form: IdForm = AS_THEY_ARE
 
-    def __init__(self, documents: IdColumn, passages: NDArray[np.integer[Any]]) -> None:
+    def __init__(self, documents: IdColumn, passages: NDArray[np.integer[Any]], *, complete: bool = False) -> None:
+        self.complete = complete
         self.documents = documents
         self.passages: IntArray = passages.astype(np.int64)
         hashes = documents.hashes()
@@ -87,7 +91,7 @@ class PassageCounts:
         for document, passages in zip(self.documents, self.passages.tolist(), strict=True):
             passages_of[form(document)] = passages_of.get(form(document), 0) + passages
         result = PassageCounts.of(passages_of)
-        result.form = form
+        result.form, result.complete = form, self.complete
         return result
 
     @cached_property

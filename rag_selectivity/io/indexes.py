@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from rag_selectivity.data.identity import passage_identity
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.registry import Registry
 from rag_selectivity.errors import InputError, SelectivityWarning
 
@@ -18,6 +19,7 @@ __all__ = [
     "IndexReader",
     "StoredPassage",
     "corpus_size_of_index",
+    "documents_in_index",
     "filter_not_counted",
     "index_reader_of",
     "made_by",
@@ -175,6 +177,19 @@ def passages_of_index(index: Any, identity: str, *, filter: Any = None) -> dict[
     except Exception as error:
         _warn_of(error, index, "which passages it can return", "passages_of= if they are chunks of documents")
         return None
+
+
+def documents_in_index(index: Any, identity: str) -> PassageCounts | None:
+    """The number of passages of each document in an index, if several passages share an id; else None.
+
+    Arguments and errors as in `passages_of_index`.
+    """
+    counts = passages_of_index(index, identity)
+    if counts is None or max(counts.values(), default=1) == 1:
+        return None
+    documents = PassageCounts.of(counts)
+    documents.complete = True
+    return documents
 
 
 def _counts(passages: Iterable[StoredPassage], identity: str) -> dict[str, int] | None:

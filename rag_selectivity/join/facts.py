@@ -11,15 +11,17 @@ from typing import Any
 
 from rag_selectivity.data.forms import EXACT, IdForm
 from rag_selectivity.data.grades import looks_like_scores
+from rag_selectivity.data.identity import too_few_found
 from rag_selectivity.data.remarks import DOUBTS, NOTES, together
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.join.better_form import BetterForm
 from rag_selectivity.join.sampled_ids import SampledIds
+from rag_selectivity.wording import counted
 
 _EXAMPLES = 3
 #: How many of a list's first passages are compared with what the labels promise.
 TOP = 10
-_FEWEST_PROMISED, _LEAST_KEPT, _FEW_LABELLED = 20, 0.2, 0.2
+_FEW_LABELLED = 0.2
 #: The least share of further ids that must meet in another form.
 _LEAST_GAIN = 0.02
 
@@ -70,6 +72,8 @@ class JoinFacts:
         The range of all judgments; None without judgments.
     missing_is_error : bool
         Whether the policy is `missing_query="error"`.
+    not_in_index : int
+        Relevant labels of documents that the index lacks, if the passages of all documents were counted in it.
     counted : (passages, N) or None
         The passages of all documents in `passages_of`, and the N that all queries share.
     beyond_count : (query, document, slots, passages) or None
@@ -102,6 +106,7 @@ class JoinFacts:
     overlong: tuple[str, int, int] | None = None
     grades: tuple[int, int] | None = None
     missing_is_error: bool = False
+    not_in_index: int = 0
     counted: tuple[int, int] | None = None
     beyond_count: tuple[str, str, int, int] | None = None
     uncounted: tuple[str, str] | None = None
@@ -249,8 +254,7 @@ class JoinFacts:
         elif (
             not self._exact
             and not ids_known
-            and self.promised >= _FEWEST_PROMISED
-            and self.kept < _LEAST_KEPT * self.promised
+            and too_few_found(self.kept, self.promised)
             and sampled.labelled_for_any < _FEW_LABELLED
         ):
             yield (
@@ -283,7 +287,7 @@ class JoinFacts:
         seen = (
             text.format(name=name, count=self.remarks[code]) for code, text in NOTES.items() if code in self.remarks
         )
-        return [*nothing, *self._notes_of_counts(), *seen]
+        return [*nothing, *self._notes_of_counts(), *note_of_lost_labels(self.not_in_index), *seen]
 
     def _notes_of_counts(self) -> list[str]:
         """What N is if the passages of documents were counted."""
@@ -322,6 +326,14 @@ class JoinFacts:
             },
             "remarks": {code: count for code, count in self.remarks.items() if code in DOUBTS or code in NOTES},
         }
+
+
+def note_of_lost_labels(count: int) -> list[str]:
+    """A note on relevant labels whose documents are not in the index; empty if there are none."""
+    if not count:
+        return []
+    labels = counted(count, "relevant label is of a document", "relevant labels are of documents")
+    return [f"{labels} that the index lacks: neither the retriever nor a random draw can find it"]
 
 
 _COUNTS = tuple(each.name for each in fields(JoinFacts) if each.type == "int")

@@ -109,6 +109,9 @@ def join(
     ).astype(np.int64)
     sizes = corpus_sizes(corpus_size, qrels, judged_passages, part_of_whole)
     facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
+    if documents is not None and documents.complete:
+        lost = (documents.passages == 0) & (documents.grade >= scale.relevant_from)
+        facts = replace(facts, not_in_index=int(lost.sum()))
     if counts is not None and isinstance(corpus_size, int):
         uncounted = facts.uncounted if corpus_size == counts.total else None
         facts = replace(facts, counted=(counts.total, corpus_size), uncounted=uncounted)
@@ -161,14 +164,15 @@ def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy
         )
     passages = counts.lookup(qrels.passages)
     unknown = np.flatnonzero((passages == 0) & (qrels.grade >= scale.relevant_from))
-    if len(unknown):
+    if len(unknown) and not counts.complete:
         query = min(np.unique(qrels.query[unknown]).tolist(), key=qrels.queries.__getitem__)
         names = [qrels.passages[row] for row in unknown.tolist() if qrels.query[row] == query]
         raise InputError(
             f"query {qrels.queries[query]!r}: passages_of has no number of passages for its relevant documents "
             f"{examples(names)}: add them, or leave out the labels of documents that the index lacks"
         )
-    return Documents(qrels.query, np.arange(len(qrels.query)), qrels.grade, passages, counts.fingerprint)
+    rows = np.arange(len(qrels.query))
+    return Documents(qrels.query, rows, qrels.grade, passages, counts.fingerprint, counts.complete)
 
 
 def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -> HashArray:

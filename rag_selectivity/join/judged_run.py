@@ -101,7 +101,8 @@ class Documents:
     """The judged documents of every query, if lists name documents and each slot is one of their passages (chunks).
 
     `query` is a position in `JudgedRun.queries`; `judgment` is that of `Hits`; `passages` is the number of the
-    document's passages, 0 if it is unknown. `fingerprint` identifies the numbers of all documents of the corpus.
+    document's passages, 0 if it is unknown, or if the corpus is `complete` and lacks the document. `fingerprint`
+    identifies the numbers of all documents of the corpus.
     """
 
     query: IntArray
@@ -109,10 +110,12 @@ class Documents:
     grade: IntArray
     passages: IntArray
     fingerprint: int
+    complete: bool = False
 
     def chosen(self, rows: NDArray[Any]) -> Documents:
         """Some of the documents, by mask or by position."""
-        return Documents(self.query[rows], self.judgment[rows], self.grade[rows], self.passages[rows], self.fingerprint)
+        columns = {name: getattr(self, name)[rows] for name in ("query", "judgment", "grade", "passages")}
+        return replace(self, **columns)
 
     def of_queries(self, chosen: NDArray[np.bool_]) -> Documents:
         """The documents of some queries; the queries are renumbered."""
@@ -256,7 +259,7 @@ class JudgedRun:
         """Those of the documents that are relevant; an InputError if the number of passages of one is unknown."""
         relevant = documents.chosen(documents.grade >= self.threshold(rel))
         unknown = np.flatnonzero(relevant.passages == 0)
-        if len(unknown):
+        if len(unknown) and not documents.complete:
             raise InputError(
                 f"passages_of has no number of passages for {len(unknown)} documents with a grade of at least "
                 f"{self.threshold(rel)}, the first of query {self.queries[relevant.query[unknown[0]]]!r}: add them, "

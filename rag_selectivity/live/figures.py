@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.identity import too_few_found
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
+from rag_selectivity.join.facts import note_of_lost_labels
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.live.retrieval import Retrieval, Traffic
@@ -68,7 +70,7 @@ class _Met:
     @property
     def too_few(self) -> bool:
         """Whether the labels promise far more."""
-        return self.promised >= 20 and 0 < self.known < 0.2 * self.promised
+        return self.known > 0 and too_few_found(self.known, self.promised)
 
     @property
     def both_sides(self) -> str:
@@ -126,7 +128,7 @@ class LiveFigures:
         self._moments: list[Moments] | None = None
         self._coverage = Coverage()
         self._refused: dict[str, int] = {}
-        self._clipped = 0
+        self._clipped = self._lost_labels = 0
         self._ids_are_right = ids_are_right
         self.passages_of: PassageCounts | None = None
         self._met = _Met()
@@ -220,6 +222,7 @@ class LiveFigures:
             when_measured(lambda measure: self._outcome_of(measure, outcomes))
 
     def _count(self, judged: JudgedRun) -> None:
+        self._lost_labels += judged.facts.not_in_index
         coverage = judged.coverage
         self._coverage = replace(
             self._coverage,
@@ -375,6 +378,7 @@ class LiveFigures:
             yield f"{self._clipped:,} retrievals showed more passages than their corpus has: is N right?"
         if self._coverage.duplicates:
             yield f"{self._coverage.duplicates:,} passages stood twice in their list"
+        yield from note_of_lost_labels(self._lost_labels)
         summed = zip(self._plan, self._moments or (), strict=False)
         yield from notes_of_refusals((measure, moments.refused) for (measure, _), moments in summed)
         for reason, count in self._refused.items():

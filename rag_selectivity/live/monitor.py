@@ -288,12 +288,10 @@ class Monitor:
         identity = self._fixed_identity if chosen is None else chosen.name
         if self._index is None or identity is None:
             return
-        from rag_selectivity.io.indexes import passages_of_index
+        from rag_selectivity.io.indexes import documents_in_index
 
         index, self._index = self._index, None
-        counts = passages_of_index(index, identity)
-        if counts and max(counts.values()) > 1:
-            self._figures.passages_of = PassageCounts.of(counts)
+        self._figures.passages_of = documents_in_index(index, identity)
 
     def _measure(self, batch: list[Retrieval]) -> None:
         with self._measuring:
