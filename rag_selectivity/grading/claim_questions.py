@@ -228,6 +228,7 @@ class Asker:
             outcome.cost,
             round(outcome.seconds, 4),
             outcome.attempts,
+            outcome.failure,
             outcome.error,
         )
         await asyncio.wrap_future(self.store.put([record]))

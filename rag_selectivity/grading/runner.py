@@ -117,6 +117,11 @@ class Outcome:
     seconds: float
     attempts: int
 
+    @property
+    def failure(self) -> str | None:
+        """The kind of the error."""
+        return None if self.error is None else self.error.split(":", 1)[0]
+
 
 @dataclass(slots=True)
 class Progress:

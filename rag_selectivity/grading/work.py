@@ -153,7 +153,7 @@ class GradingWork:
         }
         if outcome.answer is None:
             return [
-                Label(key, None, flagged=flagged, error=outcome.error, **common)
+                Label(key, None, flagged=flagged, failure=outcome.failure, error=outcome.error, **common)
                 for key, flagged in zip(subject.keys, subject.flagged, strict=True)
             ]
         judgments = _judgments_by_key(outcome.answer, subject)

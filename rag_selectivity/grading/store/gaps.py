@@ -87,8 +87,7 @@ class Gaps:
         """List the labels to ask for: missing ones, and failures of the kinds to retry (None: all); how many."""
         self._connection.execute("DROP TABLE IF EXISTS pending")
         kinds = () if retried is None else tuple(retried)
-        kind = "substr(l.error, 1, instr(l.error, ':') - 1)"
-        is_retried = "true" if retried is None else f"{kind} IN ({', '.join('?' * len(kinds))})"
+        is_retried = "true" if retried is None else f"l.failure IN ({', '.join('?' * len(kinds))})"
         block = f"(row_number() OVER (PARTITION BY a.query, n.number ORDER BY a.rank, a.passage) - 1) / {self._batch}"
         self._connection.execute(
             f"CREATE TEMP TABLE pending AS SELECT a.*, n.number AS sample, {block} AS block {_WITH_LABELS}"

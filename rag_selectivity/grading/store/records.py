@@ -35,7 +35,30 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The grade that a judge gave to a pair, or the error that left it without one."""
+    """The grade that a judge gave to a pair, or the failure that left it without one.
+
+    Attributes
+    ----------
+    key : Key
+    grade : int or None
+        None if the pair failed.
+    reason, relevant_span, misleading
+        What the judge said besides the grade.
+    flagged : bool
+        Whether the passage looks like instructions to the judge.
+    prompt_tokens, completion_tokens, cost, seconds, attempts
+        What all requests for this label took.
+    expected : float or None
+        The mean grade under the probabilities that the server gave for the grade's token.
+    failure : str or None
+        The kind of the failure, as `JudgeFailure.kind`.
+    error, last_answer : str or None
+        Its message, and the first 500 characters of the judge's last answer.
+    served_model : str or None
+        The model that the server named.
+    way : str or None
+        How the server was asked, as JSON: what it could do.
+    """
 
     key: Key
     grade: int | None
@@ -48,7 +71,12 @@ class Label:
     cost: float | None = None
     seconds: float = 0.0
     attempts: int = 1
+    expected: float | None = None
+    failure: str | None = None
     error: str | None = None
+    last_answer: str | None = None
+    served_model: str | None = None
+    way: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +91,11 @@ class StoredAnswer:
     cost: float | None = None
     seconds: float = 0.0
     attempts: int = 1
+    failure: str | None = None
     error: str | None = None
+    last_answer: str | None = None
+    served_model: str | None = None
+    way: str | None = None
 
 
 def digest(text: str) -> bytes:

@@ -28,8 +28,8 @@ CREATE TABLE IF NOT EXISTS pairs (
 CREATE TABLE IF NOT EXISTS labels (
     settings INTEGER NOT NULL REFERENCES settings, query_hash BLOB NOT NULL, passage_hash BLOB NOT NULL,
     sample INTEGER NOT NULL, grade INTEGER, reason TEXT, relevant_span TEXT, misleading INTEGER, flagged INTEGER,
-    prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL, seconds REAL, attempts INTEGER, error TEXT,
-    created REAL NOT NULL,
+    prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL, seconds REAL, attempts INTEGER, expected REAL,
+    failure TEXT, error TEXT, last_answer TEXT, served_model TEXT, way TEXT, created REAL NOT NULL,
     PRIMARY KEY (settings, query_hash, passage_hash, sample)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS human (
@@ -39,7 +39,8 @@ CREATE TABLE IF NOT EXISTS human (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS answers (
     settings INTEGER NOT NULL REFERENCES settings, content BLOB NOT NULL, value TEXT, prompt_tokens INTEGER,
-    completion_tokens INTEGER, cost REAL, seconds REAL, attempts INTEGER, error TEXT, created REAL NOT NULL,
+    completion_tokens INTEGER, cost REAL, seconds REAL, attempts INTEGER, failure TEXT, error TEXT, last_answer TEXT,
+    served_model TEXT, way TEXT, created REAL NOT NULL,
     PRIMARY KEY (settings, content)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS leases (

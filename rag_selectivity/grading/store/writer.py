@@ -94,8 +94,9 @@ class Writer:
 
 def _write_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
     connection.execute(
-        "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-        " value = excluded.value, error = excluded.error, attempts = excluded.attempts,"
+        "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " value = excluded.value, failure = excluded.failure, error = excluded.error,"
+        " last_answer = excluded.last_answer, attempts = excluded.attempts,"
         " created = excluded.created WHERE answers.value IS NULL",
         (
             answer.settings,
@@ -106,7 +107,11 @@ def _write_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
             answer.cost,
             answer.seconds,
             answer.attempts,
+            answer.failure,
             answer.error,
+            answer.last_answer,
+            answer.served_model,
+            answer.way,
             time.time(),
         ),
     )
