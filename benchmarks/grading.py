@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 
 from rag_selectivity.grading.grade import grade
+from rag_selectivity.grading.limits import Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.grading.prompts import GradingPrompt
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-from rag_selectivity.grading.runner import Limits
 from rag_selectivity.grading.store import Label, Settings, Store, digest
 
 LATENCY, CONCURRENCY, PAIRS = 0.05, 32, 5000
@@ -142,7 +142,7 @@ def from_disk(folder: Path, pairs: int) -> None:
     code = f"""
 import resource, sys, time
 from rag_selectivity.grading.grade import grade
-from rag_selectivity.grading.runner import Budget, Limits
+from rag_selectivity.grading.limits import Budget, Limits
 async def judge(messages, schema):
     return '{{"reason": "r", "grade": 3}}'
 start, limits, budget = time.perf_counter(), Limits(concurrency=32), Budget(calls=int(sys.argv[2]))

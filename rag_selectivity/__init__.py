@@ -43,7 +43,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
-    from rag_selectivity.grading.runner import Budget, Limits
+    from rag_selectivity.grading.limits import Budget, Limits
     from rag_selectivity.live.background import BackgroundGrader
     from rag_selectivity.render import plots
     from rag_selectivity.scale import engines, ray
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 #: Loaded when first used: a name of this module, the module it comes from, and its name there (None: the module).
 _LOADED_LATER = {
     "BackgroundGrader": ("live.background", "BackgroundGrader"),
-    "Budget": ("grading.runner", "Budget"),
-    "Limits": ("grading.runner", "Limits"),
+    "Budget": ("grading.limits", "Budget"),
+    "Limits": ("grading.limits", "Limits"),
     "check_claims": ("grading.claims", "check_claims"),
     "grade": ("grading.grade", "grade"),
     "engines": ("scale.engines", None),

@@ -13,7 +13,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.grading.grade import grade
 from rag_selectivity.grading.judge import GradingError, Judge
-from rag_selectivity.grading.runner import Limits
+from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")

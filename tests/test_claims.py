@@ -18,8 +18,8 @@ import rag_selectivity as rs
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.grading.claims import check_claims, folded
 from rag_selectivity.grading.judge import GradingError
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.results.claims import ClaimCheck
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
@@ -181,7 +181,7 @@ def test_budget_stops_and_the_same_call_goes_on(tmp_path) -> None:
     samples = [sample(f"c1 x{i}", f"c2 x{i}") for i in range(4)]
     with JudgeServer(respond) as server:
         stopped = checked(server, tmp_path / "s.db", samples, budget=Budget(calls=4), limits=Limits(concurrency=1))
-        assert stopped.stopped == "the budget of 4 calls is used up"
+        assert stopped.stopped == "the budget of 4 requests is used up"
         rest = checked(server, tmp_path / "s.db", samples)
     assert (stopped.calls, rest.calls) == (4, 5)
     assert rest["ContextRecall@2"].n == 4

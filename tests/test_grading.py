@@ -1,9 +1,10 @@
-"""Grading with the real openai client against a local server that answers well, badly, late or not at all."""
+"""Grading with the real client against a local server that answers well, badly, late or not at all."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import re
 import signal
 import sqlite3
@@ -15,12 +16,14 @@ from contextlib import closing
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.grading.answers import Unreadable, read_answer
 from rag_selectivity.grading.grade import agrade, grade
-from rag_selectivity.grading.judge import CallableJudge, GradingError, JudgeFailure, parse_answer
+from rag_selectivity.grading.judge import CallableJudge, GradingError, JudgeFailure
+from rag_selectivity.grading.judge import Reply as Said
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
 from rag_selectivity.grading.prompts import GradingPrompt, answer_shape, looks_like_instruction
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.grading.store import Store
 from rag_selectivity.results.usage import Usage
 from tests.judge_server import KEY, JudgeServer, Reply, texts
@@ -39,7 +42,7 @@ def by_number(request, n) -> Reply:
 
 def graded(server, store, **options):
     arguments = {"limits": FAST, **options}
-    judge = OpenAIJudge("test-model", base_url=server.url, api_key=KEY, timeout=FAST.timeout)
+    judge = OpenAIJudge("test-model", base_url=server.url, api_key=KEY)
     queries, corpus = arguments.pop("queries", QUERIES), arguments.pop("corpus", CORPUS)
     return grade(queries, corpus, arguments.pop("pool", POOL), store=store, judge=judge, **arguments)
 
@@ -125,7 +128,7 @@ def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path)
         )
         assert {texts(request)["passage"] for request in server.requests} == {CORPUS["d0"], CORPUS["d9"]}
         assert (stopped.graded, stopped.left, stopped.pairs) == (8, 16, 24)
-        assert "the budget of 8 calls is used up" in str(stopped)
+        assert "the budget of 8 requests is used up" in str(stopped)
         assert "the same command goes on" in str(stopped)
         rest = graded(server, store, pool=[one, other])
     assert (rest.cached, rest.graded, rest.left) == (8, 16, 0)
@@ -231,10 +234,8 @@ GOOD = Reply()
         (Reply(body=b"{broken"), 2),
         (Reply(content="not json at all"), 2),
         (Reply(content='{"reason": "r", "grade": 7}'), 2),
-        (Reply(content='{"reason": "r", "grade": "4"}'), 2),
         (Reply(content='{"reason": "r", "grade": 3.5}'), 2),
-        (Reply(content='{"grade": 3}'), 2),
-        (Reply(content='{"reason": "r", "grade": 3, "more": 1}'), 2),
+        (Reply(content='{"reason": "r"}'), 2),
         (Reply(content=None), 2),
         (Reply(content=""), 2),
     ],
@@ -258,12 +259,12 @@ def test_one_bad_reply_is_asked_again(tmp_path, bad, calls) -> None:
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        (Reply(status=500), "transient: InternalServerError 500"),
-        (Reply(status=429), "rate_limit: RateLimitError 429"),
-        (Reply(content='{"reason": "r", "grade": 7}'), "off_schema: no valid answer in 3 attempts: grade"),
+        (Reply(status=500), "server_error: 500: "),
+        (Reply(status=429), "rate_limit: 429: "),
+        (Reply(content='{"reason": "r", "grade": 7}'), "off_schema: grade: "),
         (Reply(content=None, message={"refusal": "I will not"}), "refusal: refused: I will not"),
-        (Reply(status=400, content="too long"), "rejected: BadRequestError 400"),
-        (Reply(delay=1.0), "transient: "),
+        (Reply(status=400, content="not like this"), "rejected: 400: not like this"),
+        (Reply(delay=1.0), "timeout: no answer within 0.5 s"),
     ],
 )
 def test_what_fails_for_good_is_recorded_and_never_guessed(tmp_path, bad, error) -> None:
@@ -275,17 +276,17 @@ def test_what_fails_for_good_is_recorded_and_never_guessed(tmp_path, bad, error)
         assert done.errors == {error.split(":")[0]: 1}
         calls = len(server.requests)
         again = graded(server, store, pool={"q0": ["d0", "d1"]}, limits=limits)
-        if error.startswith(("transient", "rate_limit")):  # may have passed by now: tried again
+        if error.startswith(("server_error", "timeout", "rate_limit")):  # may have passed by now: tried again
             assert (again.cached, again.failed, again.earlier_failures) == (1, 1, 0)
             assert len(server.requests) > calls
         else:
             assert (again.cached, again.failed, again.earlier_failures, len(server.requests)) == (1, 0, 1, calls)
-            assert "--retry-failed" in str(again)
+            assert "--retry-failed all" in str(again)
     assert rs.read_qrels(store)["q0"] == {"d1": 3}
     with Store(store) as labels:
         failed = next(row for row in labels.rows() if row["passage_id"] == "d0")
     assert failed["grade"] is None
-    assert failed["error"].startswith(error)
+    assert f"{failed['failure']}: {failed['error']}".startswith(error)
     with JudgeServer() as healthy:
         mended = graded(healthy, store, pool={"q0": ["d0", "d1"]}, retry_failed=True)
         assert (mended.cached, mended.graded, len(healthy.requests)) == (1, 1, 1)
@@ -295,11 +296,11 @@ def test_what_fails_for_good_is_recorded_and_never_guessed(tmp_path, bad, error)
 def test_an_endpoint_that_is_down_stops_the_run_and_is_tried_again_in_the_next(tmp_path) -> None:
     corpus = {f"d{i}": f"passage number {i}" for i in range(60)}
     pool = {"q0": list(corpus)}
-    limits = Limits(concurrency=4, attempts=1, backoff=0.01)
+    limits = Limits(concurrency=4, attempts=1, backoff=0.01, max_wait=0.3)
     with JudgeServer(lambda request, n: Reply(status=503)) as server:
         done = graded(server, tmp_path / "s.db", corpus=corpus, pool=pool, limits=limits)
-    assert "20 calls in a row failed, the last with transient: InternalServerError 503" in done.stopped
-    assert 20 <= done.failed <= 24
+    assert re.search("no answer for .* s, the last failure: 503", done.stopped)
+    assert (done.stopped_by, done.failed, done.left) == ("endpoint", 0, 60)
     with JudgeServer() as healthy:
         again = graded(healthy, tmp_path / "s.db", corpus=corpus, pool=pool)
     assert (again.graded, again.failed, again.left) == (60, 0, 0)
@@ -307,14 +308,14 @@ def test_an_endpoint_that_is_down_stops_the_run_and_is_tried_again_in_the_next(t
 
 def test_an_endpoint_without_structured_output_is_asked_in_words(tmp_path) -> None:
     def respond(request, n) -> Reply:
-        kind = request.get("response_format", {}).get("type")
-        if kind in ("json_schema", "json_object"):
-            return Reply(status=400, content=f"response_format {kind} is not supported")
+        kind = request.get("response_format", {}).get("type") or ("tools" if "tools" in request else None)
+        if kind is not None:
+            return Reply(status=400, content=f"{kind} is not supported")
         return Reply('```json\n{"reason": "r", "grade": 4}\n```')
 
     with JudgeServer(respond) as server:
         done = graded(server, tmp_path / "s.db", limits=Limits(concurrency=1))
-    assert (done.graded, len(server.requests)) == (20, 22)
+    assert (done.graded, len(server.requests), done.requests) == (20, 23, 23)
     assert "Answer with one JSON object of this schema" in server.requests[-1]["messages"][0]["content"]
 
 
@@ -337,16 +338,13 @@ def test_request_limits_and_concurrency_are_kept(tmp_path) -> None:
         assert server.most_at_once == 3
     with JudgeServer() as server:
         graded(server, tmp_path / "r.db", limits=Limits(concurrency=8, rpm=1200))
-    # 20 a second, and as many as are saved up in a second and a half at first.
-    assert server.times[-1] - server.times[0] >= (20 - 1200 / 40 - 2) / 20
-    with JudgeServer() as server:
-        graded(server, tmp_path / "s2.db", limits=Limits(concurrency=8, rpm=600), pool_depth=5)
-    assert server.times[-1] - server.times[0] >= (20 - 600 / 40 - 1) / 10
+    # 20 a second, evenly spaced.
+    assert server.times[-1] - server.times[0] >= 19 / 20
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_wrong_key_or_model_stops_everything_and_says_so(tmp_path, status) -> None:
-    expected = pytest.raises(GradingError, match=f"Error {status}.*nothing more was sent, 0 grades are in")
+    expected = pytest.raises(GradingError, match=f"{status}: .*nothing more was sent")
     with (
         JudgeServer(lambda request, n: Reply(status=status, content=f"bad key {KEY} or model")) as server,
         expected as caught,
@@ -459,7 +457,7 @@ def test_any_async_function_is_a_judge(tmp_path) -> None:
     failed = grade(
         QUERIES, CORPUS, {"q0": ["d0"]}, store=tmp_path / "s.db", judge=broken, limits=Limits(attempts=2, backoff=0.01)
     )
-    assert failed.errors == {"transient": 1}
+    assert failed.errors == {"server_error": 1}
     with pytest.raises(GradingError, match="an async function is needed"):
         CallableJudge(lambda messages, schema: None, "sync")
 
@@ -479,7 +477,7 @@ def test_in_a_running_loop_both_ways_work(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('{"reason": "r", "grade": 6}', "grade: Input should be 1, 2, 3, 4 or 5"),
+        ('{"reason": "r", "grade": 6}', "grade: .*a whole number from 1 to 5 is needed, got 6"),
         ('{"reason": "r", "grade": true}', "grade"),
         ('{"reason": "r"}', "grade: Field required"),
         ("[]", "the answer"),
@@ -487,9 +485,9 @@ def test_in_a_running_loop_both_ways_work(tmp_path) -> None:
     ],
 )
 def test_answers_are_read_strictly(content, problem) -> None:
-    with pytest.raises(ValueError, match=problem):
-        parse_answer(content, answer_shape(()))
-    assert parse_answer('```\n{"reason": "r", "grade": 5}\n```', answer_shape(())).grade == 5
+    with pytest.raises(Unreadable, match=problem):
+        read_answer(Said(content), answer_shape(()))
+    assert read_answer(Said('```\n{"reason": "r", "grade": 5}\n```'), answer_shape(())).grade == 5
 
 
 @pytest.mark.parametrize(
@@ -525,8 +523,8 @@ def test_rubric_files(tmp_path) -> None:
 
 
 def test_judge_failures_carry_their_kind() -> None:
-    failure = JudgeFailure("gone", "transient", retry_after=2.0)
-    assert (str(failure), failure.kind, failure.retry_after) == ("gone", "transient", 2.0)
+    failure = pickle.loads(pickle.dumps(JudgeFailure("gone", "server_error", retry_after=2.0)))
+    assert (str(failure), failure.kind, failure.retry_after) == ("gone", "server_error", 2.0)
 
 
 # -- the command line -----------------------------------------------------------------------------

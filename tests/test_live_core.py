@@ -12,7 +12,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.judge import CallableJudge
-from rag_selectivity.grading.runner import Budget, Limits
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.live import monitor as monitor_module
 from rag_selectivity.live.alerts import Alarm
 from rag_selectivity.live.background import BackgroundGrader

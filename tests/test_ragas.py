@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.runner import Limits
+from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
 
 LABELS = {f"q{i}?": {"a": 5, "b": 1, "c": 2, "d": 4} for i in range(8)}

@@ -38,7 +38,7 @@ class ChatModelJudge(ModelJudge):
         self._model = model
         self._structured: dict[type[BaseModel], Any] = {}
 
-    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage]:
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Ask once."""
         chain = self._chain(schema)
         messages = with_schema(conversation, schema) if chain is self._model else conversation

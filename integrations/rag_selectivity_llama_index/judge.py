@@ -29,7 +29,7 @@ class LLMJudge(ModelJudge):
         self._llm = llm
         self._structured: dict[type[BaseModel], Any] = {}
 
-    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage]:
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Ask once."""
         calls_functions = self._llm.metadata.is_function_calling_model
         messages = conversation if calls_functions else with_schema(conversation, schema)
@@ -39,7 +39,7 @@ class LLMJudge(ModelJudge):
             reply = await model.achat(chat)
         except ValueError as error:
             # What its own parsers raise when a model's words are not the object that was asked for.
-            return f"{error}", Usage()
+            return f"{error}", None
         return (reply.raw if isinstance(reply.raw, BaseModel) else reply.message.content or ""), _usage(reply)
 
     def _structured_model(self, schema: type[BaseModel]) -> Any:

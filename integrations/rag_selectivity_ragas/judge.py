@@ -38,16 +38,16 @@ class RagasJudge(ModelJudge):
         )
         self._llm = llm
 
-    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage]:
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Ask once; Ragas does not say how many tokens it took."""
         if isinstance(self._llm, BaseRagasLLM):
             prompt_value = StringPromptValue(text=_as_text(with_schema(conversation, schema)))
             result = await self._llm.agenerate_text(prompt_value)
-            return result.generations[0][0].text, Usage()
+            return result.generations[0][0].text, None
         prompt = _as_text(conversation)
         if getattr(self._llm, "is_async", True):
-            return await self._llm.agenerate(prompt, schema), Usage()
-        return await asyncio.to_thread(self._llm.generate, prompt, schema), Usage()
+            return await self._llm.agenerate(prompt, schema), None
+        return await asyncio.to_thread(self._llm.generate, prompt, schema), None
 
 
 def judge_from(llm: Any) -> Judge:

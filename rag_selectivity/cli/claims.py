@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,10 @@ def claims(
     store: j.StoreOption,
     model: j.ModelOption,
     base_url: j.BaseUrlOption = None,
+    api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
+    header: j.HeaderOption = None,
     temperature: j.TemperatureOption = None,
+    max_answer_tokens: j.MaxAnswerTokensOption = 1000,
     batch: Annotated[
         bool, o.flag(o.JUDGE, "--batch", "Send all passages of a sample in one call: cheaper, less reliable.")
     ] = False,
@@ -47,6 +51,7 @@ def claims(
     tpm: j.TpmOption = None,
     timeout: j.TimeoutOption = 60.0,
     attempts: j.AttemptsOption = 6,
+    max_wait: j.MaxWaitOption = 120.0,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -54,22 +59,23 @@ def claims(
 
     An LLM reads the passages. The result is context precision, recall, entity recall and relevance at every depth.
 
-    The key is read from OPENAI_API_KEY.
+    The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.results.claims import CHECKS
 
-    result = check_claims(
-        samples,
-        store=store,
-        judge=j.openai_judge(model, base_url, temperature, timeout, key=True),
-        checks=check or CHECKS,
-        depths=whole_numbers(depths, "--depths"),
-        whole_context=whole_numbers(whole_context, "--whole-context") or (),
-        batch=batch,
-        limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts),
-        budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
-        progress=not SETTINGS.quiet,
-    )
-    show(result, format, output)
-    j.exit_unless_complete(result.stopped, result.failed)
+    with j.resumable():
+        result = check_claims(
+            samples,
+            store=store,
+            judge=j.openai_judge(model, base_url, api_key_env, header, temperature, key=True),
+            checks=check or CHECKS,
+            depths=whole_numbers(depths, "--depths"),
+            whole_context=whole_numbers(whole_context, "--whole-context") or (),
+            batch=batch,
+            limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
+            budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+            progress=not SETTINGS.quiet,
+        )
+    show(result if result.stopped is None else replace(result, resume=j.resume_command()), format, output)
+    j.exit_unless_complete(result.stopped_by, result.failed)

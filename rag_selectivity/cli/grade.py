@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +33,10 @@ def grade(
         Path | None, o.input_file("Trace of live retrievals with texts, in place of --queries, --corpus and --pool.")
     ] = None,
     base_url: j.BaseUrlOption = None,
+    api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
+    header: j.HeaderOption = None,
     temperature: j.TemperatureOption = None,
+    max_answer_tokens: j.MaxAnswerTokensOption = 1000,
     rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.", o.JUDGE)] = None,
     extra: Annotated[
         list[str] | None, o.option(o.JUDGE, "NAME", "Ask this too: relevant_span or misleading. Repeat for both.")
@@ -47,8 +51,13 @@ def grade(
         bool, o.flag(o.BUDGET, "--dry-run", "Ask nothing; print the pairs, tokens and cost to expect.")
     ] = False,
     retry_failed: Annotated[
-        bool, o.flag(o.BUDGET, "--retry-failed", "Try pairs again that failed in an earlier run.")
-    ] = False,
+        list[str] | None,
+        o.option(
+            o.BUDGET,
+            "REASON",
+            "Try pairs again that failed in an earlier run: all, or for a reason such as off_schema. Repeat for more.",
+        ),
+    ] = None,
     max_calls: j.MaxCallsOption = None,
     max_tokens: j.MaxTokensOption = None,
     max_cost: j.MaxCostOption = None,
@@ -59,6 +68,7 @@ def grade(
     tpm: j.TpmOption = None,
     timeout: j.TimeoutOption = 60.0,
     attempts: j.AttemptsOption = 6,
+    max_wait: j.MaxWaitOption = 120.0,
     format: Annotated[
         Format | None, o.option(o.OUTPUT, "FORMAT", "Format: table (default) or json.", "--format")
     ] = None,
@@ -68,32 +78,35 @@ def grade(
 
     The store keeps every grade: the same command goes on where it stopped.
 
-    The key is read from OPENAI_API_KEY.
+    The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
-    result = grade_pool(
-        *_texts_and_pools(queries, corpus, pool, trace),
-        store=store,
-        judge=j.openai_judge(model, base_url, temperature, timeout, key=not dry_run),
-        rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
-        extras=extra or (),
-        pool_depth=pool_depth,
-        samples=samples,
-        batch=batch,
-        order=order,
-        limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts),
-        budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
-        retry_failed=retry_failed,
-        dry_run=dry_run,
-        seed=seed,
-        progress=not SETTINGS.quiet,
-    )
+    with j.resumable():
+        result = grade_pool(
+            *_texts_and_pools(queries, corpus, pool, trace),
+            store=store,
+            judge=j.openai_judge(model, base_url, api_key_env, header, temperature, key=not dry_run),
+            rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
+            extras=extra or (),
+            pool_depth=pool_depth,
+            samples=samples,
+            batch=batch,
+            order=order,
+            limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
+            budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+            retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
+            dry_run=dry_run,
+            seed=seed,
+            progress=not SETTINGS.quiet,
+        )
+    if not dry_run and (result.stopped is not None or result.left):
+        result = replace(result, resume=j.resume_command())
     put(json_text(result.to_dict()) if chosen is Format.json else str(result), output)
     if not dry_run:
-        j.exit_unless_complete(result.stopped, result.failed + result.left + result.earlier_failures)
+        j.exit_unless_complete(result.stopped_by, result.failed + result.left + result.earlier_failures)
 
 
 def _texts_and_pools(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import INTERRUPTED, NOT_PASSED
+from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED
+from rag_selectivity.errors import InputError, SelectivityError
 
 if TYPE_CHECKING:
-    from rag_selectivity.grading.runner import Budget, Limits
+    from rag_selectivity.grading.limits import Budget, Limits
 
 StoreOption = Annotated[
     Path, o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
@@ -21,54 +26,133 @@ BaseUrlOption = Annotated[
     str | None,
     o.option(o.JUDGE, "URL", "Address of an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)."),
 ]
+ApiKeyEnvOption = Annotated[str, o.option(o.JUDGE, "NAME", "Environment variable that holds the key.")]
+HeaderOption = Annotated[
+    list[str] | None,
+    o.option(o.JUDGE, "NAME=VALUE", "Header of each request, such as api-key=$KEY for Azure. Repeat for more."),
+]
 TemperatureOption = Annotated[
     float | None, o.option(o.JUDGE, "NUMBER", "Sampling temperature (default: the model's own).")
 ]
+MaxAnswerTokensOption = Annotated[
+    int,
+    o.option(o.JUDGE, "COUNT", "Most tokens of an answer with its reasoning; a cut answer is asked once with 4 times."),
+]
 
-MaxCallsOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Stop after this many calls.")]
-MaxTokensOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Stop after this many tokens.")]
+MaxCallsOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Send at most this many requests.")]
+MaxTokensOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Spend at most this many tokens.")]
 MaxCostOption = Annotated[
-    float | None, o.option(o.BUDGET, "AMOUNT", "Stop at this cost; needs --price-in and --price-out.")
+    float | None,
+    o.option(o.BUDGET, "AMOUNT", "Spend at most this much; needs prices, or an endpoint that names costs."),
 ]
 PriceInOption = Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million prompt tokens.")]
 PriceOutOption = Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million answer tokens.")]
 
-ConcurrencyOption = Annotated[int, o.option(o.LIMITS, "COUNT", "Calls at the same time.")]
-RpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most requests in a minute.")]
-TpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most tokens in a minute.")]
-TimeoutOption = Annotated[float, o.option(o.LIMITS, "SECONDS", "Longest wait for an answer.")]
+ConcurrencyOption = Annotated[int, o.option(o.LIMITS, "COUNT", "Most requests at the same time; a run begins with 4.")]
+RpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most requests in any 60 seconds.")]
+TpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most tokens in any 60 seconds.")]
+TimeoutOption = Annotated[float, o.option(o.LIMITS, "SECONDS", "Longest time for a request.")]
 AttemptsOption = Annotated[
-    int, o.option(o.LIMITS, "COUNT", "Most tries of a call whose failure may pass, such as a rate limit.")
+    int, o.option(o.LIMITS, "COUNT", "Most requests for a call whose failure may pass, such as a server error.")
+]
+MaxWaitOption = Annotated[
+    float,
+    o.option(o.LIMITS, "SECONDS", "Longest wait that the endpoint may ask for (Retry-After); beyond it the run stops."),
 ]
 
 
-def openai_judge(model: str, base_url: str | None, temperature: float | None, timeout: float, *, key: bool) -> Any:
+def openai_judge(
+    model: str,
+    base_url: str | None,
+    api_key_env: str,
+    header: list[str] | None,
+    temperature: float | None,
+    *,
+    key: bool,
+) -> Any:
     """The judge behind an endpoint; without `key` it can be made and not asked."""
     from rag_selectivity.grading.openai_judge import OpenAIJudge
 
-    api_key = None if key else "none"
-    return OpenAIJudge(model, base_url=base_url, api_key=api_key, temperature=temperature, timeout=timeout)
+    return OpenAIJudge(
+        model,
+        base_url=base_url,
+        api_key=None if key else "none",
+        api_key_env=api_key_env,
+        headers=_headers(header),
+        temperature=temperature,
+    )
+
+
+def _headers(given: list[str] | None) -> dict[str, str]:
+    headers = {}
+    for each in given or ():
+        name, _, value = each.partition("=")
+        if not name.strip() or not value.strip():
+            raise InputError(f"--header must be NAME=VALUE, got {name!r} without a value")
+        headers[name.strip()] = value.strip()
+    return headers
 
 
 def budget_of(
     calls: int | None, tokens: int | None, cost: float | None, price_in: float | None, price_out: float | None
 ) -> Budget:
     """The budget of the options."""
-    from rag_selectivity.grading.runner import Budget
+    from rag_selectivity.grading.limits import Budget
 
     return Budget(calls=calls, tokens=tokens, cost=cost, price_in=price_in, price_out=price_out)
 
 
-def limits_of(concurrency: int, rpm: float | None, tpm: float | None, timeout: float, attempts: int) -> Limits:
+def limits_of(
+    concurrency: int,
+    rpm: float | None,
+    tpm: float | None,
+    timeout: float,
+    attempts: int,
+    max_wait: float,
+    answer_tokens: int,
+) -> Limits:
     """The limits of the options."""
-    from rag_selectivity.grading.runner import Limits
+    from rag_selectivity.grading.limits import Limits
 
-    return Limits(concurrency=concurrency, rpm=rpm, tpm=tpm, timeout=timeout, attempts=attempts)
+    return Limits(
+        concurrency=concurrency,
+        rpm=rpm,
+        tpm=tpm,
+        timeout=timeout,
+        attempts=attempts,
+        max_wait=max_wait,
+        answer_tokens=answer_tokens,
+    )
 
 
-def exit_unless_complete(stopped: str | None, left: int) -> None:
-    """Exit with 130 after Ctrl-C, and with 1 where work is left over."""
-    if stopped == "interrupted":
+def resume_command() -> str:
+    """The command that goes on: this one again, since the store has what is done; values of headers are left out."""
+    words = list(sys.argv[1:])
+    for place, word in enumerate(words):
+        if word == "--header" and place + 1 < len(words):
+            words[place + 1] = f"{words[place + 1].partition('=')[0]}=…"
+        elif word.startswith("--header="):
+            words[place] = f"--header={word.removeprefix('--header=').partition('=')[0]}=…"
+    return shlex.join(["rag-selectivity", *words])
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say how to go on if a run ends with an error of the endpoint or with Ctrl-C."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (SelectivityError, KeyboardInterrupt):
+        typer.echo(f"go on with: {resume_command()}", err=True)
+        raise
+
+
+def exit_unless_complete(stopped_by: str | None, left: int) -> None:
+    """Exit with 130 after Ctrl-C, with 2 where the endpoint ended the run, and with 1 where work is left over."""
+    if stopped_by == "interrupted":
         raise typer.Exit(INTERRUPTED)
-    if stopped or left:
+    if stopped_by == "endpoint":
+        raise typer.Exit(MISTAKE)
+    if stopped_by or left:
         raise typer.Exit(NOT_PASSED)

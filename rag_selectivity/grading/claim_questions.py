@@ -21,7 +21,8 @@ try:
 except ImportError:
     raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
-from rag_selectivity.grading.judge import Message
+from rag_selectivity.grading.answers import read_answer
+from rag_selectivity.grading.judge import Message, Reply
 from rag_selectivity.grading.prompts import as_data, block, new_marker
 from rag_selectivity.grading.runner import Call, Outcome, Runner
 from rag_selectivity.grading.store import Store, StoredAnswer, digest
@@ -68,7 +69,7 @@ class Question:
     request: str
     schema: type[BaseModel]
 
-    def call(self) -> Call:
+    def call(self) -> Call[BaseModel]:
         """The call that asks it, with a new marker around every text."""
         marker = new_marker(*(text for _, text in self.texts))
         blocks = "\n\n".join(block(title, text, marker) for title, text in self.texts)
@@ -76,28 +77,31 @@ class Question:
             Message(role="system", content=f"{self.system}\n\n{as_data(marker)}"),
             Message(role="user", content=f"{blocks}\n\n{self.request}"),
         ]
-        return Call(messages, self.schema, self)
+        return Call(messages, self.schema, self, self._read)
+
+    def _read(self, reply: Reply) -> BaseModel:
+        return read_answer(reply, self.schema)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Lenient(BaseModel):
+    model_config = ConfigDict(extra="ignore")
 
 
-class ReferenceParts(_Strict):
+class ReferenceParts(_Lenient):
     """A reference answer taken apart."""
 
     claims: list[str] = Field(description="short statements that can be true or false by themselves")
     entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
 
 
-class Statement(_Strict):
+class Statement(_Lenient):
     """A statement of a passage, and whether it bears on the question."""
 
     statement: str
     relevant: bool
 
 
-class WholeSupport(_Strict):
+class WholeSupport(_Lenient):
     """What passages support when they are read together."""
 
     reason: str
@@ -142,9 +146,9 @@ def _passage_shape(checks: tuple[str, ...], several: bool) -> type[BaseModel]:
     if several:
         fields["passage"] = (int, Field(description="the passage's number"))
     fields |= {_FIELDS[check][0]: (_FIELDS[check][1], ...) for check in checks}
-    one = create_model("PassageCheck", __config__=ConfigDict(extra="forbid"), **fields)
+    one = create_model("PassageCheck", __config__=ConfigDict(extra="ignore"), **fields)
     every: Any = (list[one], ...)  # type: ignore[valid-type]
-    return create_model("PassageChecks", __config__=ConfigDict(extra="forbid"), passages=every) if several else one
+    return create_model("PassageChecks", __config__=ConfigDict(extra="ignore"), passages=every) if several else one
 
 
 def of_passages(
@@ -210,26 +214,28 @@ class Asker:
         """Ask the questions that have no answer yet."""
         new = {question.content: question for question in questions if self.answer(question) is None}
 
-        def calls() -> Iterator[Call]:
+        def calls() -> Iterator[Call[BaseModel]]:
             for question in new.values():
                 yield question.call()
 
         await runner.run(calls(), self._store_outcome)
 
-    async def _store_outcome(self, outcome: Outcome) -> int:
+    async def _store_outcome(self, outcome: Outcome[BaseModel]) -> int:
         question: Question = outcome.call.subject
-        value = outcome.answer.value.model_dump() if outcome.answer is not None else None
         record = StoredAnswer(
             self.settings,
             question.content,
-            value,
+            outcome.answer.model_dump() if outcome.answer is not None else None,
             outcome.usage.prompt_tokens,
             outcome.usage.completion_tokens,
             outcome.cost,
             round(outcome.seconds, 4),
             outcome.attempts,
-            outcome.failure,
-            outcome.error,
+            failure=outcome.failure,
+            error=outcome.error,
+            last_answer=outcome.last_answer,
+            served_model=None if outcome.reply is None else outcome.reply.model,
+            way=None if outcome.reply is None else outcome.reply.way,
         )
         await asyncio.wrap_future(self.store.put([record]))
         return 1

@@ -28,8 +28,11 @@ from rag_selectivity.grading.claim_questions import (
     read_samples,
     whole_question,
 )
+from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import GradingError, judge_of
-from rag_selectivity.grading.runner import Budget, Limits, Runner, interruptible, progress_bar, run_blocking
+from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.grading.runner import Runner
+from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.measures import Outcome as Figures
 from rag_selectivity.measures.base import FloatArray
@@ -49,6 +52,7 @@ def check_claims(
     batch: bool = False,
     limits: Limits = Limits(),
     budget: Budget = Budget(),
+    gate: Gate | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     progress: bool = True,
 ) -> ClaimReport:
@@ -72,6 +76,8 @@ def check_claims(
     batch : bool
         Check all passages of a sample in one call: cheaper than a call for each, but less reliable for long lists.
     limits, budget : Limits, Budget
+    gate : Gate, optional
+        As in `rag_selectivity.grade`.
     bootstrap : Bootstrap
         For the intervals of the means over samples.
     progress : bool
@@ -104,6 +110,7 @@ def check_claims(
             batch=batch,
             limits=limits,
             budget=budget,
+            gate=gate,
             bootstrap=bootstrap,
             progress=progress,
         )
@@ -121,6 +128,7 @@ async def acheck_claims(
     batch: bool = False,
     limits: Limits = Limits(),
     budget: Budget = Budget(),
+    gate: Gate | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     progress: bool = True,
 ) -> ClaimReport:
@@ -128,11 +136,12 @@ async def acheck_claims(
     chosen_checks = _checks(checks)
     read = read_samples(samples, needs_reference=chosen_checks != ("relevance",))
     asked = judge_of(judge)
+    gate = gate or Gate(limits, budget)
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
     with Store(store) as answers:
         asker = Asker(answers, answers.settings_id(settings))
-        watch, close = progress_bar(0, "checking", progress)
-        runner = Runner(asked, limits, budget, watch)
+        watch, close = progress_line(0, "checking", progress)
+        runner = Runner(asked, gate, watch)
         try:
             with interruptible(runner):
                 referenced = [sample for sample in read if sample.reference is not None]
@@ -146,11 +155,9 @@ async def acheck_claims(
                 await asker.ask(runner, questions)
         finally:
             close()
-            if hasattr(asked, "close"):
-                await asked.close()
-        done = runner.progress
-        if done.stopped is not None and done.stopped.startswith("fatal: "):
-            raise GradingError(f"{done.stopped.removeprefix('fatal: ')}; nothing more was sent")
+        done, spending, stop = runner.progress, gate.spending, gate.stop
+        if stop is not None and stop.cause == "fatal":
+            raise GradingError(f"{stop.why}; nothing more was sent")
         results = tuple(
             _result(sample, parts.get(id(sample)), asker, chosen_checks, whole_context, batch) for sample in read
         )
@@ -160,11 +167,14 @@ async def acheck_claims(
         checks=chosen_checks,
         depths=at,
         estimates=_estimates(results, chosen_checks, at, whole_context, bootstrap),
-        usage=done.usage,
-        cost=done.cost if budget.price_in is not None else None,
-        calls=done.calls,
+        usage=spending.usage,
+        cost=spending.cost,
+        calls=spending.requests,
         failed=done.failed,
-        stopped=done.stopped,
+        stopped=None if stop is None else stop.why,
+        stopped_by=None if stop is None else stop.cause,
+        errors=dict(done.errors),
+        last_error=done.last_error,
         judge=asked.name,
     )
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import GradingError, Judge, judge_of
+from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.judge import PASSING, GradingError, Judge, judge_of
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Budget, Limits, Runner, interruptible, progress_bar, run_blocking
+from rag_selectivity.grading.runner import Runner
+from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
 from rag_selectivity.grading.sources import load_pool
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.grading.work import GradingWork
 from rag_selectivity.results.grading import Grading
+from rag_selectivity.results.usage import Usage
 
 ORDERS = ("rank", "query")
+#: The kinds of failures that the store may hold.
+FAILURES = (*PASSING, "rejected", "too_long", "refusal", "content_filter", "cut", "off_schema")
 
 
 def grade(
@@ -34,7 +40,8 @@ def grade(
     order: str = "rank",
     limits: Limits = Limits(),
     budget: Budget = Budget(),
-    retry_failed: bool = False,
+    gate: Gate | None = None,
+    retry_failed: bool | Sequence[str] = False,
     dry_run: bool = False,
     seed: int = 7,
     progress: bool = True,
@@ -64,8 +71,11 @@ def grade(
         What to grade first. `rank` starts with the top ranks of all queries and systems, so that the grades of a
         stopped run can be used; `query` finishes one query after the other.
     limits, budget : Limits, Budget
-    retry_failed : bool
-        Grade again the pairs that failed in an earlier run.
+    gate : Gate, optional
+        Counts, limits and pays every request; give one gate to several runs that share a budget. Default: a new one
+        of `limits` and `budget`, which a gate that is given replaces.
+    retry_failed : bool or sequence of str
+        Grade again the pairs that failed in an earlier run: all, or those of some kinds (`JudgeFailure.kind`).
     dry_run : bool
         Ask nothing; estimate pairs, tokens and cost.
     seed : int
@@ -99,6 +109,7 @@ def grade(
             order=order,
             limits=limits,
             budget=budget,
+            gate=gate,
             retry_failed=retry_failed,
             dry_run=dry_run,
             seed=seed,
@@ -122,13 +133,16 @@ async def agrade(
     order: str = "rank",
     limits: Limits = Limits(),
     budget: Budget = Budget(),
-    retry_failed: bool = False,
+    gate: Gate | None = None,
+    retry_failed: bool | Sequence[str] = False,
     dry_run: bool = False,
     seed: int = 7,
     progress: bool = True,
 ) -> Grading:
     """`grade` for a running event loop."""
     _check(extras, samples, batch, order)
+    retried = _kinds(retry_failed)
+    gate = gate or Gate(limits, budget)
     asked = judge_of(judge)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
     pools = pool if isinstance(pool, list) and not _is_rows(pool) else [pool]
@@ -137,50 +151,71 @@ async def agrade(
         loaded = load_pool(labels, queries, corpus, pools, pool_depth)
         prompt = GradingPrompt(instructions, tuple(extras))
         work = GradingWork(labels, loaded, settings, prompt, samples=samples, batch=batch, order=order, seed=seed)
-        before = work.find_gaps(retry_failed)
+        before = work.find_gaps(retried)
+        done = _Described(asked, labels.path, loaded.count(), before.cached, before.failed)
         if dry_run:
             usage = work.estimate(before.missing)
-            return Grading(
-                judge=asked.name,
-                store=labels.path,
-                pairs=loaded.count(),
-                cached=before.cached,
-                left=before.missing,
-                earlier_failures=before.failed,
-                usage=usage,
-                cost=budget.price(usage),
-                dry_run=True,
-            )
+            return done.plan(before.missing, usage, work.calls(before.missing), gate)
         loaded.record_texts()
-        watch, close = progress_bar(before.missing, "grading", progress)
-        runner = Runner(asked, limits, budget, watch)
+        watch, close = progress_line(before.missing, "grading", progress)
+        runner = Runner(asked, gate, watch)
         try:
             with interruptible(runner):
-                await work.finish(runner, limits)
+                await work.finish(runner, gate.limits)
         finally:
             close()
-            await _close(asked)
-        done = runner.progress
-        if done.stopped is not None and done.stopped.startswith("fatal: "):
-            raise GradingError(
-                f"{done.stopped.removeprefix('fatal: ')}; nothing more was sent, "
-                f"{done.answered} grades are in {labels.path}"
-            )
+        if runner.stop is not None and runner.stop.cause == "fatal":
+            answered = runner.progress.answered
+            stored = f", {answered} new grades are in {labels.path}" if answered else ""
+            raise GradingError(f"{runner.stop.why}; nothing more was sent{stored}")
+        return done.after(runner, work.missing(), work.flagged)
+
+
+class _Described:
+    """What a Grading says of every run, planned or made."""
+
+    def __init__(self, judge: Judge, store: Path, pairs: int, cached: int, earlier_failures: int) -> None:
+        self._common: dict[str, Any] = {
+            "judge": judge.name,
+            "store": store,
+            "pairs": pairs,
+            "cached": cached,
+            "earlier_failures": earlier_failures,
+        }
+
+    def plan(self, missing: int, usage: Usage, calls: int, gate: Gate) -> Grading:
+        cost = gate.budget.price(usage)
         return Grading(
-            judge=asked.name,
-            store=labels.path,
-            pairs=loaded.count(),
-            cached=before.cached,
+            **self._common,
+            left=missing,
+            usage=usage,
+            usage_from="estimate",
+            requests=calls,
+            cost=cost,
+            cost_from=None if cost is None else "prices",
+            dry_run=True,
+        )
+
+    def after(self, runner: Runner, missing: int, flagged: int) -> Grading:
+        done, spending = runner.progress, runner.gate.spending
+        return Grading(
+            **self._common,
             graded=done.answered,
             failed=done.failed,
-            left=work.missing(),
-            earlier_failures=before.failed,
-            flagged=work.flagged,
-            usage=done.usage,
-            cost=done.cost if budget.price_in is not None else None,
-            stopped=done.stopped,
+            left=missing,
+            flagged=flagged,
+            requests=spending.requests,
+            usage=spending.usage,
+            usage_from=spending.usage_from,
+            cost=spending.cost,
+            cost_from=spending.cost_from,
+            served_models=tuple(sorted(done.served)),
+            way=done.way,
+            stopped=None if runner.stop is None else runner.stop.why,
+            stopped_by=None if runner.stop is None else runner.stop.cause,
             errors=dict(done.errors),
             last_error=done.last_error,
+            last_answer=done.last_answer,
         )
 
 
@@ -212,7 +247,13 @@ def _is_rows(pool: list[Any]) -> bool:
     return bool(pool) and isinstance(pool[0], (tuple, list))
 
 
-async def _close(judge: Any) -> None:
-    close: Callable[[], Awaitable[None]] | None = getattr(judge, "close", None)
-    if close is not None:
-        await close()
+def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:
+    """The kinds of failures to try again; None for all."""
+    if isinstance(retry_failed, bool):
+        return None if retry_failed else ()
+    if isinstance(retry_failed, str):
+        raise InputError(f"retry_failed must be true, false or a list of kinds, got {retry_failed!r}")
+    for kind in retry_failed:
+        if kind not in FAILURES:
+            raise InputError(f"there is no failure of the kind {kind!r}: the kinds are {', '.join(FAILURES)}")
+    return tuple(retry_failed)

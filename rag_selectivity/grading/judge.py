@@ -1,42 +1,50 @@
-"""Judges: messages and a response schema in, a validated object and token usage out.
+"""Judges: one request in, one reply out.
 
-Everything that a judge of your own needs is here: the protocol `Judge`, its `Message`, `Answer`, `Usage` and
-`JudgeFailure`, and helpers for clients that return JSON text or raise errors of their own.
+Everything that a judge of your own needs is here: the protocol `Judge`, its `Message`, `Request`, `Reply`, `Usage` and
+`JudgeFailure`. A judge sends one request and nothing more. Whoever asks it repeats, counts, limits and pays requests,
+and reads answers out of replies.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from rag_selectivity.errors import MissingExtraError, SelectivityError
 from rag_selectivity.results.usage import Usage
 
 try:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel
 except ImportError:
     raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
 __all__ = [
-    "Answer",
+    "ADAPTED",
+    "PASSING",
     "CallableJudge",
     "GradingError",
     "Judge",
     "JudgeFailure",
     "Message",
+    "Reply",
+    "Request",
     "Usage",
-    "ask_until_valid",
     "failure_of",
     "json_schema",
     "judge_of",
-    "parse_answer",
+    "opened",
     "with_schema",
 ]
+
+#: Kinds of failures that are not the pair's: another attempt, now or in a later run, may succeed.
+PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
+#: The kind of a failure after which the judge asks in another way: the same request is worth sending again at once.
+ADAPTED = "adapted"
 
 
 class Message(TypedDict):
@@ -47,11 +55,55 @@ class Message(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A judge's answer, an instance of the schema, and the tokens that it took."""
+class Request:
+    """What a judge is asked.
 
-    value: BaseModel
-    usage: Usage = field(default_factory=Usage)
+    Attributes
+    ----------
+    messages : sequence of Message
+    schema : type of BaseModel
+        The shape of the answer.
+    answer_tokens : int
+        The most tokens of the answer, with its reasoning.
+    """
+
+    messages: Sequence[Message]
+    schema: type[BaseModel]
+    answer_tokens: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a judge replies.
+
+    Attributes
+    ----------
+    content : str, dict, or instance of the schema
+    usage : Usage or None
+        None if the endpoint does not say.
+    finish : str or None
+        Why the answer ended: "stop", "length", "content_filter".
+    reasoning : str or None
+        What the model wrote before its answer, if the endpoint keeps the two apart.
+    logprobs : sequence or None
+        The tokens of the content with their alternatives, as the chat-completions protocol has them: dicts of `token`
+        and `top_logprobs`.
+    cost : float or None
+        What the endpoint says that the request cost.
+    model : str or None
+        The model that the endpoint names.
+    way : str or None
+        How the endpoint was asked, as JSON.
+    """
+
+    content: Any
+    usage: Usage | None = None
+    finish: str | None = None
+    reasoning: str | None = None
+    logprobs: Sequence[Mapping[str, Any]] | None = None
+    cost: float | None = None
+    model: str | None = None
+    way: str | None = None
 
 
 class GradingError(SelectivityError):
@@ -59,32 +111,59 @@ class GradingError(SelectivityError):
 
 
 class JudgeFailure(GradingError):
-    """A call to a judge failed.
+    """A request to a judge failed.
 
     Attributes
     ----------
-    kind : {"rate_limit", "transient", "rejected", "refusal", "off_schema", "fatal"}
-        After `rate_limit` and `transient`, another attempt may succeed. `rejected`, `refusal` and `off_schema`
-        concern this pair alone. `fatal` (a wrong key, an unknown model) concerns every call.
+    kind : str
+        `rate_limit`, `timeout`, `server_error` (5xx, a cut connection, a damaged reply) and `unreachable` may pass:
+        another attempt may succeed. `rejected`, `too_long`, `refusal`, `content_filter`, `cut` and `off_schema`
+        concern this pair alone. `fatal` (a wrong key, an empty account, an unknown model) concerns every request.
+        `adapted`: the endpoint refused a field, and the judge will not send it again.
     retry_after : float or None
-        Seconds to wait before the next attempt, if the endpoint named them.
-    usage : Usage
-        Tokens that the failed attempts took.
+        Seconds to wait before the next request, if the endpoint named them.
+    overloaded : bool
+        Whether fewer requests at the same time may help (429 and 503).
+    usage : Usage or None
+        Tokens of the failed request; None if they are unknown.
+    answer : str or None
+        What the judge said, if it said anything.
     """
 
-    def __init__(self, message: str, kind: str, *, retry_after: float | None = None, usage: Usage = Usage()) -> None:
+    def __init__(
+        self,
+        message: str,
+        kind: str,
+        *,
+        retry_after: float | None = None,
+        overloaded: bool = False,
+        usage: Usage | None = None,
+        answer: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after
+        self.overloaded = overloaded or kind == "rate_limit"
         self.usage = usage
+        self.answer = answer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_failure, (str(self), self.kind, self.retry_after, self.overloaded, self.usage, self.answer))
+
+
+def _failure(
+    message: str, kind: str, retry_after: float | None, overloaded: bool, usage: Usage | None, answer: str | None
+) -> JudgeFailure:
+    return JudgeFailure(message, kind, retry_after=retry_after, overloaded=overloaded, usage=usage, answer=answer)
 
 
 @runtime_checkable
 class Judge(Protocol):
-    """Anything that answers messages with an instance of a schema.
+    """Anything that replies to a request.
 
     `name` is the name of the model. `parameters` holds everything besides the messages that can change an answer, such
-    as the temperature.
+    as the temperature. A judge may have two methods more: `open()` and `close()`, both async, around its use in an
+    event loop; and `unreadable()`, which is called when its reply held no answer and no other reply has held one yet.
     """
 
     @property
@@ -93,46 +172,36 @@ class Judge(Protocol):
     @property
     def parameters(self) -> Mapping[str, Any]: ...
 
-    async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        """Answer the messages with an instance of the schema, or raise a JudgeFailure."""
+    async def ask(self, request: Request) -> Reply:
+        """Send one request; a JudgeFailure if it fails."""
         ...
 
 
-T = TypeVar("T", bound=BaseModel)
+@asynccontextmanager
+async def opened(judge: Judge) -> AsyncIterator[None]:
+    """Open the connections of a judge that has any, and close them."""
+    for name in ("open", "close"):
+        method: Callable[[], Awaitable[None]] | None = getattr(judge, name, None)
+        if name == "close":
+            try:
+                yield
+            finally:
+                if method is not None:
+                    await method()
+        elif method is not None:
+            await method()
 
 
 @cache
 def json_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an answer."""
-    return schema.model_json_schema()
-
-
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
-
-
-def parse_answer(content: Any, schema: type[T]) -> T:
-    """An instance of the schema from JSON text, a dict or an instance; nothing is repaired or guessed.
-
-    Raises
-    ------
-    ValueError
-        If the content does not fit. The message names the problems so that a model can correct them.
-    """
-    if isinstance(content, schema):
-        return content
-    if isinstance(content, BaseModel):
-        content = content.model_dump()
-    try:
-        if isinstance(content, (str, bytes)):
-            text = content.decode() if isinstance(content, bytes) else content
-            fenced = _FENCE.fullmatch(text)
-            return schema.model_validate_json(fenced.group(1) if fenced else text, strict=True)
-        return schema.model_validate(content, strict=True)
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'the answer'}: {problem['msg']}" for problem in error.errors()[:3]
-        )
-        raise ValueError(problems) from None
+    """The JSON schema of an answer; every field is required, and no other is allowed."""
+    described = schema.model_json_schema()
+    for part in (described, *described.get("$defs", {}).values()):
+        part["required"] = list(part["properties"])
+        part["additionalProperties"] = False
+        for each in part["properties"].values():
+            each.pop("default", None)
+    return described
 
 
 def with_schema(messages: Sequence[Message], schema: type[BaseModel]) -> list[Message]:
@@ -146,68 +215,30 @@ def with_schema(messages: Sequence[Message], schema: type[BaseModel]) -> list[Me
 def failure_of(error: BaseException) -> JudgeFailure:
     """The failure that an exception of a client stands for, by the HTTP status of the exception or of its cause.
 
-    Without a status it is `transient`. The message has only the class and the status, since the client's own text may
-    quote a key.
+    Without a status it is a `server_error`. The message has only the class and the status, since the client's own text
+    may quote a key.
     """
+    if isinstance(error, TimeoutError):
+        return JudgeFailure(f"{type(error).__name__}: the model did not answer in time", "timeout")
     candidates = (getattr(each, "status_code", None) for each in (error, error.__cause__))
     status = next((code for code in candidates if isinstance(code, int)), None)
-    kind = "transient"
+    kind = "server_error"
     if status == 429:
         kind = "rate_limit"
-    elif status in (401, 403, 404):
+    elif status in (401, 402, 403, 404):
         kind = "fatal"
     elif status is not None and 400 <= status < 500 and status not in (408, 409, 425):
         kind = "rejected"
-    return JudgeFailure(f"{type(error).__name__}{f' {status}' if status else ''}", kind)
-
-
-async def ask_until_valid(
-    complete: Callable[[Sequence[Message]], Awaitable[tuple[Any, Usage]]],
-    messages: Sequence[Message],
-    schema: type[BaseModel],
-    *,
-    attempts: int = 3,
-) -> Answer:
-    """Ask, and ask again with the error while the answer does not fit the schema.
-
-    Parameters
-    ----------
-    complete : async function
-        Sends messages to the model. It returns the content of the reply and the tokens that it took.
-    messages, schema
-        As `Judge.ask` has them.
-    attempts : int
-
-    Raises
-    ------
-    JudgeFailure
-        Of the kind `off_schema`, if no attempt gives a valid answer.
-    """
-    conversation = list(messages)
-    usage = Usage()
-    problem = ""
-    for _ in range(attempts):
-        content, spent = await complete(conversation)
-        usage += spent
-        try:
-            return Answer(parse_answer(content, schema), usage)
-        except ValueError as error:
-            problem = str(error)
-        reply = content if isinstance(content, str) else json.dumps(content, default=str)
-        conversation = [
-            *messages,
-            Message(role="assistant", content=reply[:4000]),
-            Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
-        ]
-    raise JudgeFailure(f"no valid answer in {attempts} attempts: {problem}", "off_schema", usage=usage)
+    return JudgeFailure(f"{type(error).__name__}{f' {status}' if status else ''}", kind, overloaded=status == 503)
 
 
 @dataclass(frozen=True)
 class CallableJudge:
     """An async function as a judge.
 
-    `function(messages, json_schema)` returns JSON text, a dict or an instance of the schema, alone or in a tuple with
-    a Usage. An exception that is not a JudgeFailure counts as `transient`.
+    `function(messages, json_schema)` returns JSON text, a dict, an instance of the schema or a `Reply`; the first three
+    alone or in a tuple with a Usage. An exception that is not a JudgeFailure becomes one by the HTTP status that it
+    carries, and else counts as `server_error`.
     """
 
     function: Callable[[Sequence[Message], dict[str, Any]], Awaitable[Any]]
@@ -219,19 +250,22 @@ class CallableJudge:
         if not (inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(called)):
             raise GradingError(f"judge {self.name!r}: an async function is needed, got {self.function!r}")
 
-    async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        async def complete(conversation: Sequence[Message]) -> tuple[Any, Usage]:
-            try:
-                result = await self.function(conversation, json_schema(schema))
-            except JudgeFailure:
-                raise
-            except Exception as error:
-                raise JudgeFailure(f"{type(error).__name__}: {error}", "transient") from None
-            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Usage):
-                return result
-            return result, Usage()
-
-        return await ask_until_valid(complete, messages, schema)
+    async def ask(self, request: Request) -> Reply:
+        """Call the function once."""
+        try:
+            result = await self.function(request.messages, json_schema(request.schema))
+        except JudgeFailure:
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            raise JudgeFailure(
+                f"{type(error).__name__}: {error}", failure.kind, overloaded=failure.overloaded
+            ) from None
+        if isinstance(result, Reply):
+            return result
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Usage):
+            return Reply(*result)
+        return Reply(result)
 
 
 def judge_of(value: Any) -> Judge:

@@ -6,13 +6,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_selectivity.grading.judge import Answer, JudgeFailure, Message, ask_until_valid, failure_of, with_schema
+from rag_selectivity.grading.judge import JudgeFailure, Message, Reply, Request, failure_of, with_schema
 from rag_selectivity.results.usage import Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Answer", "JudgeFailure", "Message", "ModelJudge", "Usage", "first_text", "known_settings", "with_schema"]
+__all__ = [
+    "JudgeFailure",
+    "Message",
+    "ModelJudge",
+    "Reply",
+    "Request",
+    "Usage",
+    "first_text",
+    "known_settings",
+    "with_schema",
+]
 
 
 class ModelJudge(ABC):
@@ -39,31 +49,28 @@ class ModelJudge(ABC):
         self.parameters: Mapping[str, Any] = dict(parameters)
 
     @abstractmethod
-    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage]:
+    async def complete(self, conversation: Sequence[Message], schema: type[BaseModel]) -> tuple[Any, Usage | None]:
         """Call the model once.
 
         Returns
         -------
         (answer, usage)
             The answer is an instance of the schema, a dict, or JSON text. One that does not fit the schema is sent
-            back to the model with the error.
+            back to the model with the error. The usage is None if the framework does not say it.
 
         Any exception may be raised: a JudgeFailure stays as it is, any other becomes one by the HTTP status that
         it carries.
         """
 
-    async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        """Answer the messages with an instance of the schema, or raise a JudgeFailure."""
-
-        async def complete(conversation: Sequence[Message]) -> tuple[Any, Usage]:
-            try:
-                return await self.complete(conversation, schema)
-            except JudgeFailure:
-                raise
-            except Exception as error:
-                raise failure_of(error) from None
-
-        return await ask_until_valid(complete, messages, schema)
+    async def ask(self, request: Request) -> Reply:
+        """Send one request."""
+        try:
+            content, usage = await self.complete(request.messages, request.schema)
+        except JudgeFailure:
+            raise
+        except Exception as error:
+            raise failure_of(error) from None
+        return Reply(content, usage if usage is not None and usage.total else None)
 
 
 def first_text(value: Any, *names: str) -> str | None:

@@ -1,48 +1,54 @@
-"""Any OpenAI-compatible chat-completions endpoint as a judge, through the `openai` client."""
+"""Any OpenAI-compatible chat-completions endpoint as a judge."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.grading.judge import ADAPTED, GradingError, JudgeFailure, Reply, Request
+from rag_selectivity.grading.replies import failure_of_status, reply_of
+from rag_selectivity.grading.way import Way
 
-from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.grading.judge import (
-    Answer,
-    GradingError,
-    JudgeFailure,
-    Message,
-    ask_until_valid,
-    json_schema,
-    with_schema,
-)
-from rag_selectivity.results.usage import Usage
-
-#: Ways to constrain an answer, the strictest first. If an endpoint refuses one, the next one is used.
-_FORMATS = ("json_schema", "json_object", "text")
+_OPENAI = "https://api.openai.com/v1"
+_UNREADABLE_BEFORE_STEP = 2
+_LONGEST_SHOWN = 300
 
 
 class OpenAIJudge:
     """A model behind an OpenAI-compatible endpoint.
 
+    The first requests find what the endpoint can do: a field that it refuses is left out from then on. A proxy is
+    taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).
+
     Parameters
     ----------
     model : str
     base_url : str, optional
-        URL of a compatible server. Default: OPENAI_BASE_URL, or that of OpenAI.
+        URL of a compatible server, to which `/chat/completions` is added before its query, if it has one. Default:
+        OPENAI_BASE_URL, or that of OpenAI.
     api_key : str, optional
-        Default: OPENAI_API_KEY of the environment. A server given by `base_url` may need none.
+        Default: the variable `api_key_env` of the environment. A server given by `base_url` may need none.
+    api_key_env : str
+    headers : {name: value}, optional
+        More headers of each request, such as `{"api-key": …}` for Azure.
     temperature : float, optional
         Default: that of the model; some models accept no other.
-    timeout : float
-        Seconds for a call.
     extra : mapping, optional
         More parameters of the request, such as `{"reasoning_effort": "low"}`.
 
-    The key never occurs in a message, an error, a label or a report.
+    Attributes
+    ----------
+    way : Way
+        How the endpoint is asked now.
+
+    Keys and the values of headers never occur in a message, an error, a label or a report.
     """
 
     def __init__(
@@ -51,147 +57,160 @@ class OpenAIJudge:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
+        api_key_env: str = "OPENAI_API_KEY",
+        headers: Mapping[str, str] | None = None,
         temperature: float | None = None,
-        timeout: float = 60.0,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         try:
-            import openai
+            import aiohttp
         except ImportError:
-            raise MissingExtraError("openai", "judge", "an OpenAI-compatible judge") from None
-        key = api_key or os.environ.get("OPENAI_API_KEY")
-        if not key and base_url is None:
-            raise GradingError("no API key: set OPENAI_API_KEY, or name a server that needs none with --base-url")
+            raise MissingExtraError("aiohttp", "judge", "an OpenAI-compatible judge") from None
+        key = api_key or os.environ.get(api_key_env)
+        if not key and base_url is None and not headers:
+            raise GradingError(f"no API key: set {api_key_env}, or name a server that needs none with --base-url")
         self.name = model
         self.parameters: dict[str, Any] = {
             **({"temperature": temperature} if temperature is not None else {}),
             **(extra or {}),
         }
-        self._openai = openai
-        self._key = key or ""
-        # The runner repeats calls, since it knows the limits that all calls share.
-        self._client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, max_retries=0)
-        self._format = _FORMATS[0]
+        self.way = Way()
+        self._aiohttp = aiohttp
+        self._url = _completions_url(base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI)
+        self._headers = {"content-type": "application/json", **(headers or {})}
+        if key and "authorization" not in map(str.lower, self._headers):
+            self._headers["authorization"] = f"Bearer {key}"
+        self._secrets = sorted(filter(None, [key, *(headers or {}).values()]), key=len, reverse=True)
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
+        self._answered: set[Way] = set()
+        self._unreadable = 0
 
     def __repr__(self) -> str:
         return f"<OpenAIJudge {self.name}>"
 
-    async def ask(self, messages: Sequence[Message], schema: type[BaseModel]) -> Answer:
-        """Answer the messages with an instance of the schema, or raise a JudgeFailure."""
+    # -- connections -------------------------------------------------------------------------------
 
-        async def complete(conversation: Sequence[Message]) -> tuple[str, Usage]:
-            return await self._complete(conversation, schema)
-
-        return await ask_until_valid(complete, messages, schema)
+    async def open(self) -> None:
+        """Open connections for the running event loop; each call needs a `close`."""
+        loop = asyncio.get_running_loop()
+        session, users = self._sessions.get(loop, (None, 0))
+        if session is None:
+            # The gate limits requests at the same time, and their seconds.
+            session = self._aiohttp.ClientSession(
+                connector=self._aiohttp.TCPConnector(limit=0),
+                timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
+                headers=self._headers,
+                trust_env=True,
+            )
+        self._sessions[loop] = (session, users + 1)
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
+        """Close the connections after the last user."""
+        loop = asyncio.get_running_loop()
+        session, users = self._sessions.pop(loop, (None, 0))
+        if users > 1:
+            self._sessions[loop] = (session, users - 1)
+        elif session is not None:
+            await session.close()
 
-    async def _complete(self, messages: Sequence[Message], schema: type[BaseModel]) -> tuple[str, Usage]:
-        while True:
-            chosen = self._format
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def ask(self, request: Request) -> Reply:
+        """Send one request."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            await self.open()
             try:
-                # Plain JSON, since replies of compatible servers may lack fields that the client's types require.
-                reply = await self._client.post(
-                    "/chat/completions",
-                    cast_to=object,
-                    body={
-                        "model": self.name,
-                        "messages": list(messages) if chosen == "json_schema" else with_schema(messages, schema),
-                        **_response_format(schema, chosen),
-                        **self.parameters,
-                    },
-                )
-            except self._openai.BadRequestError as error:
-                following = _FORMATS.index(chosen) + 1
-                if "response_format" in str(error) or "json_schema" in str(error):
-                    if self._format == chosen and following < len(_FORMATS):
-                        self._format = _FORMATS[following]
-                    if self._format != chosen:
-                        continue
-                raise self._failure(error, "rejected") from None
-            except self._openai.RateLimitError as error:
-                raise self._failure(error, "rate_limit") from None
-            except (
-                self._openai.AuthenticationError,
-                self._openai.PermissionDeniedError,
-                self._openai.NotFoundError,
-            ) as error:
-                raise self._failure(error, "fatal") from None
-            except self._openai.APIStatusError as error:
-                kind = "transient" if error.status_code >= 500 or error.status_code in (408, 409, 425) else "rejected"
-                raise self._failure(error, kind) from None
-            except self._openai.APIError as error:
-                raise self._failure(error, "transient") from None
-            except ValueError as error:
-                # The body is not JSON.
-                raise JudgeFailure(f"the endpoint's reply is damaged ({type(error).__name__})", "transient") from None
-            return self._content(reply)
+                return await self.ask(request)
+            finally:
+                await self.close()
+        way = self.way
+        fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
+        body = json.dumps({"model": self.name, **fields}).encode()
+        status, headers, raw = await self._post(self._sessions[loop][0], body)
+        text = self._clean(raw.decode("utf-8", "replace"))
+        if status >= 300:
+            raise self._refusal(status, headers, text, way)
+        reply = reply_of(text, headers, str(way))
+        self._answered.add(way)
+        usage = reply.usage
+        if usage is not None and usage.completion_tokens > 1.1 * request.answer_tokens + 16 and way.limit is not None:
+            # The endpoint does not know the field and passed it over.
+            self.way = (self.way.without("limit") or self.way) if way.limit == self.way.limit else self.way
+        return reply
 
-    def _content(self, reply: Any) -> tuple[str, Usage]:
-        if not isinstance(reply, dict):
-            raise JudgeFailure("the endpoint's reply is not a JSON object", "transient")
-        spent = reply.get("usage") or {}
-        usage = Usage(_count(spent, "prompt_tokens"), _count(spent, "completion_tokens"))
+    def unreadable(self) -> None:
+        """Constrain answers in another way, since this endpoint seems to pass over the present one."""
+        self._unreadable += 1
+        if self._unreadable % _UNREADABLE_BEFORE_STEP == 0:
+            self.way = self.way.without("answer") or self.way
+
+    async def _post(self, session: Any, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        aiohttp = self._aiohttp
         try:
-            choice = reply["choices"][0]
-            message = choice["message"]
-            refusal, content = message.get("refusal"), message.get("content")
-        except (KeyError, IndexError, TypeError, AttributeError):
-            raise JudgeFailure("the endpoint's reply holds no message", "transient", usage=usage) from None
-        if refusal:
-            raise JudgeFailure(f"refused: {self._clean(str(refusal))[:300]}", "refusal", usage=usage)
-        if choice.get("finish_reason") == "content_filter":
-            raise JudgeFailure("refused: the endpoint's content filter", "refusal", usage=usage)
-        return content if isinstance(content, str) else "", usage
+            async with session.post(self._url, data=body, allow_redirects=False) as response:
+                return response.status, response.headers, await response.read()
+        except aiohttp.InvalidURL:
+            raise JudgeFailure(f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal") from None
+        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
+            raise JudgeFailure(
+                f"no secure connection to {self._where} ({type(error).__name__}): give http:// in --base-url, or a "
+                f"certificate that this machine trusts",
+                "unreachable",
+            ) from None
+        except aiohttp.ClientConnectorDNSError:
+            raise JudgeFailure(f"the host of {self._where} is unknown: is --base-url right?", "unreachable") from None
+        except aiohttp.ClientConnectorError as error:
+            raise JudgeFailure(
+                f"nothing listens at {self._where} ({_system_message(error)}): start the server, or give its address "
+                f"with --base-url",
+                "unreachable",
+            ) from None
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise JudgeFailure(f"the connection was cut ({type(error).__name__})", "server_error") from None
 
-    def _failure(self, error: Any, kind: str) -> JudgeFailure:
-        if kind == "rate_limit" and "insufficient_quota" in str(getattr(error, "code", "")):
-            kind = "fatal"
-        status = getattr(error, "status_code", None)
-        text = f"{type(error).__name__}{f' {status}' if status else ''}: {self._clean(str(error))[:300]}"
-        if status in (None, 404):
-            text += f" (at {self._clean(str(self._client.base_url))}; is --base-url right?)"
-        return JudgeFailure(text, kind, retry_after=_retry_after(error))
+    def _refusal(self, status: int, headers: Mapping[str, str], text: str, way: Way) -> JudgeFailure:
+        failure = failure_of_status(status, headers, text)
+        if failure.kind == "rejected" and status in (400, 422, 501):
+            if way != self.way:
+                # Another request has stepped down since this one was sent.
+                return JudgeFailure("asked in a way that is given up", ADAPTED)
+            lower = way.stepped_down(text, self.parameters, unnamed=way not in self._answered)
+            if lower is not None:
+                self.way = lower
+                return JudgeFailure(str(failure), ADAPTED)
+        if status == 404:
+            return JudgeFailure(f"{failure} (at {self._where}; are --model and --base-url right?)", "fatal")
+        return failure
+
+    # -- secrets -----------------------------------------------------------------------------------
+
+    @property
+    def _where(self) -> str:
+        """The address, without a user, a password and a query."""
+        parts = urlsplit(self._url)
+        host = parts.netloc.rpartition("@")[2]
+        return self._clean(urlunsplit((parts.scheme, host, parts.path.removesuffix("/chat/completions"), "", "")))
 
     def _clean(self, text: str) -> str:
-        """The text without the key: some endpoints quote it in their errors, whole or in part."""
-        if self._key:
-            text = text.replace(self._key, "…")
-        return re.sub(r"\b(sk|key|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
+        """The text without keys: some endpoints quote them in their errors, whole or in part."""
+        for secret in self._secrets:
+            if secret in text:
+                text = text.replace(secret, "…")
+        if "sk-" in text or "Bearer" in text:
+            text = re.sub(r"\b(sk|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
+        return text
 
 
-def _count(usage: Any, name: str) -> int:
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) and value >= 0 else 0
+def _completions_url(base: str) -> str:
+    parts = urlsplit(base.strip())
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise InputError(f"base_url must be a URL such as http://localhost:8000/v1, got {base!r}")
+    path = parts.path.rstrip("/")
+    path = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
-def _response_format(schema: type[BaseModel], chosen: str) -> dict[str, Any]:
-    if chosen == "json_schema":
-        described = {"name": schema.__name__, "strict": True, "schema": json_schema(schema)}
-        return {"response_format": {"type": "json_schema", "json_schema": described}}
-    return {"response_format": {"type": "json_object"}} if chosen == "json_object" else {}
-
-
-def _retry_after(error: Any) -> float | None:
-    """The seconds of a Retry-After or Retry-After-ms header, which may be a number or a date."""
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    if headers is None:
-        return None
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            return max(0.0, float(value) / unit)
-        except ValueError:
-            pass
-        from datetime import UTC, datetime
-        from email.utils import parsedate_to_datetime
-
-        try:
-            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-        except (TypeError, ValueError):
-            return None
-    return None
+def _system_message(error: Any) -> str:
+    system = getattr(error, "os_error", None)
+    return getattr(system, "strerror", None) or type(error).__name__

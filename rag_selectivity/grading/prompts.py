@@ -116,24 +116,36 @@ def looks_like_instruction(passage: str) -> bool:
     return _SUSPICIOUS.search(passage) is not None
 
 
+#: What a judge adds to an answer is passed over.
+_LENIENT = ConfigDict(extra="ignore")
+
+
 @cache
 def answer_shape(extras: tuple[str, ...]) -> type[BaseModel]:
     """{"reason", …extras, "grade"}: the reason comes first, so that the grade follows from it."""
-    return create_model("Grade", __config__=ConfigDict(extra="forbid"), **_fields(extras))
+    return create_model("Grade", __config__=_LENIENT, **_fields(extras))
+
+
+@cache
+def batch_item(extras: tuple[str, ...]) -> type[BaseModel]:
+    """{"passage", "reason", …, "grade"}: the answer for one passage of a batch."""
+    fields: dict[str, Any] = {"passage": (str, Field(description="the passage's id")), **_fields(extras)}
+    return create_model("PassageGrade", __config__=_LENIENT, **fields)
 
 
 @cache
 def batch_shape(extras: tuple[str, ...]) -> type[BaseModel]:
     """{"grades": [{"passage", "reason", …, "grade"}, …]}."""
-    fields: dict[str, Any] = {"passage": (str, Field(description="the passage's id")), **_fields(extras)}
-    item = create_model("PassageGrade", __config__=ConfigDict(extra="forbid"), **fields)
-    return create_model("Grades", __config__=ConfigDict(extra="forbid"), grades=(list[item], ...))  # type: ignore[valid-type]
+    every: Any = (list[batch_item(extras)], ...)  # type: ignore[misc]
+    return create_model("Grades", __config__=_LENIENT, grades=every)
 
 
 def _fields(extras: Sequence[str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {"reason": (str, Field(description="one short sentence"))}
+    """The fields of an answer; the JSON schema requires all of them, and an answer with the grade alone is read too."""
+    reason = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+    fields: dict[str, Any] = {"reason": (reason, Field("", description="one short sentence"))}
     if "relevant_span" in extras:
-        fields["relevant_span"] = (str | None, Field(description="the deciding words, or null"))
+        fields["relevant_span"] = (str | None, Field(None, description="the deciding words, or null"))
     if "misleading" in extras:
         fields["misleading"] = (bool, Field(description="would lead to a wrong answer"))
     fields["grade"] = (
@@ -144,7 +156,10 @@ def _fields(extras: Sequence[str]) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> Any:
-    # Python takes true for 1 and 3.0 for 3; from a judge, both are mistakes.
-    if type(value) is not int:
-        raise ValueError("a whole number from 1 to 5 is needed")
-    return value
+    """The whole number that a judge wrote as 4, 4.0 or "4"."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[0-9](\.0+)?\s*", value):
+        value = float(value)
+    # Python takes true for 1; from a judge, it is a mistake.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value not in (1, 2, 3, 4, 5):
+        raise ValueError(f"a whole number from 1 to 5 is needed, got {value!r}")
+    return int(value)

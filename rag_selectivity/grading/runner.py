@@ -1,143 +1,104 @@
-"""The runner: many calls to a judge at once, within limits and a budget."""
+"""The runner: many calls to a judge at once, each asked until it has an answer or a failure of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import signal
-import sys
-import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from rag_selectivity.errors import InputError
-from rag_selectivity.grading.judge import Answer, Judge, JudgeFailure, Message
+from rag_selectivity.grading.answers import Unreadable, answer_text
+from rag_selectivity.grading.gate import Gate, Stop, Stopped, prompt_bytes
+from rag_selectivity.grading.judge import ADAPTED, PASSING, Judge, JudgeFailure, Message, Reply, Request, opened
 from rag_selectivity.results.usage import Usage
 
 T = TypeVar("T")
 
-#: Kinds of failures after which another attempt, now or in a later run, may succeed.
-PASSING = ("rate_limit", "transient")
-_IN_A_ROW = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How many calls to make, how fast, and how often to try again.
-
-    Attributes
-    ----------
-    concurrency : int
-        Calls at the same time.
-    rpm, tpm : float or None
-        Requests and tokens per minute.
-    timeout : float
-        Seconds for a call.
-    attempts : int
-        Attempts of a call that fails with `rate_limit` or `transient`.
-    backoff : float
-        Seconds before the second attempt. They double with every attempt, up to a minute, with jitter.
-    """
-
-    concurrency: int = 16
-    rpm: float | None = None
-    tpm: float | None = None
-    timeout: float = 60.0
-    attempts: int = 6
-    backoff: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("concurrency", "attempts"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise InputError(f"{name} must be a whole number ≥ 1, got {getattr(self, name)!r}")
-        for name in ("rpm", "tpm", "timeout"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"{name} must be more than 0, got {value!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """The most calls, tokens or money to spend. Prices are for a million tokens, in the currency of `cost`."""
-
-    calls: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.cost is not None and (self.price_in is None or self.price_out is None):
-            raise InputError("a budget in money needs the prices of a million tokens: price_in and price_out")
-
-    def price(self, usage: Usage) -> float | None:
-        """What the tokens cost; None without prices."""
-        if self.price_in is None or self.price_out is None:
-            return None
-        return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
-
-    def after(self, calls: int, usage: Usage, cost: float | None) -> Budget:
-        """The budget that is left after some calls."""
-        return replace(
-            self,
-            calls=None if self.calls is None else max(0, self.calls - calls),
-            tokens=None if self.tokens is None else max(0, self.tokens - usage.total),
-            cost=None if self.cost is None else max(0.0, self.cost - (cost or 0.0)),
-        )
+#: How often a call may be asked for an answer that can be read.
+_READINGS = 3
+#: A rate limit is everybody's: a call may meet it so many times as often as another failure.
+_RATE_LIMITED = 4
+#: A limit that cut an answer is raised once, by this factor.
+_MORE_TOKENS = 4
+_LONGEST_BACKOFF = 60.0
+#: An endpoint that has not answered for so long, and has failed so often, is down.
+_DOWN_SECONDS, _DOWN_FAILURES = 30.0, 20
+_FEWEST_FAILURES = 5
+#: Seconds for the requests under way after Ctrl-C.
+_GRACE = 1.0
+_LONGEST_ANSWER_KEPT = 500
+#: What to try when every answer is useless for the same reason.
+_ADVICE = {
+    "off_schema": "try a larger model, a lower --temperature or a larger --max-answer-tokens",
+    "cut": "give a larger --max-answer-tokens, or less reasoning",
+    "refusal": "try another model, or a rubric in plainer words",
+    "content_filter": "try another endpoint, or one whose filter can be turned off",
+    "timeout": "give a longer --timeout or a lower --concurrency",
+    "too_long": "shorten the passages, lower --batch, or serve the model with a larger context",
+    "rejected": "the endpoint refuses the request as it is: read its message",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Messages and a schema for the judge, and a `subject` that tells the caller what the answer is about."""
+class Call(Generic[T]):
+    """Messages and a schema for the judge, and how to read the answer.
+
+    Attributes
+    ----------
+    messages, schema
+    subject : object
+        Tells the caller what the answer is about.
+    read : function
+        Makes the answer of a reply, or raises Unreadable.
+    answer_tokens : int
+        Tokens of the answer besides the limit that all calls share.
+    repeat : bool
+        Whether an answer that cannot be read, or is cut, is asked for again. Where the caller asks in another way
+        instead, a failure tells nothing about the endpoint.
+    """
 
     messages: Sequence[Message]
     schema: type[BaseModel]
     subject: Any
-
-    @property
-    def estimated_tokens(self) -> int:
-        """The approximate length of the prompt, at four characters a token."""
-        return sum(len(message["content"]) for message in self.messages) // 4 + 8
+    read: Callable[[Reply], T]
+    answer_tokens: int = 0
+    repeat: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a call: an answer or an error, and what it took."""
+class Outcome(Generic[T]):
+    """The result of a call: an answer or a failure, and what it took."""
 
-    call: Call
-    answer: Answer | None
+    call: Call[T]
+    answer: T | None
+    failure: str | None
     error: str | None
+    last_answer: str | None
+    reply: Reply | None
     usage: Usage
     cost: float | None
     seconds: float
     attempts: int
 
-    @property
-    def failure(self) -> str | None:
-        """The kind of the error."""
-        return None if self.error is None else self.error.split(":", 1)[0]
-
 
 @dataclass(slots=True)
 class Progress:
-    """What a runner has done so far."""
+    """What a runner has done so far, in pairs."""
 
     answered: int = 0
     failed: int = 0
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float = 0.0
-    stopped: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
     last_error: str | None = None
+    last_answer: str | None = None
+    served: set[str] = field(default_factory=set)
+    way: str | None = None
 
 
-Watch = Callable[[Progress, int], None]
+Watch = Callable[["Runner", int], None]
 
 
 class Runner:
@@ -145,265 +106,266 @@ class Runner:
 
     Parameters
     ----------
-    judge, limits, budget
+    judge : Judge
+    gate : Gate
     watch : callable, optional
-        Called after every call, with the progress and the number of pairs that the call finished.
+        Called after every call, with the runner and the number of pairs that the call finished.
     """
 
-    def __init__(
-        self, judge: Judge, limits: Limits = Limits(), budget: Budget = Budget(), watch: Watch | None = None
-    ) -> None:
+    def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
         self.judge = judge
-        self.limits = limits
-        self.budget = budget
+        self.gate = gate
+        self.limits = gate.limits
         self.progress = Progress()
         self._watch = watch
-        self._throttle = _Throttle(limits)
-        self._random = random.Random()
-        self._typical_output = 120.0
-        self._tokens_per_estimate = 1.0
-        self._landed = asyncio.Event()
-        self._failed_in_a_row = 0
-        self._in_flight: dict[int, int] = {}
+        self._sending: set[asyncio.Task[Any]] = set()
+        self._more_tokens = 1
+        self._same: tuple[str | None, int] = (None, 0)
+        self._held: list[Outcome[Any]] = []
+        self._has_answered = False
+        self._silence: tuple[float, int] = (time.monotonic(), 0)
 
-    def stop(self, why: str) -> None:
-        """Begin no more calls; the calls in flight are finished and stored."""
-        self.progress.stopped = self.progress.stopped or why
+    @property
+    def stop(self) -> Stop | None:
+        """Why the run has stopped; None while it goes on."""
+        return self.gate.stop
 
-    async def run(self, calls: Iterator[Call], store: Callable[[Outcome], Awaitable[int]]) -> None:
+    async def run(self, calls: Iterator[Call[Any]], store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
         """Make the calls; a worker begins its next call when the outcome of the last one is stored.
 
-        `store` stores an outcome and returns how many pairs it finishes, by an answer or an error.
+        `store` stores an outcome and returns how many pairs it finishes, by an answer or a failure. A failure is stored
+        after the next answer or at the end: if every call fails alike, none of the pairs is to blame, and none of the
+        failures is stored.
         """
         failure: list[BaseException] = []
 
-        async def work(number: int) -> None:
+        async def work() -> None:
             try:
-                while self.progress.stopped is None:
+                while self.stop is None:
                     call = next(calls, None)
                     if call is None:
                         return
-                    if not await self._affordable(call):
-                        return
-                    self._in_flight[number] = call.estimated_tokens
                     outcome = await self._ask(call)
                     if outcome is not None:
-                        self._count(outcome, await store(outcome))
-                    self._in_flight.pop(number, None)
-                    self._landed.set()
+                        await self._settle(outcome, store)
             except BaseException as error:
-                self.stop("error")
-                self._landed.set()
+                self.gate.shut(f"{type(error).__name__}: {error}", "error")
                 failure.append(error)
 
-        await asyncio.gather(*(work(number) for number in range(self.limits.concurrency)))
-        for error in failure:
-            if not isinstance(error, asyncio.CancelledError):
-                raise error
-        if failure:
-            raise asyncio.CancelledError
+        async with opened(self.judge):
+            await asyncio.gather(*(work() for _ in range(self.limits.concurrency)))
+            for error in failure:
+                if not isinstance(error, asyncio.CancelledError):
+                    raise error
+            if failure:
+                raise asyncio.CancelledError
+            if self.stop is None or self.stop.cause in ("budget", "interrupted"):
+                await self._store_held(store)
 
-    async def _ask(self, call: Call) -> Outcome | None:
-        """Make a call, with all its attempts; None if the whole run has to stop."""
-        started = time.monotonic()
-        usage = Usage()
-        attempt = 0
-        while True:
-            attempt += 1
-            await self._throttle.wait(call.estimated_tokens)
-            self.progress.calls += 1
-            try:
-                async with asyncio.timeout(self.limits.timeout):
-                    answer = await self.judge.ask(call.messages, call.schema)
-            except TimeoutError:
-                failure = JudgeFailure(f"no answer within {self.limits.timeout:g} s", "transient")
-            except JudgeFailure as error:
-                failure = error
-            else:
-                usage += answer.usage
-                self._throttle.spent(answer.usage.total - call.estimated_tokens)
-                return self._outcome(call, answer, None, usage, started, attempt)
-            usage += failure.usage
-            if failure.kind == "fatal":
-                self.stop(f"fatal: {failure}")
-                return None
-            passing = failure.kind in PASSING
-            if not passing or attempt >= self.limits.attempts:
-                return self._outcome(call, None, f"{failure.kind}: {failure}", usage, started, attempt)
-            wait = min(60.0, self.limits.backoff * 2 ** (attempt - 1)) * self._random.uniform(0.5, 1.0)
-            if failure.retry_after is not None:
-                wait = failure.retry_after + wait * 0.1
-            if failure.kind == "rate_limit":
-                # All workers share the limit, so all of them wait.
-                self._throttle.pause(wait)
-            else:
-                await asyncio.sleep(wait)
+    def interrupt(self) -> None:
+        """Send nothing more; what is under way has a second to land."""
+        self.gate.shut("interrupted", "interrupted")
+        asyncio.get_running_loop().call_later(_GRACE, self._give_up)
 
-    def _outcome(
-        self, call: Call, answer: Answer | None, error: str | None, usage: Usage, started: float, attempts: int
-    ) -> Outcome:
-        seconds = time.monotonic() - started
-        return Outcome(call, answer, error, usage, self.budget.price(usage), seconds, attempts)
-
-    def _count(self, outcome: Outcome, pairs: int) -> None:
-        progress = self.progress
-        progress.usage += outcome.usage
-        progress.cost += outcome.cost or 0.0
-        if outcome.error is None:
-            self._failed_in_a_row = 0
-            progress.answered += pairs
-            self._typical_output += 0.1 * (outcome.usage.completion_tokens - self._typical_output)
-            share = outcome.usage.prompt_tokens / outcome.call.estimated_tokens
-            self._tokens_per_estimate += 0.1 * (share - self._tokens_per_estimate)
-        else:
-            progress.failed += pairs
-            kind = outcome.error.split(":", 1)[0]
-            progress.errors[kind] = progress.errors.get(kind, 0) + pairs
-            progress.last_error = outcome.error
-            # An endpoint that is down must not make a failure of every pair.
-            self._failed_in_a_row = self._failed_in_a_row + 1 if kind in PASSING else 0
-            if self._failed_in_a_row >= max(_IN_A_ROW, 2 * self.limits.concurrency):
-                self.stop(f"{self._failed_in_a_row} calls in a row failed, the last with {outcome.error}")
-        if self._watch is not None:
-            self._watch(progress, pairs)
-
-    async def _affordable(self, call: Call) -> bool:
-        """Whether the budget allows one more call. Near its end, wait first for the cost of the calls in flight."""
-        while self.progress.stopped is None:
-            reason = self._used_up(call)
-            if reason is None:
-                return True
-            if not self._in_flight:
-                self.stop(reason)
-                return False
-            self._landed.clear()
-            await self._landed.wait()
-        return False
-
-    def _used_up(self, call: Call) -> str | None:
-        """Which budget one more call would exceed, besides the calls in flight; None if none."""
-        budget, progress = self.budget, self.progress
-        if budget.calls is not None and progress.calls >= budget.calls:
-            return f"the budget of {budget.calls} calls is used up"
-        prompts = (sum(self._in_flight.values()) + call.estimated_tokens) * self._tokens_per_estimate
-        ahead = Usage(round(prompts), round((len(self._in_flight) + 1) * self._typical_output))
-        if budget.tokens is not None and (progress.usage + ahead).total > budget.tokens:
-            return f"the budget of {budget.tokens} tokens is used up"
-        if budget.cost is not None and progress.cost + (budget.price(ahead) or 0.0) > budget.cost:
-            return f"the budget of {budget.cost:g} is used up"
-        return None
-
-
-class _Throttle:
-    """Limits of requests and tokens per minute for all workers, and the pauses that an endpoint asks for."""
-
-    def __init__(self, limits: Limits) -> None:
-        now = time.monotonic()
-        self._buckets = [_Bucket(rate, now) for rate in (limits.rpm, limits.tpm)]
-        self._until = 0.0
-        self._turn = asyncio.Lock()
-
-    async def wait(self, tokens: int) -> None:
-        """Return when a call of this many tokens is allowed."""
-        if self._until <= time.monotonic() and all(bucket.rate is None for bucket in self._buckets):
-            return
-        async with self._turn:
-            while True:
-                now = time.monotonic()
-                requests, budget = self._buckets
-                pause = max(self._until - now, requests.delay(1, now), budget.delay(tokens, now))
-                if pause <= 0:
-                    requests.take(1)
-                    budget.take(tokens)
-                    return
-                await asyncio.sleep(pause)
-
-    def spent(self, more: int) -> None:
-        """Count the tokens that a call took beyond its estimate."""
-        self._buckets[1].take(more)
-
-    def pause(self, seconds: float) -> None:
-        """Allow no call for this long."""
-        self._until = max(self._until, time.monotonic() + seconds)
-
-
-class _Bucket:
-    """A token bucket: a rate per minute, of which a second and a half may be saved up."""
-
-    def __init__(self, rate: float | None, now: float) -> None:
-        self.rate = rate
-        self._size = max(1.0, (rate or 0.0) / 40)
-        self._level = self._size
-        self._then = now
-
-    def delay(self, amount: float, now: float) -> float:
-        if self.rate is None:
-            return 0.0
-        self._level = min(self._size, self._level + (now - self._then) * self.rate / 60)
-        self._then = now
-        # A call larger than the bucket waits until the bucket is full, and makes its level negative.
-        return max(0.0, (min(amount, self._size) - self._level) * 60 / self.rate)
-
-    def take(self, amount: float) -> None:
-        if self.rate is not None:
-            self._level -= amount
-
-
-@contextmanager
-def interruptible(runner: Runner) -> Iterator[None]:
-    """The first Ctrl-C lets the calls in flight finish; the second one cancels them."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-
-    def interrupt() -> None:
-        if runner.progress.stopped is None:
-            runner.stop("interrupted")
-        elif task is not None:
+    def _give_up(self) -> None:
+        for task in self._sending:
             task.cancel()
 
-    try:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
-    except (NotImplementedError, RuntimeError, ValueError):
-        # Not the main thread, or a platform without signal handlers: Ctrl-C raises KeyboardInterrupt as usual.
-        yield
-        return
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
+    # -- one call ----------------------------------------------------------------------------------
+
+    async def _ask(self, call: Call[T]) -> Outcome[T] | None:
+        """Make a call, with all its attempts; None if the whole run has to stop."""
+        asked = _Asked(call)
+        while True:
+            try:
+                reply = await self._send(asked)
+            except (Stopped, asyncio.CancelledError):
+                if self.stop is None:
+                    raise
+                return None
+            except JudgeFailure as failure:
+                if failure.kind == ADAPTED:
+                    continue
+                if failure.kind == "fatal" or (failure.kind == "unreachable" and not self._has_answered):
+                    self.gate.shut(str(failure), "fatal")
+                    return None
+                asked.failed(failure, self.gate.budget.price(failure.usage or Usage()))
+                self._note_failure(asked, failure)
+                if not await self._may_pass(asked, failure):
+                    return None if self.stop is not None else asked.outcome()
+                continue
+            asked.replied(reply, self.gate.budget.price(reply.usage or Usage()))
+            problem = self._read(asked, reply)
+            if problem is None:
+                self._note_answer(asked, reply)
+                return asked.outcome()
+            asked.failure = problem
+            self._note_failure(asked, problem)
+            if not self._ask_again(asked, problem):
+                return asked.outcome()
+
+    async def _may_pass(self, asked: _Asked[Any], failure: JudgeFailure) -> bool:
+        """Wait and say whether to send the request again; the gate itself waits where a rate limit was met."""
+        if failure.kind == "rate_limit":
+            return asked.attempts < _RATE_LIMITED * self.limits.attempts
+        if failure.kind not in PASSING or asked.attempts >= self.limits.attempts:
+            return False
+        try:
+            await self.gate.sleep(min(_LONGEST_BACKOFF, self.limits.backoff * 2 ** (asked.attempts - 1)))
+        except Stopped:
+            return False
+        return True
+
+    async def _send(self, asked: _Asked[Any]) -> Reply:
+        call = asked.call
+        answer_tokens = (self.limits.answer_tokens + call.answer_tokens) * max(self._more_tokens, asked.more_tokens)
+        request = Request(asked.messages, call.schema, answer_tokens)
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._sending.add(task)
+        try:
+            return await self.gate.request(prompt_bytes(asked.messages), answer_tokens, lambda: self.judge.ask(request))
+        finally:
+            self._sending.discard(task)
+
+    def _read(self, asked: _Asked[Any], reply: Reply) -> JudgeFailure | None:
+        """Read the answer of a reply into `asked`; the failure if it holds none."""
+        try:
+            asked.answer = asked.call.read(reply)
+        except Unreadable as error:
+            text = answer_text(reply)
+            if reply.finish == "length":
+                return JudgeFailure("the answer was cut at its limit of tokens", "cut", answer=text)
+            if reply.finish == "content_filter":
+                return JudgeFailure("refused: the endpoint's content filter", "content_filter", answer=text)
+            return JudgeFailure(str(error), "off_schema", answer=text)
+        return None
+
+    def _ask_again(self, asked: _Asked[Any], problem: JudgeFailure) -> bool:
+        """Whether to ask once more for an answer that could not be read; if so, `asked` is made ready for it."""
+        if not self._has_answered and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
+            self.judge.unreadable()
+        if not asked.call.repeat:
+            return False
+        if problem.kind == "cut" and max(asked.more_tokens, self._more_tokens) == 1:
+            asked.more_tokens = _MORE_TOKENS
+            return True
+        asked.unread += 1
+        if problem.kind != "off_schema" or asked.unread >= min(_READINGS, self.limits.attempts):
+            return False
+        asked.correct(problem)
+        return True
+
+    # -- all calls ---------------------------------------------------------------------------------
+
+    def _note_answer(self, asked: _Asked[Any], reply: Reply) -> None:
+        self._has_answered = True
+        self._same = (None, 0)
+        self._silence = (time.monotonic(), 0)
+        # A limit that cut one answer and not its repetition cuts the others too.
+        self._more_tokens = max(self._more_tokens, asked.more_tokens)
+        self.progress.way = reply.way
+        if reply.model:
+            self.progress.served.add(reply.model)
+        self.gate.probed()
+
+    def _note_failure(self, asked: _Asked[Any], failure: JudgeFailure) -> None:
+        """Stop the run if the endpoint is down, or every answer is useless for the same reason."""
+        if failure.kind not in ("off_schema", "rate_limit", "server_error", "unreachable"):
+            # The endpoint understands the request, or answers too slowly to be asked one by one.
+            self.gate.probed()
+        if failure.kind not in PASSING and not asked.call.repeat:
+            return
+        kind, count = self._same
+        self._same = (failure.kind, count + 1 if kind == failure.kind else 1)
+        count = self._same[1]
+        if failure.kind in ("rate_limit", "server_error", "unreachable"):
+            since, failures = self._silence
+            self._silence = (since, failures + 1)
+            seconds = time.monotonic() - since
+            patience = min(_DOWN_SECONDS, self.limits.max_wait)
+            down = failure.kind != "rate_limit" and failures + 1 >= _DOWN_FAILURES and seconds >= patience
+            if down or (failures + 1 >= _FEWEST_FAILURES and seconds >= self.limits.max_wait):
+                self.gate.shut(f"no answer for {seconds:.0f} s, the last failure: {failure}", "endpoint")
+        elif count >= self.limits.give_up_after:
+            shown = f"; the last answer: {failure.answer[:200]!r}" if failure.answer else ""
+            advice = _ADVICE.get(failure.kind, "look at the endpoint")
+            why = f"{count} answers in a row were useless for the same reason ({failure.kind}: {failure}){shown}"
+            self.gate.shut(f"{why}: {advice}", "endpoint")
+
+    async def _settle(self, outcome: Outcome[Any], store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
+        if outcome.failure is not None and (outcome.call.repeat or outcome.failure in PASSING):
+            self._held.append(outcome)
+            return
+        await self._store_held(store)
+        self._count(outcome, await store(outcome))
+
+    async def _store_held(self, store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
+        held, self._held = self._held, []
+        for outcome in held:
+            self._count(outcome, await store(outcome))
+
+    def _count(self, outcome: Outcome[Any], pairs: int) -> None:
+        progress = self.progress
+        if outcome.failure is None:
+            progress.answered += pairs
+        elif pairs:
+            progress.failed += pairs
+            progress.errors = dict(Counter(progress.errors) + Counter({outcome.failure: pairs}))
+            progress.last_error = f"{outcome.failure}: {outcome.error}"
+            progress.last_answer = outcome.last_answer
+        if self._watch is not None:
+            self._watch(self, pairs)
 
 
-def progress_bar(total: int, what: str, shown: bool = True) -> tuple[Watch | None, Callable[[], None]]:
-    """A progress bar on a terminal, with cost and failures; nothing elsewhere, or without tqdm."""
-    if not shown or not sys.stderr.isatty():
-        return None, lambda: None
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None, lambda: None
-    bar = tqdm(total=total, desc=what, unit="pair")
+class _Asked(Generic[T]):
+    """A call under way: what was sent and said so far."""
 
-    def watch(progress: Progress, pairs: int) -> None:
-        bar.set_postfix(cost=f"{progress.cost:.3f}", failed=progress.failed, refresh=False)
-        bar.update(pairs)
+    def __init__(self, call: Call[T]) -> None:
+        self.call = call
+        self.messages: Sequence[Message] = call.messages
+        self.answer: T | None = None
+        self.attempts = 0
+        self.unread = 0
+        self.more_tokens = 1
+        self.failure: JudgeFailure | None = None
+        self._reply: Reply | None = None
+        self._usage = Usage()
+        self._cost: float | None = None
+        self._started = time.monotonic()
 
-    return watch, bar.close
+    def replied(self, reply: Reply, priced: float | None) -> None:
+        self._reply, self.failure = reply, None
+        self._count(reply.usage, reply.cost if priced is None else priced)
 
+    def failed(self, failure: JudgeFailure, priced: float | None) -> None:
+        self.failure = failure
+        self._count(failure.usage, priced)
 
-def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine from ordinary code, even while an event loop runs, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(_awaited(work, signal.getsignal(signal.SIGINT)))
-    from concurrent.futures import ThreadPoolExecutor
+    def _count(self, usage: Usage | None, cost: float | None) -> None:
+        self.attempts += 1
+        self._usage += usage or Usage()
+        if cost is not None:
+            self._cost = (self._cost or 0.0) + cost
 
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(_awaited(work))).result()
+    def correct(self, problem: JudgeFailure) -> None:
+        """Show the judge its answer and what is wrong with it."""
+        self.messages = [
+            *self.call.messages,
+            Message(role="assistant", content=(problem.answer or "")[:4000]),
+            Message(role="user", content=f"That answer is not valid: {problem}. Answer again, with valid JSON only."),
+        ]
 
-
-async def _awaited(work: Callable[[], Awaitable[T]], on_interrupt: Any = None) -> T:
-    if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
-        # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first call.
-        signal.signal(signal.SIGINT, on_interrupt)
-    return await work()
+    def outcome(self) -> Outcome[T]:
+        failure = self.failure
+        return Outcome(
+            self.call,
+            None if failure is not None else self.answer,
+            None if failure is None else failure.kind,
+            None if failure is None else str(failure),
+            None if failure is None or failure.answer is None else failure.answer[:_LONGEST_ANSWER_KEPT],
+            self._reply,
+            self._usage,
+            self._cost,
+            time.monotonic() - self._started,
+            self.attempts,
+        )

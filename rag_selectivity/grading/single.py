@@ -16,10 +16,12 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.grading.claims import acheck_claims
+from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Budget, Limits, run_blocking
+from rag_selectivity.grading.session import run_blocking
 from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
 
@@ -111,7 +113,7 @@ class SingleQuery:
     rubric : Rubric or path
     limits : Limits
     budget : Budget
-        Of all grades together.
+        Of all grades and claim checks together.
 
     Attributes
     ----------
@@ -131,9 +133,8 @@ class SingleQuery:
         self.judge = judge_of(judge)
         self.store = Path(store)
         self.rubric = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
-        self.limits = limits
         self.stopped: str | None = None
-        self._budget = budget
+        self._gate = Gate(limits, budget)
 
     async def grades(
         self, query: str, texts: Sequence[str], *, query_id: str | None = None, ids: Sequence[str] | None = None
@@ -153,6 +154,7 @@ class SingleQuery:
         by_id = dict(zip(passage_ids, texts, strict=True))
         async with self._turn("grade", name):
             if by_id:
+                self._gate.reopen()
                 grading = await agrade(
                     {name: query},
                     by_id,
@@ -160,11 +162,9 @@ class SingleQuery:
                     store=self.store,
                     judge=self.judge,
                     rubric=self.rubric,
-                    limits=self.limits,
-                    budget=self._budget,
+                    gate=self._gate,
                 )
                 self.stopped = grading.stopped or self.stopped
-                self._budget = self._budget.after(grading.graded + grading.failed, grading.usage, grading.cost)
             by_passage = self._stored(name)
         return [by_passage.get(id_, GradedPassage(id_, None, error="not graded")) for id_ in passage_ids]
 
@@ -178,8 +178,9 @@ class SingleQuery:
         """
         checks = CHECKS if sample.get("reference") else ("relevance",)
         async with self._turn("claims", str(sample)):
+            self._gate.reopen()
             report = await acheck_claims(
-                [dict(sample)], store=self.store, judge=self.judge, checks=checks, depths=[depth], limits=self.limits
+                [dict(sample)], store=self.store, judge=self.judge, checks=checks, depths=[depth], gate=self._gate
             )
         return report.samples[0]
 

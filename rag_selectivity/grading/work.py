@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.grading.judge import Answer
-from rag_selectivity.grading.prompts import GradingPrompt, looks_like_instruction
-from rag_selectivity.grading.runner import PASSING, Call, Limits, Outcome, Runner
-from rag_selectivity.grading.store import Key, Label, Settings, Store
+from rag_selectivity.grading.answers import Unreadable, expected_grade, expected_grades, read_answer, read_batch
+from rag_selectivity.grading.judge import PASSING, Reply
+from rag_selectivity.grading.limits import Limits
+from rag_selectivity.grading.prompts import GradingPrompt, batch_item, looks_like_instruction
+from rag_selectivity.grading.runner import Call, Outcome, Runner
+from rag_selectivity.grading.store import Label, Settings, Store
 from rag_selectivity.grading.store.gaps import Gap, GapCounts
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.results.usage import Usage
@@ -19,16 +22,30 @@ from rag_selectivity.results.usage import Usage
 _GAPS_AT_ONCE = 256
 _LEASE_MARGIN = 120.0
 _ANSWER_TOKENS = 60
+#: Tokens that each passage of a batch adds to the limit of an answer.
+_TOKENS_OF_A_PASSAGE = 150
 _LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The pairs of a call: their keys, whether they look like instructions, and their ids within a batch."""
+    """The pairs of a call, whether they look like instructions, and their ids within a batch."""
 
-    keys: tuple[Key, ...]
+    gaps: tuple[Gap, ...]
     flagged: tuple[bool, ...]
     ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgment:
+    """The answer for a pair, and its expected grade if the endpoint gave probabilities."""
+
+    value: Any
+    expected: float | None
+
+
+#: The judgment of each pair of a call, in the order of its pairs; None for one that a batch left without.
+Judgments = list[_Judgment | None]
 
 
 class GradingWork:
@@ -68,16 +85,16 @@ class GradingWork:
         self._seed = seed
         number = store.settings_id(settings)
         self._gaps = pool.gaps(number, samples=samples, batch=batch, by_rank=order == "rank")
-        self._to_ask_alone: set[Key] = set()
+        self._to_split: deque[tuple[Gap, ...]] = deque()
         self.flagged = 0
 
-    def find_gaps(self, retry_failed: bool) -> GapCounts:
+    def find_gaps(self, retried: Sequence[str] | None) -> GapCounts:
         """Find the labels to ask for: `missing` counts them, `failed` the earlier failures that are left as they are.
 
-        A failure whose kind may pass is always tried again.
+        Failures of the kinds `retried` (None: all) are tried again, and always those of a kind that may pass.
         """
         counts = self._gaps.counts()
-        missing = self._gaps.find(retried=None if retry_failed else PASSING)
+        missing = self._gaps.find(retried=None if retried is None else (*PASSING, *retried))
         return GapCounts(counts.cached, counts.failed + counts.missing - missing, missing)
 
     def missing(self) -> int:
@@ -91,20 +108,26 @@ class GradingWork:
         prompts = self._gaps.characters() + missing * fixed / self._batch
         return Usage(int(prompts / 4), missing * _ANSWER_TOKENS)
 
+    def calls(self, missing: int) -> int:
+        """The fewest requests for the missing labels."""
+        return -(-missing // self._batch)
+
     async def finish(self, runner: Runner, limits: Limits) -> None:
         """Ask until no label is missing, or the runner stops."""
-        lease_seconds = limits.timeout * limits.attempts + _LEASE_MARGIN
+        lease_seconds = limits.timeout * limits.attempts + limits.max_wait + _LEASE_MARGIN
         at_once = max(_GAPS_AT_ONCE, 4 * limits.concurrency * self._batch)
-        while runner.progress.stopped is None and self._gaps.any_left():
-            calls_before = runner.progress.calls
+        while runner.stop is None and self._gaps.any_left():
+            before = runner.gate.spending.requests
             await runner.run(self._calls(lease_seconds, at_once), self._store_outcome)
-            if runner.progress.stopped is None:
+            while self._to_split and runner.stop is None:
+                await runner.run(self._halves(), self._store_outcome)
+            if runner.stop is None:
                 self._gaps.find(retried=())
-                if runner.progress.calls == calls_before:
+                if runner.gate.spending.requests == before:
                     # Another process has leased all that is left.
                     await asyncio.sleep(0.5)
 
-    def _calls(self, lease_seconds: float, at_once: int) -> Iterator[Call]:
+    def _calls(self, lease_seconds: float, at_once: int) -> Iterator[Call[Judgments]]:
         place = 0
         while gaps := self._gaps.after(place, at_once):
             place = gaps[-1].place
@@ -113,77 +136,91 @@ class GradingWork:
             for gap in gaps:
                 if gap.key not in leased:
                     continue
-                alone = gap.key in self._to_ask_alone
-                if batch and (alone or gap.group != batch[-1].group or len(batch) == self._batch):
+                if batch and (gap.group != batch[-1].group or len(batch) == self._batch):
                     yield self._call(batch)
+                    yield from self._halves()
                     batch = []
                 batch.append(gap)
-                if alone:
-                    yield self._call(batch)
-                    batch = []
             if batch:
                 yield self._call(batch)
+            yield from self._halves()
 
-    def _call(self, gaps: Sequence[Gap]) -> Call:
-        keys = tuple(gap.key for gap in gaps)
+    def _halves(self) -> Iterator[Call[Judgments]]:
+        """Calls for the passages that their batch left without a grade."""
+        while self._to_split:
+            yield self._call(self._to_split.popleft())
+
+    def _call(self, gaps: Sequence[Gap]) -> Call[Judgments]:
+        keys = [gap.key for gap in gaps]
         query, passages = gaps[0].query, [gap.passage for gap in gaps]
         flagged = tuple(looks_like_instruction(passage) for passage in passages)
         if len(gaps) == 1:
             messages, shape = self._prompt.one(query, passages[0])
-            return Call(messages, shape, _Subject(keys, flagged))
+
+            def read(reply: Reply) -> Judgments:
+                return [_Judgment(read_answer(reply, shape), expected_grade(reply))]
+
+            return Call(messages, shape, _Subject(tuple(gaps), flagged), read)
         draw = random.Random(f"{self._seed} {keys[0][1].hex()} {keys[0][2].hex()} {keys[0][3]}").randrange(1 << 30)
         messages, shape, ids = self._prompt.several(query, passages, draw)
-        return Call(messages, shape, _Subject(keys, flagged, tuple(ids)))
+        item = batch_item(self._prompt.extras)
 
-    async def _store_outcome(self, outcome: Outcome) -> int:
+        def read_all(reply: Reply) -> Judgments:
+            by_id = read_batch(reply, item, ids)
+            if not by_id:
+                raise Unreadable("the answer holds no grade for any passage of the batch")
+            expected = expected_grades(reply)
+            return [_Judgment(by_id[id_], expected.get(id_)) if id_ in by_id else None for id_ in ids]
+
+        subject = _Subject(tuple(gaps), flagged, tuple(ids))
+        return Call(messages, shape, subject, read_all, _TOKENS_OF_A_PASSAGE * (len(gaps) - 1), repeat=False)
+
+    async def _store_outcome(self, outcome: Outcome[Judgments]) -> int:
         labels = self._labels(outcome)
         self.flagged += sum(label.flagged for label in labels if label.grade is not None)
         await asyncio.wrap_future(self._store.put(labels))
         return len(labels)
 
-    def _labels(self, outcome: Outcome) -> list[Label]:
+    def _labels(self, outcome: Outcome[Judgments]) -> list[Label]:
+        """The labels of a call; a batch with passages that have no grade is split."""
         subject: _Subject = outcome.call.subject
-        pairs = len(subject.keys)
+        pairs = len(subject.gaps)
+        judgments = outcome.answer if outcome.answer is not None else [None] * pairs
+        if pairs > 1 and outcome.failure not in PASSING:
+            without = [gap for gap, judgment in zip(subject.gaps, judgments, strict=True) if judgment is None]
+            middle = (len(without) + 1) // 2
+            self._to_split.extend(tuple(half) for half in (without[:middle], without[middle:]) if half)
+        sharing = sum(judgment is not None for judgment in judgments) or pairs
         common: dict[str, Any] = {
-            "prompt_tokens": outcome.usage.prompt_tokens // pairs,
-            "completion_tokens": outcome.usage.completion_tokens // pairs,
-            "cost": None if outcome.cost is None else outcome.cost / pairs,
+            "prompt_tokens": outcome.usage.prompt_tokens // sharing,
+            "completion_tokens": outcome.usage.completion_tokens // sharing,
+            "cost": None if outcome.cost is None else outcome.cost / sharing,
             "seconds": round(outcome.seconds, 4),
             "attempts": outcome.attempts,
+            "served_model": None if outcome.reply is None else outcome.reply.model,
+            "way": None if outcome.reply is None else outcome.reply.way,
         }
-        if outcome.answer is None:
-            return [
-                Label(key, None, flagged=flagged, failure=outcome.failure, error=outcome.error, **common)
-                for key, flagged in zip(subject.keys, subject.flagged, strict=True)
-            ]
-        judgments = _judgments_by_key(outcome.answer, subject)
         labels = []
-        for key, flagged in zip(subject.keys, subject.flagged, strict=True):
-            judgment = judgments.get(key)
-            if judgment is None:
-                self._to_ask_alone.add(key)
-                continue
-            labels.append(
-                Label(
-                    key,
-                    int(judgment.grade),
-                    reason=str(judgment.reason)[:_LONGEST_REASON],
-                    relevant_span=getattr(judgment, "relevant_span", None),
-                    misleading=getattr(judgment, "misleading", None),
-                    flagged=flagged,
-                    **common,
+        for gap, flagged, judgment in zip(subject.gaps, subject.flagged, judgments, strict=True):
+            if judgment is not None:
+                value = judgment.value
+                labels.append(
+                    Label(
+                        gap.key,
+                        int(value.grade),
+                        reason=value.reason[:_LONGEST_REASON],
+                        relevant_span=getattr(value, "relevant_span", None),
+                        misleading=getattr(value, "misleading", None),
+                        flagged=flagged,
+                        expected=judgment.expected,
+                        **common,
+                    )
                 )
-            )
+            elif outcome.failure is not None and (pairs == 1 or outcome.failure in PASSING):
+                failed: dict[str, Any] = {
+                    "failure": outcome.failure,
+                    "error": outcome.error,
+                    "last_answer": outcome.last_answer,
+                }
+                labels.append(Label(gap.key, None, flagged=flagged, **failed, **common))
         return labels
-
-
-def _judgments_by_key(answer: Answer, subject: _Subject) -> dict[Key, Any]:
-    """The judgment of each pair of a call; a pair that a batch leaves out or grades twice has none."""
-    if not subject.ids:
-        return {subject.keys[0]: answer.value}
-    by_id: dict[str, list[Any]] = {}
-    for judgment in answer.value.grades:  # type: ignore[attr-defined]
-        by_id.setdefault(judgment.passage, []).append(judgment)
-    return {
-        key: by_id[id_][0] for key, id_ in zip(subject.keys, subject.ids, strict=True) if len(by_id.get(id_, ())) == 1
-    }

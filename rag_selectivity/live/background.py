@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.runner import Budget, Limits
 from rag_selectivity.grading.single import SingleQuery
 from rag_selectivity.live.retrieval import Retrieval
 

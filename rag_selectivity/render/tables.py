@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
@@ -257,7 +258,9 @@ def _human(mean: PredictionPowered) -> str:
 def _claim_blocks(report: ClaimReport) -> Iterable[Block]:
     failed = f", {report.failed} calls failed" if report.failed else ""
     stopped = f", stopped: {report.stopped}" if report.stopped else ""
-    yield Heading(f"{len(report.samples)} samples, {report.calls} calls to {report.judge}{failed}{stopped}")
+    yield Heading(f"{len(report.samples)} samples, {report.calls} requests to {report.judge}{failed}{stopped}")
+    if report.resume is not None:
+        yield Note(f"go on with: {report.resume}")
     names = list(dict.fromkeys(measure.name for measure in report.estimates))
     rows = []
     for depth in report.depths:
@@ -275,21 +278,55 @@ def _grading_blocks(grading: Grading) -> Iterable[Block]:
 
 
 def _grading_lines(grading: Grading) -> Iterable[str]:
-    tokens = f"{grading.usage.prompt_tokens:,} + {grading.usage.completion_tokens:,} tokens"
-    cost = f", cost {grading.cost:.4g}" if grading.cost is not None else ""
     if grading.dry_run:
-        yield f"{grading.pairs} pairs, {grading.cached} cached, {grading.left} to grade: about {tokens}{cost}"
+        yield f"{grading.pairs:,} pairs: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
+        yield f"at least {grading.requests:,} requests, about {_tokens(grading)}{_cost(grading)}"
         return
     yield (
-        f"{grading.pairs} pairs: {grading.graded} graded, {grading.cached} cached, {grading.failed} failed, "
-        f"{grading.left} left ({tokens}{cost})"
+        f"{grading.pairs:,} pairs: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
+        f"before, {grading.failed:,} failed, {grading.left:,} left"
     )
+    yield f"{grading.requests:,} requests, {_tokens(grading)}{_cost(grading)}"
+    if grading.way is not None:
+        yield f"the endpoint was asked with {_way(json.loads(grading.way))}"
+    if grading.other_models:
+        yield f"warning: the endpoint named {', '.join(grading.other_models)} as the model, not {grading.judge}"
     if grading.errors:
-        by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(grading.errors.items()))
+        by_kind = ", ".join(f"{count:,} {kind}" for kind, count in sorted(grading.errors.items()))
         yield f"failures: {by_kind}; the last one: {grading.last_error}"
+        yield f"rag-selectivity store failures {grading.store} lists them"
     if grading.earlier_failures:
-        yield f"{grading.earlier_failures} failed in an earlier run; --retry-failed tries them again"
+        yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed all tries them again"
     if grading.flagged:
-        yield f"{grading.flagged} passages seem to give the judge instructions; see `flagged` in an export"
+        yield f"{grading.flagged:,} passages seem to give the judge instructions; see `flagged` in an export"
     if grading.stopped:
-        yield f"stopped: {grading.stopped}. All grades so far are in {grading.store}; the same command goes on"
+        yield f"stopped: {grading.stopped}. All grades so far are in {grading.store}"
+    if grading.resume is not None:
+        yield f"go on with: {grading.resume}"
+
+
+def _tokens(grading: Grading) -> str:
+    tokens = f"{grading.usage.prompt_tokens:,} + {grading.usage.completion_tokens:,} tokens"
+    if grading.dry_run or grading.usage_from in (None, "server"):
+        return tokens
+    extent = "estimated" if grading.usage_from == "estimate" else "partly estimated"
+    return f"{tokens} ({extent}: the endpoint did not count them)"
+
+
+def _cost(grading: Grading) -> str:
+    if grading.cost is None:
+        return ""
+    source = "by the prices given" if grading.cost_from == "prices" else "as the endpoint says"
+    return f", cost {grading.cost:.4g} ({source})"
+
+
+def _way(way: dict[str, Any]) -> str:
+    """What an endpoint can do, in words."""
+    parts = [
+        way["answer"] if way["answer"] != "text" else "the JSON schema in words",
+        way["limit"] or "no limit of the answer",
+    ]
+    if way["logprobs"]:
+        parts.append("logprobs")
+    refused = [*(["temperature"] if way.get("temperature") is False else []), *way.get("refused", ())]
+    return ", ".join(parts) + (f"; it refused {', '.join(refused)}" if refused else "")

@@ -175,6 +175,10 @@ class ClaimReport(Result):
     failed: int
     stopped: str | None
     judge: str
+    stopped_by: str | None = None
+    errors: Mapping[str, int] = field(default_factory=dict)
+    last_error: str | None = None
+    resume: str | None = None
 
     def __getitem__(self, measure: str | ClaimMeasure) -> Estimate:
         by_name = {str(checked): estimate for checked, estimate in self.estimates.items()}
@@ -194,6 +198,9 @@ class ClaimReport(Result):
             "completion_tokens": self.usage.completion_tokens,
             "cost": self.cost,
             "stopped": self.stopped,
+            "errors": dict(self.errors),
+            "last_error": self.last_error,
+            "resume": self.resume,
             "measures": {str(key): estimate.to_dict() for key, estimate in self.estimates.items()},
             "per_sample": [sample.to_dict(self.checks, self.depths) for sample in self.samples],
         }

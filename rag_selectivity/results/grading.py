@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
-SCHEMA = "rag-selectivity/grading/1"
+SCHEMA = "rag-selectivity/grading/2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +30,29 @@ class Grading(Result):
         Labels that failed in an earlier run and were not tried again (`retry_failed` tries them again).
     flagged : int
         New labels of passages that seem to give the judge instructions.
+    requests : int
+        Requests sent, whatever they were for. For a dry run, the fewest that are needed.
     usage : Usage
+    usage_from : {"server", "estimate", "both"} or None
+        Who counted the tokens; None if nothing was asked.
     cost : float or None
-        Of this run; None without prices. For a dry run, usage and cost are estimates.
+        None without prices, unless the endpoint names costs.
+    cost_from : {"prices", "server"} or None
+    served_models : tuple of str
+        The models that the endpoint named.
+    way : str or None
+        How the endpoint was asked, as JSON: what it can do.
     stopped : str or None
         Why the run ended before the end of the pool.
+    stopped_by : {"budget", "endpoint", "interrupted"} or None
+        What kind of reason that is.
     dry_run : bool
+        Nothing was asked; usage and cost are estimates.
     errors : {kind: labels}
-    last_error : str or None
-        The message of the last failure.
+    last_error, last_answer : str or None
+        The message of the last failure, and what the judge said.
+    resume : str or None
+        The command that goes on, where work is left over.
     """
 
     judge: str
@@ -49,12 +64,29 @@ class Grading(Result):
     left: int
     earlier_failures: int
     flagged: int = 0
+    requests: int = 0
     usage: Usage
+    usage_from: str | None = None
     cost: float | None
+    cost_from: str | None = None
+    served_models: tuple[str, ...] = ()
+    way: str | None = None
     stopped: str | None = None
+    stopped_by: str | None = None
     dry_run: bool = False
     errors: dict[str, int] = field(default_factory=dict)
     last_error: str | None = None
+    last_answer: str | None = None
+    resume: str | None = None
+
+    @property
+    def other_models(self) -> tuple[str, ...]:
+        """The models that the endpoint named and that are not the one that was asked for.
+
+        A provider in front of the name (`openai/gpt-5`) and a date behind it (`gpt-5-2025-08-07`) make no other model.
+        """
+        asked = self.judge.lower().rpartition("/")[2]
+        return tuple(name for name in self.served_models if not name.lower().rpartition("/")[2].startswith(asked))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -65,15 +97,24 @@ class Grading(Result):
             **{name: getattr(self, name) for name in ("pairs", "cached", "graded", "failed", "left")},
             "earlier_failures": self.earlier_failures,
             "flagged": self.flagged,
+            "requests": self.requests,
             "prompt_tokens": self.usage.prompt_tokens,
             "completion_tokens": self.usage.completion_tokens,
+            "usage_from": self.usage_from,
             "cost": self.cost,
+            "cost_from": self.cost_from,
+            "served_models": list(self.served_models),
+            "way": None if self.way is None else json.loads(self.way),
             "stopped": self.stopped,
+            "stopped_by": self.stopped_by,
             "dry_run": self.dry_run,
             "errors": dict(self.errors),
             "last_error": self.last_error,
+            "last_answer": self.last_answer,
+            "resume": self.resume,
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row of the run; `errors` by kind are in `to_dict`."""
-        return [{name: value for name, value in self.to_dict().items() if name not in ("schema", "errors")}]
+        """One row of the run; `errors` by kind and the `way` are in `to_dict`."""
+        left_out = ("schema", "errors", "way", "served_models")
+        return [{name: value for name, value in self.to_dict().items() if name not in left_out}]

@@ -269,15 +269,18 @@ class SharedLimit:
 
 
 class _Limited:
-    """A judge that waits for the shared limit before every request."""
+    """A judge that waits for the shared limit before every request; the rest is the judge's own."""
 
     def __init__(self, judge: Any, limiter: Any) -> None:
         self._judge, self._limiter = judge, limiter
         self.name, self.parameters = judge.name, judge.parameters
 
-    async def ask(self, messages: Any, schema: Any) -> Any:
-        await self._limiter.wait.remote(sum(len(message["content"]) for message in messages) // 4)
-        return await self._judge.ask(messages, schema)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_judge"], name)
+
+    async def ask(self, request: Any) -> Any:
+        await self._limiter.wait.remote(sum(len(message["content"]) for message in request.messages) // 4)
+        return await self._judge.ask(request)
 
 
 class _Grader:

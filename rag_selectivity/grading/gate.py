@@ -1,0 +1,409 @@
+"""The gate that every request to a judge passes: it counts, limits, pays and holds back.
+
+One gate may serve several threads and event loops, so that a budget holds for all who share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_selectivity.grading.judge import JudgeFailure, Reply
+from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.results.usage import Usage
+
+_FIRST_CONCURRENCY = 4
+_WINDOW = 60.0
+#: The clock of an endpoint may see requests closer together than they were sent.
+_PACE_MARGIN = 1.01
+_LONGEST_BACKOFF = 60.0
+#: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
+_TOKENS_IN_A_BYTE = 0.25
+_MARGIN = 1.1
+_MAY_BE_PAID = ("timeout", "server_error")
+
+
+class Stopped(Exception):
+    """The gate is shut: no request is sent any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run stopped.
+
+    Attributes
+    ----------
+    why : str
+    cause : {"budget", "endpoint", "fatal", "interrupted", "error"}
+        `endpoint`: it is down, asks to wait too long, or gives no usable answer. `fatal`: no request can succeed.
+    """
+
+    why: str
+    cause: str
+
+
+@dataclass(slots=True)
+class Spending:
+    """What all requests took.
+
+    Attributes
+    ----------
+    requests : int
+        Requests sent, whatever they were for.
+    usage : Usage
+    counted, estimated : int
+        Requests whose tokens the endpoint counted, and those whose tokens are estimated.
+    cost : float or None
+        None without prices, unless the endpoint names costs.
+    cost_from : {"prices", "server"} or None
+    """
+
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    counted: int = 0
+    estimated: int = 0
+    cost: float | None = None
+    cost_from: str | None = None
+
+    @property
+    def usage_from(self) -> str | None:
+        """Who counted the tokens: "server", "estimate", "both"; None before the first request."""
+        if self.counted and self.estimated:
+            return "both"
+        return "server" if self.counted else "estimate" if self.estimated else None
+
+
+@dataclass(eq=False, slots=True)
+class _Ticket:
+    """A request that is let through, and what is reserved for it."""
+
+    worst: Usage
+    prompt_bytes: int
+    cost: float = 0.0
+    sent: float = 0.0
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[None]
+
+    def wake(self) -> None:
+        self.loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+class Gate:
+    """Lets requests through: so many at once, so many in a minute, and as many as a budget pays for.
+
+    Parameters
+    ----------
+    limits : Limits
+    budget : Budget
+
+    Attributes
+    ----------
+    spending : Spending
+    stop : Stop or None
+        Why no request is let through any more.
+    concurrency : int
+        Requests that may be under way now.
+    """
+
+    def __init__(self, limits: Limits = Limits(), budget: Budget = Budget()) -> None:
+        self.limits = limits
+        self.budget = budget
+        self.spending = Spending()
+        self.stop: Stop | None = None
+        self.concurrency = 1
+        self._probing = True
+        self._lock = threading.Lock()
+        self._waiters: deque[_Waiter] = deque()
+        self._under_way: set[_Ticket] = set()
+        self._sent: deque[float] = deque()
+        self._taken: deque[tuple[float, int]] = deque()
+        self._not_before = 0.0
+        self._next_turn = 0.0
+        self._halved = 0.0
+        self._holds_in_a_row = 0
+        self._tokens_in_a_byte = _TOKENS_IN_A_BYTE
+        self._longest_answer = 0
+        self._dearest_token = 0.0
+        self._random = random.Random()
+
+    # -- for those who ask -------------------------------------------------------------------------
+
+    async def request(self, prompt_bytes: int, answer_tokens: int, send: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Send one request when it is its turn.
+
+        Parameters
+        ----------
+        prompt_bytes : int
+            Length of the messages in UTF-8.
+        answer_tokens : int
+            The most tokens of the answer.
+        send : async function
+
+        Raises
+        ------
+        Stopped
+            If nothing is sent any more.
+        JudgeFailure
+            If the request failed.
+        """
+        ticket = await self._enter(prompt_bytes, answer_tokens)
+        usage: Usage = ticket.worst
+        cost: float | None = None
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                reply = await send()
+            usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
+            self._succeeded(ticket, reply)
+            return reply
+        except TimeoutError:
+            late = JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout")
+            self._failed(ticket, late)
+            raise late from None
+        except JudgeFailure as failure:
+            # The endpoint may have answered in full, and be paid for it, where its reply was lost on the way.
+            if failure.usage is not None or failure.kind not in _MAY_BE_PAID:
+                usage = failure.usage or Usage()
+            self._failed(ticket, failure)
+            raise
+        finally:
+            self._leave(ticket, usage, cost)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, or until the gate is shut.
+
+        Raises
+        ------
+        Stopped
+        """
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            with self._lock:
+                if self.stop is not None:
+                    raise Stopped
+                waiter = self._waiter()
+            await self._wait(waiter, left)
+
+    def shut(self, why: str, cause: str) -> None:
+        """Let nothing through any more; the first reason counts."""
+        with self._lock:
+            self.stop = self.stop or Stop(why, cause)
+        self._wake_all()
+
+    def reopen(self) -> None:
+        """Forget an interruption or a silent endpoint; a budget that is used up stays so."""
+        with self._lock:
+            if self.stop is not None and self.stop.cause != "budget":
+                self.stop = None
+
+    def probed(self) -> None:
+        """The endpoint has shown what it can do: several requests may go at once."""
+        with self._lock:
+            if self._probing:
+                self._probing = False
+                self.concurrency = min(_FIRST_CONCURRENCY, self.limits.concurrency)
+        self._wake_all()
+
+    # -- one request -------------------------------------------------------------------------------
+
+    async def _enter(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
+        while True:
+            with self._lock:
+                if self.stop is not None:
+                    raise Stopped
+                ticket = self._ticket(prompt_bytes, answer_tokens)
+                seconds, why = self._obstacle(ticket)
+                if seconds == 0:
+                    self._let_through(ticket)
+                    return ticket
+                if why is not None:
+                    self.stop = Stop(why, "budget")
+                else:
+                    waiter = self._waiter()
+            if why is not None:
+                self._wake_all()
+                raise Stopped
+            await self._wait(waiter, seconds)
+
+    def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
+        prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
+        worst = Usage(prompt, max(answer_tokens, self._longest_answer))
+        priced = self.budget.price(worst)
+        return _Ticket(worst, prompt_bytes, worst.total * self._dearest_token if priced is None else priced)
+
+    def _obstacle(self, ticket: _Ticket) -> tuple[float, str | None]:
+        """Seconds to wait (0: none; infinite: until a request has landed), and why the budget does not allow it."""
+        now = time.monotonic()
+        if self._under_way and len(self._under_way) >= self.concurrency:
+            return float("inf"), None
+        why = self._used_up(ticket)
+        if why is not None:
+            return float("inf"), None if self._under_way else why
+        return max(0.0, self._not_before - now, self._turn_in(now), self._tokens_in(ticket, now)), None
+
+    def _used_up(self, ticket: _Ticket) -> str | None:
+        """Which budget this request could exceed, besides the requests under way; None if none."""
+        budget, spending = self.budget, self.spending
+        if budget.calls is not None and spending.requests >= budget.calls:
+            return f"the budget of {budget.calls:,} requests is used up"
+        under_way = sum(each.worst.total for each in self._under_way)
+        if budget.tokens is not None and spending.usage.total + under_way + ticket.worst.total > budget.tokens:
+            return (
+                f"the budget of {budget.tokens:,} tokens is used up: {spending.usage.total:,} are spent, and the next "
+                f"request may take {ticket.worst.total:,}"
+            )
+        ahead = sum(each.cost for each in self._under_way) + ticket.cost
+        if budget.cost is not None and (spending.cost or 0.0) + ahead > budget.cost:
+            return (
+                f"the budget of {budget.cost:g} is used up: {spending.cost or 0.0:.6g} is spent, and the next request "
+                f"may cost {ticket.cost:.2g}"
+            )
+        return None
+
+    def _turn_in(self, now: float) -> float:
+        """Seconds until the rate of requests allows one more: evenly spaced, so no window holds too many."""
+        return 0.0 if self.limits.rpm is None else max(0.0, self._next_turn - now)
+
+    def _tokens_in(self, ticket: _Ticket, now: float) -> float:
+        """Seconds until the tokens of the last minute leave room for this request; alone, it always goes."""
+        if self.limits.tpm is None:
+            return 0.0
+        while self._taken and self._taken[0][0] <= now - _WINDOW:
+            self._taken.popleft()
+        room = self.limits.tpm - ticket.worst.total - sum(each.worst.total for each in self._under_way)
+        over = sum(tokens for _, tokens in self._taken) - room
+        if over <= 0:
+            return 0.0
+        for landed, tokens in self._taken:
+            over -= tokens
+            if over <= 0:
+                return max(0.001, landed + _WINDOW - now)
+        return float("inf") if self._under_way else max(0.0, self._taken[-1][0] + _WINDOW - now if self._taken else 0.0)
+
+    def _let_through(self, ticket: _Ticket) -> None:
+        now = time.monotonic()
+        ticket.sent = now
+        self._under_way.add(ticket)
+        self.spending.requests += 1
+        if self.limits.rpm is not None:
+            self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
+
+    def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
+        with self._lock:
+            self._under_way.discard(ticket)
+            spending = self.spending
+            spending.usage += usage
+            priced = self.budget.price(usage)
+            if priced is not None:
+                spending.cost, spending.cost_from = (spending.cost or 0.0) + priced, "prices"
+            elif cost is not None:
+                spending.cost, spending.cost_from = (spending.cost or 0.0) + cost, "server"
+                if usage.total:
+                    self._dearest_token = max(self._dearest_token, cost / usage.total)
+            if self.limits.tpm is not None:
+                self._taken.append((time.monotonic(), usage.total))
+            everybody = self.budget.tokens is not None or self.budget.cost is not None or self.limits.tpm is not None
+            awakened = [] if everybody else [self._waiters.popleft() for _ in range(min(2, len(self._waiters)))]
+        if everybody:
+            self._wake_all()
+        for waiter in awakened:
+            waiter.wake()
+
+    # -- what replies teach ------------------------------------------------------------------------
+
+    def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
+        with self._lock:
+            self._holds_in_a_row = 0
+            if self.budget.cost is not None and reply.cost is None and self.budget.price_in is None:
+                why = "a budget in money needs prices (--price-in, --price-out): this endpoint does not say what a "
+                self.stop = self.stop or Stop(f"{why}request costs", "fatal")
+            if not self._probing:
+                self.concurrency = min(self.limits.concurrency, self.concurrency + 1)
+            if reply.usage is None:
+                self.spending.estimated += 1
+                return
+            self.spending.counted += 1
+            self._longest_answer = max(self._longest_answer, reply.usage.completion_tokens)
+            if ticket.prompt_bytes and reply.usage.prompt_tokens:
+                share = reply.usage.prompt_tokens / ticket.prompt_bytes
+                first = self.spending.counted == 1
+                self._tokens_in_a_byte = share if first else max(share, self._tokens_in_a_byte)
+
+    def _failed(self, ticket: _Ticket, failure: JudgeFailure) -> None:
+        with self._lock:
+            if failure.usage is not None:
+                self.spending.counted += 1
+            elif failure.kind in _MAY_BE_PAID:
+                self.spending.estimated += 1
+            if failure.overloaded and ticket.sent >= self._halved:
+                # Requests that were sent before the last halving say nothing about the concurrency since.
+                self.concurrency = max(1, self.concurrency // 2)
+                self._halved = time.monotonic()
+            if failure.overloaded or failure.retry_after is not None:
+                self._hold(failure)
+
+    def _hold(self, failure: JudgeFailure) -> None:
+        """Send nothing for as long as the endpoint asks, or for a growing time if it does not say."""
+        seconds = failure.retry_after
+        if seconds is None:
+            growing = self.limits.backoff * 2**self._holds_in_a_row * self._random.uniform(0.5, 1.0)
+            seconds = min(_LONGEST_BACKOFF, self.limits.max_wait, growing)
+        if seconds > self.limits.max_wait:
+            why = f"the endpoint asks to wait {seconds:,.0f} s, longer than the limit of {self.limits.max_wait:g} s"
+            self.stop = self.stop or Stop(f"{why} (--max-wait)", "endpoint")
+            self._wake_all_locked()
+            return
+        now = time.monotonic()
+        if now >= self._not_before:
+            self._holds_in_a_row += 1
+        self._not_before = max(self._not_before, now + seconds)
+
+    def _estimate(self, ticket: _Ticket, reply: Reply) -> Usage:
+        written = len(str(reply.content or "").encode()) + len((reply.reasoning or "").encode())
+        return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def _waiter(self) -> _Waiter:
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(loop, loop.create_future())
+        self._waiters.append(waiter)
+        return waiter
+
+    async def _wait(self, waiter: _Waiter, seconds: float) -> None:
+        timer = None if seconds == float("inf") else waiter.loop.call_later(seconds, waiter._wake)
+        try:
+            await waiter.future
+        finally:
+            if timer is not None:
+                timer.cancel()
+            with self._lock:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+
+    def _wake_all(self) -> None:
+        with self._lock:
+            self._wake_all_locked()
+
+    def _wake_all_locked(self) -> None:
+        waiters, self._waiters = self._waiters, deque()
+        for waiter in waiters:
+            waiter.wake()
+
+
+def prompt_bytes(messages: Any) -> int:
+    """The length of messages in UTF-8."""
+    return sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in messages)

@@ -1,0 +1,76 @@
+"""What surrounds a run of a judge: Ctrl-C, the progress line, and calls from code without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from rag_selectivity.grading.runner import Runner, Watch
+
+T = TypeVar("T")
+
+
+@contextmanager
+def interruptible(runner: Runner) -> Iterator[None]:
+    """The first Ctrl-C lets requests under way land for a second; the second one ends everything at once."""
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        runner.interrupt()
+
+    try:
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    except (NotImplementedError, RuntimeError, ValueError):
+        # Not the main thread, or a platform without signal handlers: Ctrl-C raises KeyboardInterrupt as usual.
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def progress_line(total: int, what: str, shown: bool = True) -> tuple[Watch | None, Callable[[], None]]:
+    """A line on a terminal: done, failed by reason, spent, rate and time left; nothing elsewhere, or without tqdm."""
+    if not shown or not sys.stderr.isatty():
+        return None, lambda: None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None, lambda: None
+    bar = tqdm(total=total, desc=what, unit="pair", dynamic_ncols=True)
+
+    def watch(runner: Runner, pairs: int) -> None:
+        spending = runner.gate.spending
+        failed = ", ".join(f"{count} {kind}" for kind, count in runner.progress.errors.items())
+        spent = f"{spending.usage.total:,} tokens" if spending.cost is None else f"cost {spending.cost:.4g}"
+        bar.set_postfix_str(", ".join(filter(None, [failed and f"failed: {failed}", spent])), refresh=False)
+        bar.update(pairs)
+
+    return watch, bar.close
+
+
+def run_blocking(work: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine from ordinary code, even while an event loop runs, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(work, signal.getsignal(signal.SIGINT)))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(_awaited(work))).result()
+
+
+async def _awaited(work: Callable[[], Awaitable[T]], on_interrupt: Any = None) -> T:
+    if on_interrupt is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+        # asyncio delays Ctrl-C until the next await, and there is none while files are read before the first call.
+        signal.signal(signal.SIGINT, on_interrupt)
+    return await work()

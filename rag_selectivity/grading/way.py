@@ -1,0 +1,121 @@
+"""How an endpoint is asked: what it can do, found by asking."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from rag_selectivity.grading.judge import Message, json_schema, with_schema
+
+#: Ways to constrain an answer, the strictest first.
+ANSWERS = ("json_schema", "json_object", "tools", "text")
+_LIMITS = ("max_completion_tokens", "max_tokens", None)
+_TOP_LOGPROBS = 5
+#: Words by which an endpoint names what it refuses.
+_NAMED = {
+    "logprobs": re.compile(r"logprobs", re.IGNORECASE),
+    "limit": re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
+    "temperature": re.compile(r"temperature", re.IGNORECASE),
+    "answer": re.compile(
+        r"response_?format|json_?schema|json_?object|structured|guided|grammar|tool|function", re.IGNORECASE
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The fields of a request besides the messages.
+
+    Attributes
+    ----------
+    answer : {"json_schema", "json_object", "tools", "text"}
+        What constrains the answer.
+    limit : {"max_completion_tokens", "max_tokens"} or None
+        The field that limits its length.
+    logprobs : bool
+        Whether the probabilities of its tokens are asked for.
+    temperature : bool
+        Whether a temperature that the user gave is sent.
+    refused : tuple of str
+        Further fields that the user gave and the endpoint refused.
+    """
+
+    answer: str = ANSWERS[0]
+    limit: str | None = _LIMITS[0]
+    logprobs: bool = True
+    temperature: bool = True
+    refused: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        shown = {"answer": self.answer, "limit": self.limit, "logprobs": self.logprobs}
+        if not self.temperature:
+            shown["temperature"] = False
+        return json.dumps({**shown, **({"refused": list(self.refused)} if self.refused else {})})
+
+    def fields(
+        self,
+        messages: Sequence[Message],
+        schema: type[BaseModel],
+        answer_tokens: int,
+        parameters: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """The body of a request, without its model."""
+        body: dict[str, Any] = {"messages": list(messages)}
+        body |= {
+            name: value
+            for name, value in parameters.items()
+            if name not in self.refused and (name != "temperature" or self.temperature)
+        }
+        if self.limit is not None:
+            body[self.limit] = answer_tokens
+        if self.logprobs and self.answer != "tools":
+            body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
+        if self.answer == "json_schema":
+            described = {"name": schema.__name__, "strict": True, "schema": json_schema(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": described}
+        elif self.answer == "tools":
+            function = {"name": "answer", "description": "Give the answer.", "parameters": json_schema(schema)}
+            body["tools"] = [{"type": "function", "function": function}]
+            body["tool_choice"] = {"type": "function", "function": {"name": "answer"}}
+        else:
+            body["messages"] = with_schema(messages, schema)
+            if self.answer == "json_object":
+                body["response_format"] = {"type": "json_object"}
+        return body
+
+    def without(self, what: str) -> Way | None:
+        """The way without a thing that was refused: `answer` and `limit` step down by one; None if it is not sent."""
+        if what == "answer" and self.answer != ANSWERS[-1]:
+            return replace(self, answer=ANSWERS[ANSWERS.index(self.answer) + 1])
+        if what == "limit" and self.limit is not None:
+            return replace(self, limit=_LIMITS[_LIMITS.index(self.limit) + 1])
+        if what == "logprobs" and self.logprobs:
+            return replace(self, logprobs=False)
+        if what == "temperature" and self.temperature:
+            return replace(self, temperature=False)
+        return None
+
+    def stepped_down(self, refusal: str, parameters: Mapping[str, Any], *, unnamed: bool) -> Way | None:
+        """The way that avoids what an endpoint refuses by these words; None if they concern nothing that was sent.
+
+        With `unnamed`, words that name nothing are taken to mean the field that most endpoints lack.
+        """
+        for name in parameters:
+            if name not in ("temperature", *self.refused) and re.search(rf"\b{re.escape(name)}\b", refusal):
+                return replace(self, refused=(*self.refused, name))
+        named = [what for what, words in _NAMED.items() if words.search(refusal)]
+        candidates = named or (["logprobs", "answer", "limit", "temperature"] if unnamed else [])
+        for what in candidates:
+            if what == "temperature" and "temperature" not in parameters:
+                continue
+            if what == "logprobs" and self.answer == "tools":
+                continue
+            lower = self.without(what)
+            if lower is not None:
+                return lower
+        return None
