@@ -170,15 +170,17 @@ def test_a_blocking_ragas_llm_does_not_hold_up_the_loop(tmp_path) -> None:
         is_async = False
 
         def generate(self, prompt: str, response_model: Any) -> Any:
-            together.wait()  # passes only when two calls are inside at the same time
+            if "passage d0" not in prompt:  # the first request of a run goes alone
+                together.wait()  # passes only when two calls are inside at the same time
             return response_model(reason="r", grade=3)
 
         async def agenerate(self, prompt: str, response_model: Any) -> Any:
             raise AssertionError("its client is synchronous")
 
-    pool = {"q": ["d0", "d1"]}
-    done = grade(QUERIES, CORPUS, pool, store=tmp_path / "s.db", judge=RagasJudge(Blocking(), name="b"), limits=FAST)
-    assert done.graded == 2
+    corpus = {f"d{i}": f"passage d{i}" for i in range(3)}
+    pool = {"q": list(corpus)}
+    done = grade(QUERIES, corpus, pool, store=tmp_path / "s.db", judge=RagasJudge(Blocking(), name="b"), limits=FAST)
+    assert done.graded == 3
     with pytest.raises(GradingError, match="a Ragas LLM is needed"):
         RagasJudge(object())
 

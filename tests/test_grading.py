@@ -129,7 +129,7 @@ def test_top_ranks_of_all_systems_come_first_and_a_stopped_run_goes_on(tmp_path)
         assert {texts(request)["passage"] for request in server.requests} == {CORPUS["d0"], CORPUS["d9"]}
         assert (stopped.graded, stopped.left, stopped.pairs) == (8, 16, 24)
         assert "the budget of 8 requests is used up" in str(stopped)
-        assert "the same command goes on" in str(stopped)
+        assert "the same call goes on" in str(stopped)
         rest = graded(server, store, pool=[one, other])
     assert (rest.cached, rest.graded, rest.left) == (8, 16, 0)
     assert max(server.started.values()) == 1
@@ -155,14 +155,16 @@ def test_pool_depth_and_dry_run(tmp_path) -> None:
 
 def test_budgets_of_tokens_and_money_are_kept(tmp_path) -> None:
     with JudgeServer(by_number) as server:
-        tokens = graded(server, tmp_path / "t.db", budget=Budget(tokens=1600))
-        assert 800 < tokens.usage.total <= 1600
+        tokens = graded(server, tmp_path / "t.db", budget=Budget(tokens=2000))
+        # The next request could have taken the limit of an answer, 1,000 tokens, and its prompt.
+        assert 2000 - 1200 < tokens.usage.total <= 2000
         assert tokens.left > 0
-        money = graded(server, tmp_path / "m.db", budget=Budget(cost=0.004, price_in=1.0, price_out=10.0))
-    assert 0.001 < money.cost <= 0.004
-    assert "the budget of 0.004 is used up" in money.stopped
-    with pytest.raises(rs.InputError, match="needs the prices"):
-        Budget(cost=1)
+        money = graded(server, tmp_path / "m.db", budget=Budget(cost=0.012, price_in=1.0, price_out=10.0))
+    assert 0.001 < money.cost <= 0.012
+    assert "the budget of 0.012 is used up" in money.stopped
+    with JudgeServer(by_number) as server, pytest.raises(GradingError, match="a budget in money needs prices"):
+        graded(server, tmp_path / "n.db", budget=Budget(cost=1))
+    assert len(server.requests) == 1
 
 
 def test_samples_give_a_median_and_keep_their_spread(tmp_path) -> None:

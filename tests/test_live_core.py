@@ -299,7 +299,7 @@ def test_a_share_a_budget_and_a_queue_that_is_full(tmp_path) -> None:
     for i in range(6):
         monitor.record(shown(f"new{i}", "x5"))
         few.drain()
-    assert (few.graded, few.stopped) == (3, "the budget of 0 calls is used up")
+    assert (few.graded, few.stopped) == (3, "the budget of 3 requests is used up")
     rule.gate.clear()
     slow = grader(rule, tmp_path, waiting=2)
     monitor = Monitor(grader=slow)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.judge import JudgeFailure
+from rag_selectivity.grading.answers import read_answer
+from rag_selectivity.grading.judge import JudgeFailure, Request
 from rag_selectivity.grading.model_judge import ModelJudge, Usage
 from rag_selectivity.live.calls import Faults
 from rag_selectivity.measures import REGISTRY, default_measures
@@ -220,16 +221,17 @@ def test_a_models_errors_become_failures_by_their_status() -> None:
 
     def kind(error: Exception) -> str:
         with pytest.raises(JudgeFailure) as caught:
-            asyncio.run(Failing(error).ask([{"role": "user", "content": "?"}], Grade))
+            asyncio.run(Failing(error).ask(Request([{"role": "user", "content": "?"}], Grade)))
         return caught.value.kind
 
     assert kind(Refused()) == "fatal"
-    assert kind(ConnectionError()) == "transient"
+    assert kind(ConnectionError()) == "server_error"
+    assert kind(TimeoutError()) == "timeout"
     assert kind(JudgeFailure("no", "refusal")) == "refusal"
 
-    class Twice(ModelJudge):
+    class Counting(ModelJudge):
         async def complete(self, conversation, schema):
-            return '{"grade": 4}' if len(conversation) > 1 else "words", Usage(1, 2)
+            return '{"grade": 4}', Usage(1, 2)
 
-    answer = asyncio.run(Twice("twice", {}).ask([{"role": "user", "content": "?"}], Grade))
-    assert (answer.value.grade, answer.usage) == (4, Usage(2, 4))
+    reply = asyncio.run(Counting("counting", {}).ask(Request([{"role": "user", "content": "?"}], Grade)))
+    assert (read_answer(reply, Grade).grade, reply.usage) == (4, Usage(1, 2))

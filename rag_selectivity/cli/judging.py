@@ -29,7 +29,7 @@ BaseUrlOption = Annotated[
 ApiKeyEnvOption = Annotated[str, o.option(o.JUDGE, "NAME", "Environment variable that holds the key.")]
 HeaderOption = Annotated[
     list[str] | None,
-    o.option(o.JUDGE, "NAME=VALUE", "Header of each request, such as api-key=$KEY for Azure. Repeat for more."),
+    o.option(o.JUDGE, "K=V", "Header of each request, such as api-key=$KEY for Azure. Repeat for more."),
 ]
 TemperatureOption = Annotated[
     float | None, o.option(o.JUDGE, "NUMBER", "Sampling temperature (default: the model's own).")
@@ -88,7 +88,7 @@ def _headers(given: list[str] | None) -> dict[str, str]:
     for each in given or ():
         name, _, value = each.partition("=")
         if not name.strip() or not value.strip():
-            raise InputError(f"--header must be NAME=VALUE, got {name!r} without a value")
+            raise InputError(f"--header must be K=V, got {name!r} without a value")
         headers[name.strip()] = value.strip()
     return headers
 

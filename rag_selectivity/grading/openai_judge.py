@@ -212,5 +212,5 @@ def _completions_url(base: str) -> str:
 
 
 def _system_message(error: Any) -> str:
-    system = getattr(error, "os_error", None)
-    return getattr(system, "strerror", None) or type(error).__name__
+    number = getattr(getattr(error, "os_error", None), "errno", None)
+    return os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__

@@ -300,7 +300,8 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.flagged:
         yield f"{grading.flagged:,} passages seem to give the judge instructions; see `flagged` in an export"
     if grading.stopped:
-        yield f"stopped: {grading.stopped}. All grades so far are in {grading.store}"
+        goes_on = "; the same call goes on" if grading.resume is None else ""
+        yield f"stopped: {grading.stopped}. All grades so far are in {grading.store}{goes_on}"
     if grading.resume is not None:
         yield f"go on with: {grading.resume}"
 
