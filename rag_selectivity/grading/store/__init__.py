@@ -18,6 +18,7 @@ from rag_selectivity.grading.store.records import (
     Settings,
     StoredAnswer,
     digest,
+    split_error,
 )
 from rag_selectivity.grading.store.schema import DatabaseError
 from rag_selectivity.grading.store.store import Store
@@ -36,4 +37,5 @@ __all__ = [
     "digest",
     "label_rows",
     "median_grade",
+    "split_error",
 ]

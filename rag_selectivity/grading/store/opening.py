@@ -129,11 +129,8 @@ def _readable_as_it_is(path: Path) -> tuple[Readable, int]:
             raise
     else:
         return found, version
-    if _size(_log_of(path)) == 0:
-        # Nothing is in the log, and this process could not take part in a write anyway.
-        found = Readable(path, path, "immutable")
-    else:
-        found = _snapshot(path)
+    # With an empty log the file is complete, and this process could not write to it anyway.
+    found = Readable(path, path, "immutable") if _size(_log_of(path)) == 0 else _snapshot(path)
     return found, _version_of(found)
 
 

@@ -113,11 +113,8 @@ def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     for query, passage, settings, *values, origins in labels:
         row = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[settings]}
         row |= dict(zip(known, values, strict=True))
-        of_pair = [
-            Origin(draws[draw], rank, json.loads(detail) if detail else {})
-            for draw, rank, detail in json.loads(origins)
-        ]
-        yield {**row, "origins": _origins_text(of_pair)}
+        of_pair = [(draws[draw], rank, json.loads(detail or "{}")) for draw, rank, detail in json.loads(origins)]
+        yield {**row, "origins": _origins_text([Origin(*values) for values in of_pair])}
     people = connection.execute(
         "SELECT query_id, passage_id, annotator, grade, reason, sample, created, lower(hex(query_hash)),"
         " lower(hex(passage_hash)), draw FROM human ORDER BY annotator, query_id, passage_id, sample"
@@ -233,7 +230,7 @@ def canaries(connection: sqlite3.Connection, settings: int) -> list[Canary]:
 def _failed(
     names: Mapping[int, str], kinds: Mapping[int, str], settings: int, failure: str, count: int
 ) -> dict[str, Any]:
-    return {"judge": names[settings], "kind": kinds[settings], "failure": failure, "count": count}
+    return {"settings": settings, "judge": names[settings], "kind": kinds[settings], "failure": failure, "count": count}
 
 
 def _counts(connection: sqlite3.Connection, statement: str) -> dict[int, dict[str, int]]:

@@ -292,14 +292,19 @@ class Store:
         with self._reading() as connection:
             yield from draws.read_origins(connection)
 
-    def failures(self) -> list[dict[str, Any]]:
-        """The failed labels and answers by judge and reason, the most frequent first.
+    def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
 
         Each row has the `judge`, the `kind` of its work (grade, claims), the `failure`, the `count`, and of the latest
         one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
         """
         with self._reading() as connection:
-            return reading.failures(connection)
+            chosen = None if judges is None else self._names_of(connection, judges, kind=None)
+            return [
+                {name: value for name, value in row.items() if name != "settings"}
+                for row in reading.failures(connection)
+                if chosen is None or row["settings"] in chosen
+            ]
 
     def canaries(self, settings: int) -> list[Canary]:
         """The canaries of some settings, in the order of their texts."""
@@ -369,16 +374,18 @@ class Store:
             with self._lock:
                 yield self._connection
 
-    def _names_of(self, connection: StoreConnection, judges: Sequence[str] | None) -> dict[int, str]:
+    def _names_of(
+        self, connection: StoreConnection, judges: Sequence[str] | None, kind: str | None = "grade"
+    ) -> dict[int, str]:
         """The settings of some judges, by name or model: {number: name of the judge}."""
-        names = reading.judge_names(connection)
+        names = reading.judge_names(connection, kind)
         if judges is None:
             return names
-        models = dict(connection.execute("SELECT id, model FROM settings WHERE kind = 'grade'").fetchall())
+        models = dict(connection.execute("SELECT id, model FROM settings").fetchall())
         chosen: dict[int, str] = {}
         for judge in judges:
             matches = {number: name for number, name in names.items() if name == judge}
-            matches = matches or {number: names[number] for number, model in models.items() if model == judge}
+            matches = matches or {number: name for number, name in names.items() if models[number] == judge}
             if not matches:
                 raise InputError(
                     f"{self.path} has no judge {judge!r}; it has {', '.join(names.values()) or 'no judge at all'}"
