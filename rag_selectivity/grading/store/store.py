@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
 from rag_selectivity.grading.store.records import Canary, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
-from rag_selectivity.grading.store.schema import transaction
+from rag_selectivity.grading.store.schema import DatabaseError, transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
 
@@ -86,11 +86,11 @@ class Store:
                 pool.close()
             self._pools = []
             if self._connection is not None:
-                try:
-                    if writer is not None:
+                if writer is not None:
+                    # On a full disk the leases stay; they run out, or end with this process.
+                    with suppress(InputError, DatabaseError):
                         end_leases(self._connection, self.owner)
-                finally:
-                    self._connection.close()
+                self._connection.close()
             self._readable.close()
 
     # -- writing ---------------------------------------------------------------------------------
