@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Draw, Origin
 from rag_selectivity.grading.store.schema import transaction
 
@@ -27,7 +28,7 @@ def draw_number(connection: sqlite3.Connection, draw: Draw) -> int:
     return int(row[0])
 
 
-def put_origins(connection: sqlite3.Connection, rows: Iterable[tuple[str, str, Origin]]) -> None:
+def put_origins(connection: StoreConnection, rows: Iterable[tuple[str, str, Origin]]) -> None:
     """Write (query id, passage id, origin) rows; one of the same pair and draw is replaced."""
     numbers: dict[bytes, int] = {}
     waiting = iter(rows)

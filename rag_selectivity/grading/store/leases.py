@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-import sqlite3
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Key
 from rag_selectivity.grading.store.schema import transaction
 
@@ -24,7 +24,7 @@ def new_owner() -> str:
     return f"{_machine()}:{os.getpid()}:{time.time_ns()}"
 
 
-def take_leases(connection: sqlite3.Connection, owner: str, keys: Sequence[Key], seconds: float) -> set[Key]:
+def take_leases(connection: StoreConnection, owner: str, keys: Sequence[Key], seconds: float) -> set[Key]:
     """Reserve labels for an owner; those that the result leaves out belong to another owner or exist.
 
     It looks at these keys alone, so that its time does not depend on how many leases and labels there are.
@@ -58,7 +58,7 @@ def take_leases(connection: sqlite3.Connection, owner: str, keys: Sequence[Key],
         return {tuple(row) for row in held.fetchall()}
 
 
-def end_leases(connection: sqlite3.Connection, owner: str) -> None:
+def end_leases(connection: StoreConnection, owner: str) -> None:
     """Delete the leases of an owner, and those that have run out."""
     connection.execute("DELETE FROM leases WHERE owner = ? OR expires < ?", (owner, time.time()))
 

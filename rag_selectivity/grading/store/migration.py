@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import split_error
 from rag_selectivity.grading.store.schema import VERSION, create_tables, transaction
 
@@ -32,7 +33,7 @@ _COPIED = {
 }
 
 
-def migrate(path: Path, connection: sqlite3.Connection, *, backup: bool = True) -> None:
+def migrate(path: Path, connection: StoreConnection, *, backup: bool = True) -> None:
     """Bring a store of format 1 to the present format, in one transaction, and keep a copy of the file beside it.
 
     A process that is killed leaves the store as it was; the next one begins again. Of several processes that open

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.migration import copy_to, migrate
-from rag_selectivity.grading.store.problems import StoreConnection, explained
+from rag_selectivity.grading.store.problems import StoreConnection, explained, is_busy
 from rag_selectivity.grading.store.schema import APPLICATION, VERSION, create_tables, transaction
 
 BUSY_SECONDS = 60.0
@@ -184,6 +184,7 @@ def _opened(path: Path, mode: str) -> StoreConnection:
         uri=True,
     )
     connection.path = path
+    connection.busy_seconds = BUSY_SECONDS
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection
 
@@ -194,7 +195,7 @@ def _create_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
 
 
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+def _use_write_ahead_log(connection: StoreConnection) -> None:
     """Readers and a writer then do not wait for each other. SQLite does not wait for a lock here, so this does."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
@@ -202,8 +203,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except InputError as error:
-            name = getattr(error.__cause__, "sqlite_errorname", None) or ""
-            if not name.startswith("SQLITE_BUSY") or time.monotonic() > until:
+            if not is_busy(error.__cause__) or time.monotonic() > until:
                 raise
             time.sleep(0.02)
 

@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager
 
 from rag_selectivity.grading.store.draws import draw_number
 from rag_selectivity.grading.store.gaps import Gaps
+from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Draw, digest
-from rag_selectivity.grading.store.schema import transaction
+from rag_selectivity.grading.store.schema import temporary_transaction
 
 _UNKNOWN = Draw("unknown")
 #: Pairs that one statement writes; other processes wait for it.
@@ -27,7 +28,7 @@ class Pool:
         A connection of its own.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: StoreConnection) -> None:
         self._connection = connection
         self._draws: list[Draw] = []
         connection.execute("PRAGMA temp_store = FILE")
@@ -38,7 +39,7 @@ class Pool:
 
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
-        return transaction(self._connection, "DEFERRED")
+        return temporary_transaction(self._connection)
 
     def add_pairs(self, rows: Iterable[tuple[str, str, int]], draw: Draw = _UNKNOWN) -> None:
         """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,15 +60,48 @@ def explaining(path: Path) -> Iterator[None]:
         raise problem from error
 
 
+def is_busy(error: BaseException | None) -> bool:
+    """Whether SQLite reports that another process holds a lock."""
+    return (getattr(error, "sqlite_errorname", None) or "").startswith("SQLITE_BUSY")
+
+
 class StoreConnection(sqlite3.Connection):
-    """A connection whose statements raise errors as `explained` has them; `path` is the store's file."""
+    """A connection whose statements raise errors as `explained` has them.
+
+    Attributes
+    ----------
+    path : Path
+        The store's file.
+    busy_seconds : float
+        How long a write waits for the writes of other processes.
+    """
 
     path: Path
+    busy_seconds: float
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """`sqlite3.Connection.execute`."""
         with explaining(self.path):
             return super().execute(sql, parameters)
+
+    def begin(self) -> None:
+        """Begin a transaction that writes, when no other process is in one.
+
+        SQLite itself asks again after 100 ms at last, and two busy processes can keep a third one waiting for seconds.
+        """
+        until = time.monotonic() + self.busy_seconds
+        self.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    super().execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or time.monotonic() > until:
+                        raise explained(self.path, error) from error
+                time.sleep(random.uniform(0.0005, 0.003))
+        finally:
+            self.execute(f"PRAGMA busy_timeout = {int(self.busy_seconds * 1000)}")
 
     def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
         """`sqlite3.Connection.executemany`."""

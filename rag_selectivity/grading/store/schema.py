@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rag_selectivity.grading.store.problems import StoreConnection
+
 #: What SQLite raises; only this package speaks SQL.
 DatabaseError = sqlite3.Error
 APPLICATION = 0x52534C42  # "RSLB"
@@ -81,9 +83,23 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, mode: str = "IMMEDIATE") -> Iterator[None]:
-    """Commit everything in the block, or nothing. In IMMEDIATE mode, writers wait for each other before they begin."""
-    connection.execute(f"BEGIN {mode}")
+def transaction(connection: StoreConnection) -> Iterator[None]:
+    """Commit everything in the block, or nothing. Writers wait for each other before they begin."""
+    connection.begin()
+    with _all_or_nothing(connection):
+        yield
+
+
+@contextmanager
+def temporary_transaction(connection: StoreConnection) -> Iterator[None]:
+    """`transaction` for temporary tables alone, which keeps no other process waiting."""
+    connection.execute("BEGIN DEFERRED")
+    with _all_or_nothing(connection):
+        yield
+
+
+@contextmanager
+def _all_or_nothing(connection: StoreConnection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")

@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 
 from rag_selectivity.grading.store.opening import connect
+from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Label, StoredAnswer
 from rag_selectivity.grading.store.schema import transaction
 
@@ -21,8 +23,11 @@ _Waiting = tuple[Records, Future[None]]
 
 #: Records in a transaction: other processes wait for it some 20 ms.
 _AT_ONCE = 500
-#: Records after which the log is moved into the file.
-_PER_CHECKPOINT = 4000
+#: A transaction adds some three pages to the log, and half a page for each record. At some 50 MB it is moved.
+_PAGES_OF_TRANSACTION, _PAGES_OF_RECORD, _PAGES_OF_LOG = 3.0, 0.5, 12_000
+#: Size of the log from which other processes wait a moment, so that it can begin anew.
+_LOG_BYTES = 128_000_000
+_LOG_WAIT = 0.05
 
 _LABEL_COLUMNS = (
     "grade",
@@ -86,7 +91,7 @@ class Writer:
         self._owner = owner
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._servers: dict[tuple[str | None, str | None], int | None] = {(None, None): None}
-        self._since_checkpoint = 0
+        self._pages_in_log = 0.0
         self._thread = threading.Thread(target=self._run, name="label-store", daemon=True)
         self._thread.start()
 
@@ -104,7 +109,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        connection: sqlite3.Connection | None = None
+        connection: StoreConnection | None = None
         last = False
         while not last:
             batch = [self._queue.get()]
@@ -123,7 +128,7 @@ class Writer:
         if connection is not None:
             connection.close()
 
-    def _commit(self, connection: sqlite3.Connection, pieces: Sequence[_Piece]) -> None:
+    def _commit(self, connection: StoreConnection, pieces: Sequence[_Piece]) -> None:
         records = [record for piece in pieces if not piece.committed.done() for record in piece.records]
         try:
             self._note_servers(connection, records)
@@ -137,11 +142,10 @@ class Writer:
         for piece in pieces:
             if piece.last and not piece.committed.done():
                 piece.committed.set_result(None)
-        self._since_checkpoint += len(records)
-        if self._since_checkpoint >= _PER_CHECKPOINT:
-            # It waits for nobody: what others still read is moved the next time.
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            self._since_checkpoint = 0
+        self._pages_in_log += _PAGES_OF_TRANSACTION + _PAGES_OF_RECORD * len(records)
+        if self._pages_in_log >= _PAGES_OF_LOG:
+            self._pages_in_log = 0.0
+            move_log(connection, self._path)
 
     def _write(self, connection: sqlite3.Connection, records: Records) -> None:
         now = time.time()
@@ -176,6 +180,20 @@ class Writer:
 
     def _server_of(self, record: Label | StoredAnswer) -> int | None:
         return self._servers[record.served_model, record.way]
+
+
+def move_log(connection: StoreConnection, path: Path) -> None:
+    """Move the log into the file. It waits for nobody: what others still read is moved the next time."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    with suppress(FileNotFoundError):
+        if path.with_name(f"{path.name}-wal").stat().st_size < _LOG_BYTES:
+            return
+    # Processes that write by turns leave no moment at which the log is empty. Little is left to move by now.
+    connection.execute(f"PRAGMA busy_timeout = {int(_LOG_WAIT * 1000)}")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(connection.busy_seconds * 1000)}")
 
 
 class _Piece:
