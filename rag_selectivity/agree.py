@@ -166,7 +166,7 @@ class _Pairs:
 
 def _side(source: Any, judges: Sequence[str] | None, rule: str | None, *, humans: bool) -> Qrels:
     if is_path(source) and is_store(source):
-        with Store(source, create=False) as store:
+        with Store(source, read_only=True) as store:
             if humans:
                 rows: Iterable[tuple[str, str, int]] = list(label_rows(store, judges=()))
             else:
@@ -187,7 +187,7 @@ def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
     """The agreement of each judge's first grade of a pair with its second."""
     if not (is_path(labels) and is_store(labels)):
         return None
-    with Store(labels, create=False) as store:
+    with Store(labels, read_only=True) as store:
         twice = [
             (q, grades[0], grades[1])
             for q, _, _, grades in store.judge_grades(judges, as_given=True)

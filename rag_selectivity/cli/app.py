@@ -69,6 +69,7 @@ for _function, _examples, _panel in (
 ):
     _add(app, _function, _examples, _panel, _function.__name__)
 _add(_store, store.store_info, store.INFO_EXAMPLES, "Commands", "info")
+_add(_store, store.store_failures, store.FAILURES_EXAMPLES, "Commands", "failures")
 _add(_store, store.store_export, store.EXPORT_EXAMPLES, "Commands", "export")
 _add(_store, store.store_import, store.IMPORT_EXAMPLES, "Commands", "import")
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)

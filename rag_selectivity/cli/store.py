@@ -1,4 +1,4 @@
-"""`rag-selectivity store`: info, export and import."""
+"""`rag-selectivity store`: info, failures, export and import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable, name_of
-from rag_selectivity.cli.output import STANDARD_OUTPUT, csv_text, note, put
+from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, note, put
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import STANDARD_INPUT
@@ -28,17 +28,47 @@ IMPORT_EXAMPLES = (
     "rag-selectivity store import people.db graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
 )
 
+FAILURES_EXAMPLES = (
+    "rag-selectivity store failures labels.db",
+    "rag-selectivity store failures labels.db --format json --output failures.json",
+)
+
 _STREAMED = ("qrels", "jsonl", "csv")
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label store.")]
 
 
 def store_info(store: StoreArgument, output: o.OutputOption = None) -> None:
-    """Show who gave labels, how many, and at what cost."""
+    """Show who gave labels, how many, at what cost, and where the pairs come from."""
     from rag_selectivity.grading.exchange import summary_lines
     from rag_selectivity.grading.store import Store
 
-    with Store(store, create=False) as labels:
+    with Store(store, read_only=True) as labels:
         put("\n".join(summary_lines(labels)) or "the store has no labels yet", output)
+
+
+def store_failures(
+    store: StoreArgument,
+    judge: Annotated[
+        list[str] | None, o.option(o.INPUT, "NAME", "Judge whose failures to show (default: all). Repeat for more.")
+    ] = None,
+    format: Annotated[Format, o.option(o.OUTPUT, "FORMAT", "Output format: table or json.")] = Format.table,
+    output: o.OutputOption = None,
+) -> None:
+    """Show the labels that failed, by reason, with an example of each.
+
+    The example is the latest: its query, its passage, the message, and the first 500 characters of the judge's answer.
+    """
+    from rag_selectivity.grading.exchange import failure_lines
+    from rag_selectivity.grading.store import Store
+
+    if format not in (Format.table, Format.json):
+        raise InputError(f"--format must be table or json, got {format.value!r}")
+    with Store(store, read_only=True) as labels:
+        failures = labels.failures(judge)
+    if format is Format.json:
+        put(json.dumps(failures, indent=2, ensure_ascii=False), output)
+    else:
+        put("\n".join(failure_lines(failures)) or "no label failed", output)
 
 
 def store_export(
@@ -62,7 +92,7 @@ def store_export(
 
     if format not in _STREAMED:
         raise InputError(f"--format must be {o.choices(_STREAMED)}, got {format!r}")
-    with Store(store, create=False) as labels:
+    with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
             note(f"wrote {export_labels(labels, target, judges=judge, rule=judge_rule)} labels to {target}")
         elif format == "qrels":

@@ -31,7 +31,7 @@ class LabelStore(Format):
 
     def read_labels(self, path: Path, judges: Sequence[str] | None, judge_rule: str | None) -> Qrels:
         """The labels of some judges; `judge_rule` combines several judges."""
-        with Store(path, create=False) as store:
+        with Store(path, read_only=True) as store:
             qrels = Qrels.from_records(
                 label_rows(store, judges=judges, rule=judge_rule), source=str(path), scale="utility"
             )

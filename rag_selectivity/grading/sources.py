@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
-from rag_selectivity.io.reading import ranked_rows
+from rag_selectivity.io.reading import is_path, ranked_rows
 from rag_selectivity.io.texts import checked_texts, read_texts
 
 
 def load_pool(store: Store, queries: Any, corpus: Any, pools: Sequence[Any], depth: int | None) -> Pool:
     """The pairs of some pools, down to a depth, with the texts of their queries and passages.
+
+    The store keeps as the origin of each pair the pool (a file by its name, a run by its own), the rank and the depth.
 
     Raises
     ------
@@ -27,13 +30,21 @@ def load_pool(store: Store, queries: Any, corpus: Any, pools: Sequence[Any], dep
         raise InputError(f"pool_depth must be a whole number ≥ 1, got {depth!r}")
     loaded = store.new_pool()
     with loaded.filling():
-        for pool in pools:
-            loaded.add_pairs(ranked_rows(pool, depth))
+        for number, pool in enumerate(pools, 1):
+            name = _name_of(pool) or ("pool" if len(pools) == 1 else f"pool {number}")
+            loaded.add_pairs(ranked_rows(pool, depth), Draw("pool", name, depth))
         _load_texts(loaded.query_texts(), queries, "queries", QUERY_NAMES)
         _load_texts(loaded.passage_texts(), corpus, "corpus", PASSAGE_NAMES)
     if not loaded.count():
         raise InputError("the pool is empty: there is nothing to grade")
     return loaded
+
+
+def _name_of(pool: Any) -> str | None:
+    if is_path(pool):
+        return Path(pool).name.split(".")[0] or None
+    name = getattr(pool, "name", None)
+    return name if isinstance(name, str) else None
 
 
 def _load_texts(texts: PoolTexts, source: Any, what: str, names: Sequence[str]) -> None:

@@ -106,7 +106,7 @@ def reasons_in(path: str | Path, judges: list[str] | None = None) -> dict[tuple[
     if not is_store(path):
         return {}
     reasons: dict[tuple[str, str], str] = {}
-    with Store(path, create=False) as store:
+    with Store(path, read_only=True) as store:
         for row in store.rows():
             if row["reason"] and (judges is None or row["judge"] in judges or row["source"] == "human"):
                 reasons[row["query_id"], row["passage_id"]] = row["reason"]

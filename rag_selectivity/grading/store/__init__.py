@@ -8,8 +8,34 @@ All SQL of the project is in this package.
 """
 
 from rag_selectivity.grading.store.one_grade import label_rows, median_grade
-from rag_selectivity.grading.store.records import Key, Label, Settings, StoredAnswer, digest
+from rag_selectivity.grading.store.records import (
+    Canary,
+    Draw,
+    HumanLabel,
+    Key,
+    Label,
+    Origin,
+    Settings,
+    StoredAnswer,
+    digest,
+    split_error,
+)
 from rag_selectivity.grading.store.schema import DatabaseError
 from rag_selectivity.grading.store.store import Store
 
-__all__ = ["DatabaseError", "Key", "Label", "Settings", "Store", "StoredAnswer", "digest", "label_rows", "median_grade"]
+__all__ = [
+    "Canary",
+    "DatabaseError",
+    "Draw",
+    "HumanLabel",
+    "Key",
+    "Label",
+    "Origin",
+    "Settings",
+    "Store",
+    "StoredAnswer",
+    "digest",
+    "label_rows",
+    "median_grade",
+    "split_error",
+]

@@ -20,7 +20,9 @@ def label_rows(
 
     A human label takes precedence over a judge's. Several samples of one judge, and several annotators, are replaced
     by their median (the lower one of two). Where several judges graded a pair, choose one by `judges`, or combine
-    their grades by a `rule`: `median`, `lowest` or `highest`. `as_given` as in `Store.judge_grades`.
+    their grades by a `rule`: `median`, `lowest` or `highest`. Where a judge escalated to a better one
+    (`Store.escalates`), the better one's grade is used for the pairs that it graded, and the other one's for the
+    others. `as_given` as in `Store.judge_grades`.
 
     Raises
     ------
@@ -36,16 +38,10 @@ def label_rows(
             human_grades.setdefault((query, passage), []).append(grade)
     for labelled, grades in human_grades.items():
         yield *labelled, median_grade(grades)
-    pair: tuple[str, str] | None = None
-    by_judge: dict[str, int] = {}
-    for query, passage, judge, grades in store.judge_grades(judges, as_given=as_given):
-        if (query, passage) != pair:
-            if pair is not None and pair not in human_grades:
-                yield *pair, _combined(pair, by_judge, rules[rule], store)
-            pair, by_judge = (query, passage), {}
-        by_judge[judge] = median_grade(grades)
-    if pair is not None and pair not in human_grades:
-        yield *pair, _combined(pair, by_judge, rules[rule], store)
+    for query, passage, by_judge in store.best_judge_grades(judges, as_given=as_given):
+        if (query, passage) not in human_grades:
+            medians = {judge: median_grade(samples) for judge, samples in by_judge.items()}
+            yield query, passage, _combined((query, passage), medians, rules[rule], store)
 
 
 def median_grade(grades: Sequence[int]) -> int:

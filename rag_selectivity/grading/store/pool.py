@@ -6,38 +6,53 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
+from rag_selectivity.grading.store.draws import draw_number
 from rag_selectivity.grading.store.gaps import Gaps
-from rag_selectivity.grading.store.records import digest
-from rag_selectivity.grading.store.schema import transaction
+from rag_selectivity.grading.store.problems import StoreConnection
+from rag_selectivity.grading.store.records import Draw, digest
+from rag_selectivity.grading.store.schema import temporary_transaction
 
-_PAIRS = """
-CREATE TEMP TABLE pool (
-    query_id TEXT NOT NULL, passage_id TEXT NOT NULL, rank INTEGER NOT NULL, PRIMARY KEY (query_id, passage_id)
-) WITHOUT ROWID;
-"""
+_UNKNOWN = Draw("unknown")
+#: Pairs that one statement writes; other processes wait for it.
+_AT_ONCE = 2000
 
 
 class Pool:
-    """The pairs of a grading run and their texts; a connection holds one pool.
+    """The pairs of a grading run and their texts.
 
     The tables are SQLite's temporary ones: they are on disk, and closing the connection deletes them.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection of its own.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: StoreConnection) -> None:
         self._connection = connection
+        self._draws: list[Draw] = []
         connection.execute("PRAGMA temp_store = FILE")
-        connection.executescript(_PAIRS)
+        connection.execute(
+            "CREATE TEMP TABLE pool (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, draw INTEGER NOT NULL,"
+            " rank INTEGER NOT NULL, PRIMARY KEY (query_id, passage_id, draw)) WITHOUT ROWID"
+        )
 
     def filling(self) -> AbstractContextManager[None]:
         """Commit everything that is added in the block, or nothing."""
-        return transaction(self._connection, "DEFERRED")
+        return temporary_transaction(self._connection)
 
-    def add_pairs(self, rows: Iterable[tuple[str, str, int]]) -> None:
-        """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank."""
+    def add_pairs(self, rows: Iterable[tuple[str, str, int]], draw: Draw = _UNKNOWN) -> None:
+        """Add (query id, passage id, rank) rows; a pair that occurs several times has its best rank.
+
+        `draw` says how they were chosen; the store keeps it as the origin of their labels.
+        """
+        if draw not in self._draws:
+            self._draws.append(draw)
+        number = self._draws.index(draw)
         self._connection.executemany(
-            "INSERT INTO pool VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
+            "INSERT INTO pool VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
             " WHERE excluded.rank < rank",
-            rows,
+            ((query, passage, number, rank) for query, passage, rank in rows),
         )
 
     def query_texts(self) -> PoolTexts:
@@ -50,20 +65,47 @@ class Pool:
 
     def count(self) -> int:
         """How many pairs there are."""
-        return int(self._connection.execute("SELECT count(*) FROM pool").fetchone()[0])
+        pairs = "SELECT DISTINCT query_id, passage_id FROM pool"
+        return int(self._connection.execute(f"SELECT count(*) FROM ({pairs})").fetchone()[0])
 
     def gaps(self, settings: int, *, samples: int, batch: int, by_rank: bool) -> Gaps:
         """The labels that the store does not hold for these pairs; call it once, when all texts are in."""
         return Gaps(self._connection, settings, samples=samples, batch=batch, by_rank=by_rank)
 
     def record_texts(self) -> None:
-        """Write to the store which texts the ids have now."""
+        """Write to the store which texts the ids have now, and where the pairs come from."""
+        numbers = [(i, draw_number(self._connection, d)) for i, d in enumerate(self._draws) if d.kind != "unknown"]
+        self._connection.execute("CREATE TEMP TABLE draw_numbers (place INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
+        self._connection.executemany("INSERT INTO draw_numbers VALUES (?, ?)", numbers)
+        place: tuple[str, str, int] | None = ("", "", -1)
+        while place is not None:
+            place = self._record_some(place)
+        self._connection.execute("DROP TABLE draw_numbers")
+
+    def _record_some(self, after: tuple[str, str, int]) -> tuple[str, str, int] | None:
+        """Write the rows behind a place; the last of them, or None if there are no more."""
+        behind = "(pool.query_id, pool.passage_id, pool.draw) > (?, ?, ?)"
+        last: tuple[str, str, int] | None = self._connection.execute(
+            f"SELECT query_id, passage_id, draw FROM pool WHERE {behind} ORDER BY query_id, passage_id, draw"
+            f" LIMIT 1 OFFSET {_AT_ONCE - 1}",
+            after,
+        ).fetchone()
+        span = behind + (" AND (pool.query_id, pool.passage_id, pool.draw) <= (?, ?, ?)" if last else "")
+        bounds = (*after, *(last or ()))
         self._connection.execute(
             "INSERT INTO pairs SELECT pool.query_id, pool.passage_id, q.hash, p.hash FROM pool"
-            " JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE true"
+            f" JOIN queries q ON q.id = pool.query_id JOIN passages p ON p.id = pool.passage_id WHERE {span}"
             " ON CONFLICT DO UPDATE SET query_hash = excluded.query_hash, passage_hash = excluded.passage_hash"
-            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash"
+            " WHERE query_hash != excluded.query_hash OR passage_hash != excluded.passage_hash",
+            bounds,
         )
+        self._connection.execute(
+            "INSERT INTO origins SELECT pool.query_id, pool.passage_id, d.number, pool.rank, NULL FROM pool"
+            f" JOIN draw_numbers d ON d.place = pool.draw WHERE {span}"
+            " ON CONFLICT DO UPDATE SET rank = excluded.rank WHERE rank != excluded.rank",
+            bounds,
+        )
+        return last
 
 
 class PoolTexts:

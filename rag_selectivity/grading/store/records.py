@@ -1,15 +1,26 @@
-"""What the label store holds, as values: the settings of a judge, its labels and its other answers."""
+"""What the label store holds, as values: settings, labels of judges and people, where they come from, other answers."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from rag_selectivity.errors import InputError, did_you_mean
+
 #: Number of the settings, hash of the query, hash of the passage, number of the sample.
 Key = tuple[int, bytes, bytes, int]
+
+#: How a pair can come into a store. `unknown` is that of labels whose origin nobody wrote down.
+ORIGIN_KINDS = ("pool", "tail", "control", "person", "unknown")
+CANARY_VARIANTS = ("unchanged", "harmless", "injected")
+#: The kind of a failure that was stored without one.
+UNKNOWN_FAILURE = "unknown"
+#: Kinds of failures that have another name now.
+_FORMER_FAILURES = {"transient": "server_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,154 @@ class StoredAnswer:
     way: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How a set of pairs was chosen for grading. Equal draws are one draw.
+
+    Attributes
+    ----------
+    kind : {"pool", "tail", "control", "person", "unknown"}
+        `pool`: the top ranks of a run; `tail`: drawn from the ranks below; `control`: drawn from the rest of the
+        corpus; `person`: drawn for a person.
+    source : str
+        Name of the run, or of the person.
+    depth : int or None
+        Ranks of the run that were taken; None: all, or there are no ranks.
+    how : mapping
+        All else that an estimate needs, as JSON: seed, first and last rank, number drawn, weights of the strata.
+    """
+
+    kind: str
+    source: str = ""
+    depth: int | None = None
+    how: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in ORIGIN_KINDS:
+            raise InputError(
+                f"the origin of a label must be one of {', '.join(ORIGIN_KINDS)}, got {self.kind!r}"
+                f"{did_you_mean(self.kind, ORIGIN_KINDS)}"
+            )
+
+    @property
+    def how_text(self) -> str:
+        return json.dumps(dict(self.how), sort_keys=True, ensure_ascii=False)
+
+    @property
+    def fingerprint(self) -> bytes:
+        return digest(json.dumps([self.kind, self.source, self.depth, self.how_text], ensure_ascii=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How one pair came into the store. A pair that two runs found has two origins.
+
+    Attributes
+    ----------
+    draw : Draw
+    rank : int or None
+        The pair's rank in the run, from 1.
+    detail : mapping
+        What concerns this pair alone, as JSON: its stratum, or its weight.
+    """
+
+    draw: Draw
+    rank: int | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its values by name, without those that are empty."""
+        draw = self.draw
+        values: dict[str, Any] = {"kind": draw.kind, "source": draw.source, "depth": draw.depth, "rank": self.rank}
+        values |= {"how": dict(draw.how), "detail": dict(self.detail)}
+        return {name: value for name, value in values.items() if value not in (None, "", {})}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Origin:
+        """The origin that `to_dict` described."""
+        draw = Draw(values["kind"], values.get("source", ""), values.get("depth"), values.get("how", {}))
+        return cls(draw, values.get("rank"), values.get("detail", {}))
+
+
+@dataclass(frozen=True, slots=True)
+class HumanLabel:
+    """The grade that a person gave to a pair.
+
+    Attributes
+    ----------
+    query, passage, annotator : str
+    grade : int or None
+        None if the person skipped the pair.
+    reason : str or None
+        The person's note.
+    query_hash, passage_hash : bytes or None
+        Hashes of the texts that the person read; None if they are not known.
+    sample : int
+        0, or 1 and more where the person graded the pair again, to measure how far the person agrees with itself.
+    draw : Draw or None
+        How the pair was chosen for the person; None if that is not known.
+    """
+
+    query: str
+    passage: str
+    annotator: str
+    grade: int | None
+    reason: str | None = None
+    query_hash: bytes | None = None
+    passage_hash: bytes | None = None
+    sample: int = 0
+    draw: Draw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """A pair that was graded again to see whether an injection moves its grade.
+
+    Attributes
+    ----------
+    settings : int
+    query_hash, passage_hash : bytes
+        Hashes of the original texts.
+    variant : {"unchanged", "harmless", "injected"}
+        What was sent: the passage as it is, with harmless text added, or with an injection added.
+    attack : str
+        Name of the injection; empty for the other variants.
+    grade : int or None
+        None if the call failed.
+    failure : str or None
+        The kind of the failure.
+    """
+
+    settings: int
+    query_hash: bytes
+    passage_hash: bytes
+    variant: str
+    attack: str = ""
+    grade: int | None = None
+    failure: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.variant not in CANARY_VARIANTS:
+            raise InputError(
+                f"the variant of a canary must be one of {', '.join(CANARY_VARIANTS)}, got {self.variant!r}"
+                f"{did_you_mean(self.variant, CANARY_VARIANTS)}"
+            )
+
+
 def digest(text: str) -> bytes:
     """The hash of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def split_error(text: str | None) -> tuple[str, str | None]:
+    """The kind and the message of a failure that was written as one text.
+
+    >>> split_error("off_schema: no grade: null")
+    ('off_schema', 'no grade: null')
+    >>> split_error("transient: status 502"), split_error("Oh: no"), split_error(None)
+    (('server_error', 'status 502'), ('unknown', 'Oh: no'), ('unknown', None))
+    """
+    parts = re.fullmatch(r"([a-z_]+)(?:: (.*))?", text or "", re.DOTALL)
+    if parts is None:
+        return UNKNOWN_FAILURE, text
+    return _FORMER_FAILURES.get(parts[1], parts[1]), parts[2]

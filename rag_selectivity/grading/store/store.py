@@ -3,53 +3,71 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import fields
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.store import draws, reading
+from rag_selectivity.grading.store.leases import end_leases, new_owner, take_leases
+from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
-from rag_selectivity.grading.store.records import Key, Label, Settings, StoredAnswer
-from rag_selectivity.grading.store.schema import connect, transaction
+from rag_selectivity.grading.store.problems import StoreConnection, explaining
+from rag_selectivity.grading.store.records import Canary, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
+from rag_selectivity.grading.store.schema import DatabaseError, transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
+
+_AT_ONCE = 2000
 
 
 class Store:
     """An open label store. Use it as a context manager, or close it.
 
     One thread writes the labels. A label whose future is done survives the end of the process. Several processes may
-    share a file.
+    share a file, and several threads a store; a pool belongs to one thread.
 
     Parameters
     ----------
     path : str or Path
     create : bool
-        Create a file that does not exist; if false, that is an InputError.
+        Create a file that does not exist; if false, that is an InputError. The file is made so that only its owner
+        may read it (mode 0600), and so are the copies that are made of it.
+    read_only : bool
+        Change nothing in the file. Another process may grade into it at the same time. A file of an older format, and
+        one in a folder that cannot be written, are read too, if need be from a temporary copy.
 
     Attributes
     ----------
     path : Path
     owner : str
         This process, as its leases name it.
+
+    Raises
+    ------
+    InputError
+        If the file is not a label store, is damaged, or cannot be opened.
     """
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+    def __init__(self, path: str | Path, *, create: bool = True, read_only: bool = False) -> None:
         self.path = Path(path)
         if self.path == STANDARD_INPUT:
             raise InputError("-: a label store is an SQLite file and cannot be a pipe; name its file")
-        if not create and not self.path.exists():
+        if (read_only or not create) and not self.path.exists():
             raise InputError(f"{self.path}: there is no such label store")
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: the folder does not exist")
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
-        self._connection = connect(self.path)
+        self.owner = new_owner()
+        self.read_only = read_only
+        self._lock = threading.RLock()
+        self._connection = None if read_only else connect(self.path)
+        self._readable = readable(self.path) if read_only else Readable(self.path, self.path, "rw")
+        self._pools: list[StoreConnection] = []
         self._writer: Writer | None = None
 
     def __enter__(self) -> Store:
@@ -60,160 +78,238 @@ class Store:
 
     def close(self) -> None:
         """Finish writing and end the leases of this process."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-            self._connection.execute("DELETE FROM leases WHERE owner = ?", (self.owner,))
-        self._connection.close()
+        with self._lock:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.close()
+            for pool in self._pools:
+                pool.close()
+            self._pools = []
+            if self._connection is not None:
+                if writer is not None:
+                    # On a full disk the leases stay; they run out, or end with this process.
+                    with suppress(InputError, DatabaseError):
+                        end_leases(self._connection, self.owner)
+                self._connection.close()
+            self._readable.close()
 
     # -- writing ---------------------------------------------------------------------------------
 
     def settings_id(self, settings: Settings) -> int:
         """The number of these settings in the store; new settings get one."""
-        self._connection.execute(
-            "INSERT OR IGNORE INTO settings (fingerprint, kind, model, parameters, rubric, rubric_version,"
-            " prompt_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                settings.fingerprint,
-                settings.kind,
-                settings.model,
-                settings.parameters_text,
-                settings.rubric,
-                settings.rubric_version,
-                settings.prompt_version,
-                time.time(),
-            ),
-        )
-        row = self._connection.execute(
-            "SELECT id FROM settings WHERE fingerprint = ?", (settings.fingerprint,)
-        ).fetchone()
+        known = "SELECT id FROM settings WHERE fingerprint = ?"
+        with self._changing() as connection:
+            row = connection.execute(known, (settings.fingerprint,)).fetchone()
+            if row is None:
+                connection.execute(
+                    "INSERT OR IGNORE INTO settings (fingerprint, kind, model, parameters, rubric, rubric_version,"
+                    " prompt_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        settings.fingerprint,
+                        settings.kind,
+                        settings.model,
+                        settings.parameters_text,
+                        settings.rubric,
+                        settings.rubric_version,
+                        settings.prompt_version,
+                        time.time(),
+                    ),
+                )
+                row = connection.execute(known, (settings.fingerprint,)).fetchone()
         return int(row[0])
 
     def put(self, records: Sequence[Label | StoredAnswer]) -> Future[None]:
-        """Write labels and answers; the future is done when they are committed."""
-        if self._writer is None:
-            self._writer = Writer(self.path, self.owner)
-        return self._writer.put(records)
+        """Write labels and answers; the future is done when they are committed.
+
+        The end of the process may leave the first of them written and the others not, but never half of one.
+        """
+        with self._changing():
+            if self._writer is None:
+                self._writer = Writer(self.path, self.owner)
+            return self._writer.put(records)
 
     def add_texts(self, pairs: Iterable[tuple[str, str, bytes, bytes]]) -> None:
         """Add (query id, passage id, query hash, passage hash) rows; a pair that the store has keeps its texts."""
-        self._connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", pairs)
+        waiting = iter(pairs)
+        while some := list(islice(waiting, _AT_ONCE)):
+            with self._changing() as connection, transaction(connection):
+                connection.executemany("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?, ?)", some)
 
     def put_human(self, rows: Iterable[tuple[str, str, int, str | None]], annotator: str) -> int:
         """Write human grades as (query id, passage id, grade, reason) rows; how many.
 
         A grade replaces an earlier one of the same annotator.
         """
+        return self.put_human_labels(HumanLabel(q, p, annotator, grade, reason) for q, p, grade, reason in rows)
+
+    def put_human_labels(self, labels: Iterable[HumanLabel]) -> int:
+        """Write the labels of people; how many.
+
+        A label replaces an earlier one of the same annotator and sample. Where a label does not say which texts the
+        person read, and the store knows the texts of the pair, those are noted.
+        """
+        # Whatever is wrong with a label is found before the first one is written.
+        checked = list(labels)
         now = time.time()
-        with transaction(self._connection):
-            before = self._connection.total_changes
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO human VALUES (?, ?, ?, ?, ?, ?)",
-                ((query, passage, annotator, grade, reason, now) for query, passage, grade, reason in rows),
+        for start in range(0, len(checked), _AT_ONCE):
+            some = checked[start : start + _AT_ONCE]
+            with self._changing() as connection:
+                numbers = {
+                    label.draw.fingerprint: draws.draw_number(connection, label.draw)
+                    for label in some
+                    if label.draw is not None
+                }
+                with transaction(connection):
+                    connection.executemany(
+                        "INSERT OR REPLACE INTO human VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
+                        " coalesce(?7, (SELECT query_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)),"
+                        " coalesce(?8, (SELECT passage_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)),"
+                        " ?9, ?10)",
+                        (
+                            (
+                                label.query,
+                                label.passage,
+                                label.annotator,
+                                label.sample,
+                                label.grade,
+                                label.reason,
+                                label.query_hash,
+                                label.passage_hash,
+                                numbers[label.draw.fingerprint] if label.draw is not None else None,
+                                now,
+                            )
+                            for label in some
+                        ),
+                    )
+        return len(checked)
+
+    def put_origins(self, rows: Iterable[tuple[str, str, Origin]]) -> None:
+        """Write (query id, passage id, origin) rows: how the pairs came into the store."""
+        with self._changing() as connection:
+            draws.put_origins(connection, rows)
+
+    def put_canaries(self, rows: Iterable[Canary]) -> None:
+        """Write canaries; one of the same pair, variant and attack is replaced."""
+        now = time.time()
+        with self._changing() as connection, transaction(connection):
+            connection.executemany(
+                "INSERT OR REPLACE INTO canaries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (c.settings, c.query_hash, c.passage_hash, c.variant, c.attack, c.grade, c.failure, now)
+                    for c in rows
+                ),
             )
-            return self._connection.total_changes - before
+
+    def escalates(self, cheap_settings: int, better_settings: int) -> None:
+        """Have `label_rows` use the grade of the better judge wherever it and the cheap judge graded a pair.
+
+        Both labels stay in the store.
+
+        Raises
+        ------
+        InputError
+            If the better judge is the cheap one, or already escalates to it.
+        """
+        with self._changing() as connection, transaction(connection):
+            names = reading.judge_names(connection)
+            for number in (cheap_settings, better_settings):
+                if number not in names:
+                    raise InputError(f"{self.path} has no judge with the settings {number!r}")
+            if cheap_settings in {better_settings, *reading.escalations(connection).get(better_settings, ())}:
+                raise InputError(
+                    f"{self.path}: {names[cheap_settings]} cannot escalate to {names[better_settings]}, since the "
+                    f"second is the first, or already escalates to it; name another model"
+                )
+            connection.execute(
+                "INSERT OR IGNORE INTO escalations VALUES (?, ?, ?)", (cheap_settings, better_settings, time.time())
+            )
 
     def lease(self, keys: Sequence[Key], seconds: float) -> set[Key]:
         """Reserve labels for this process; those that the result leaves out belong to another process or exist."""
-        now = time.time()
-        with transaction(self._connection):
-            owners = [row[0] for row in self._connection.execute("SELECT DISTINCT owner FROM leases")]
-            for owner in owners:
-                if owner != self.owner and _is_dead(owner):
-                    self._connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
-            self._connection.executemany(
-                "INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET owner = excluded.owner,"
-                " expires = excluded.expires WHERE expires < ? OR owner = excluded.owner",
-                ((*key, self.owner, now + seconds, now) for key in keys),
-            )
-            held = {
-                tuple(row)
-                for row in self._connection.execute(
-                    "SELECT settings, query_hash, passage_hash, sample FROM leases WHERE owner = ?", (self.owner,)
-                )
-            }
-            # Another process may have written a label since the gaps were listed.
-            graded = {
-                key
-                for key in keys
-                if self._connection.execute(
-                    "SELECT 1 FROM labels WHERE settings = ? AND query_hash = ? AND passage_hash = ? AND sample = ?"
-                    " AND grade IS NOT NULL",
-                    key,
-                ).fetchone()
-            }
-            return {key for key in keys if key in held and key not in graded}
+        with self._changing() as connection:
+            return take_leases(connection, self.owner, keys, seconds)
 
     def new_pool(self) -> Pool:
-        """An empty pool for a grading run; an open store has at most one."""
-        return Pool(self._connection)
+        """An empty pool for a grading run."""
+        with self._changing():
+            connection = connect(self.path)
+            self._pools.append(connection)
+            return Pool(connection)
 
     # -- reading ---------------------------------------------------------------------------------
 
     def answer(self, settings: int, content: bytes) -> Any:
         """The stored answer to a question by its hash, or None."""
-        row = self._connection.execute(
-            "SELECT value FROM answers WHERE settings = ? AND content = ? AND value IS NOT NULL", (settings, content)
-        ).fetchone()
+        with self._looking_up() as connection:
+            row = connection.execute(
+                "SELECT value FROM answers WHERE settings = ? AND content = ? AND value IS NOT NULL",
+                (settings, content),
+            ).fetchone()
         return None if row is None else json.loads(row[0])
 
     def judges(self) -> list[dict[str, Any]]:
-        """A row for each judge: its name, settings, counts of labels, tokens and cost."""
-        rows = self._connection.execute(
-            "SELECT s.id, s.model, s.parameters, s.rubric, s.rubric_version, s.prompt_version,"
-            " count(l.grade), count(l.error), sum(l.prompt_tokens), sum(l.completion_tokens), sum(l.cost),"
-            " sum(l.flagged) FROM settings s LEFT JOIN labels l ON l.settings = s.id"
-            " WHERE s.kind = 'grade' GROUP BY s.id ORDER BY s.id"
-        ).fetchall()
-        names = _judge_names([(row[0], row[1]) for row in rows])
-        settings = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
-        keys = (*settings, "graded", "failed", "prompt_tokens", "completion_tokens", "cost", "flagged")
-        return [{"judge": names[row[0]], **dict(zip(keys, row[1:], strict=True))} for row in rows]
+        """A row for each judge: its name, settings, tokens and cost, and what it did.
+
+        `graded`, `failed`, `flagged` and `expected` count labels; `failures` counts them by reason, `served_models` by
+        the model that the server named, `ways` by how the server was asked. `origins` counts graded pairs by where
+        they come from; a pair that two draws chose counts for both kinds. `escalated_to` counts, for each better
+        judge, the pairs that both graded.
+        """
+        with self._reading() as connection:
+            return reading.judges(connection)
 
     def humans(self) -> list[tuple[str, int]]:
         """(annotator, number of grades) rows."""
-        return self._connection.execute("SELECT annotator, count(*) FROM human GROUP BY 1 ORDER BY 1").fetchall()
+        with self._reading() as connection:
+            return reading.humans(connection)
+
+    def outdated_human_labels(self) -> list[tuple[str, str, str]]:
+        """(query id, passage id, annotator) of the labels whose query or passage has another text now."""
+        with self._reading() as connection:
+            return reading.outdated_human_labels(connection)
 
     def human_grades(self) -> Iterator[tuple[str, str, int]]:
         """(query id, passage id, grade) rows, one for each annotator of a pair."""
-        return iter(self._connection.execute("SELECT query_id, passage_id, grade FROM human"))
+        with self._reading() as connection:
+            yield from reading.human_grades(connection)
 
     def labels_of_query(self, query: str, settings: int) -> Iterator[tuple[str, int | None, str | None, str | None]]:
         """(passage id, grade, reason, error) rows: the first sample of each passage of a query."""
-        return iter(
-            self._connection.execute(
-                "SELECT p.passage_id, l.grade, l.reason, l.error FROM pairs p JOIN labels l"
-                " ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
-                " WHERE p.query_id = ? AND l.settings = ? AND l.sample = 0",
-                (query, settings),
-            )
-        )
+        with self._looking_up() as connection:
+            return iter(reading.labels_of_query(connection, query, settings))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Every label with everything that the store knows of it; a failed one has an error in place of a grade."""
-        names = _judge_names(self._connection.execute("SELECT id, model FROM settings").fetchall())
-        columns = [field.name for field in fields(Label) if field.name != "key"]
-        labels = self._connection.execute(
-            f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in columns)}, l.sample,"
-            " l.created, s.model, s.parameters, s.rubric, s.rubric_version, s.prompt_version,"
-            " p.query_hash, p.passage_hash"
-            " FROM pairs p JOIN labels l ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
-            " JOIN settings s ON s.id = l.settings WHERE s.kind = 'grade'"
-            " ORDER BY l.settings, p.query_id, p.passage_id, l.sample"
-        )
-        for query, passage, settings, *rest in labels:
-            values, others = rest[: len(columns)], rest[len(columns) :]
-            row = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[settings]}
-            row |= dict(zip(columns, values, strict=True))
-            last = ("sample", "created", "model", "parameters", "rubric", "rubric_version", "prompt_version")
-            row |= dict(zip(last, others[:7], strict=True))
-            row |= {"query_hash": others[7].hex(), "passage_hash": others[8].hex()}
-            yield row
-        for query, passage, annotator, grade, reason, created in self._connection.execute(
-            "SELECT * FROM human ORDER BY annotator, query_id, passage_id"
-        ):
-            row = {"query_id": query, "passage_id": passage, "source": "human", "judge": annotator}
-            yield {**row, "grade": grade, "reason": reason, "created": created}
+        """Every label with everything that the store knows of it.
+
+        A failed one has a failure, an error and often a last answer in place of a grade. `origins` is JSON, and None
+        if no origin is known.
+        """
+        with self._reading() as connection:
+            yield from reading.rows(connection)
+
+    def origins(self) -> Iterator[tuple[str, str, Origin]]:
+        """(query id, passage id, origin) rows in the order of the ids; a pair that two draws chose has two."""
+        with self._reading() as connection:
+            yield from draws.read_origins(connection)
+
+    def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
+
+        Each row has the `judge`, the `kind` of its work (grade, claims), the `failure`, the `count`, and of the latest
+        one `query_id` and `passage_id` (None for claims), `attempts`, `error` and `last_answer`.
+        """
+        with self._reading() as connection:
+            chosen = None if judges is None else self._names_of(connection, judges, kind=None)
+            return [
+                {name: value for name, value in row.items() if name != "settings"}
+                for row in reading.failures(connection)
+                if chosen is None or row["settings"] in chosen
+            ]
+
+    def canaries(self, settings: int) -> list[Canary]:
+        """The canaries of some settings, in the order of their texts."""
+        with self._reading() as connection:
+            return reading.canaries(connection, settings)
 
     def judge_grades(
         self, judges: Sequence[str] | None = None, *, as_given: bool = False
@@ -224,60 +320,75 @@ class Store:
         2 if it does not, so that `Harm(max_grade=1)` counts distractors alone. `as_given` leaves the grades as they
         are.
         """
-        names = self._names_of(judges)
-        junk = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
-        labels = self._connection.execute(
-            f"SELECT p.query_id, p.passage_id, l.settings, {'l.grade' if as_given else junk} FROM pairs p"
-            " JOIN labels l ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
-            " WHERE l.grade IS NOT NULL ORDER BY p.query_id, p.passage_id, l.settings, l.sample"
-        )
-        current: tuple[str, str, int] | None = None
-        grades: list[int] = []
-        for query, passage, settings, grade in labels:
-            if settings not in names:
-                continue
-            if (query, passage, settings) != current:
-                if current is not None:
-                    yield current[0], current[1], names[current[2]], grades
-                current, grades = (query, passage, settings), []
-            grades.append(grade)
-        if current is not None:
-            yield current[0], current[1], names[current[2]], grades
+        with self._reading() as connection:
+            names = self._names_of(connection, judges)
+            for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
+                for settings, samples in grades.items():
+                    yield query, passage, names[settings], samples
 
-    def _names_of(self, judges: Sequence[str] | None) -> dict[int, str]:
+    def best_judge_grades(
+        self, judges: Sequence[str] | None = None, *, as_given: bool = False
+    ) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
+        """(query id, passage id, {judge: grades of its samples}) rows, without judges that escalated to another one.
+
+        A judge is left out where one that it escalates to graded the pair too. Otherwise as `judge_grades`.
+        """
+        with self._reading() as connection:
+            names = self._names_of(connection, judges)
+            better = reading.escalations(connection)
+            for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
+                kept = {
+                    names[settings]: samples
+                    for settings, samples in grades.items()
+                    if len(grades) == 1 or better.get(settings, set()).isdisjoint(grades)
+                }
+                yield query, passage, kept
+
+    # -- connections -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _changing(self) -> Iterator[StoreConnection]:
+        """The connection for changes, for one thread at a time."""
+        if self._connection is None:
+            raise InputError(f"{self.path}: opened for reading alone; open it without read_only to change it")
+        with self._lock:
+            yield self._connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[StoreConnection]:
+        """A new connection that changes nothing, so that a long reading holds up nobody."""
+        with explaining(self.path):
+            connection = self._readable.connect()
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    @contextmanager
+    def _looking_up(self) -> Iterator[StoreConnection]:
+        """A connection for a short question."""
+        if self._connection is None:
+            with self._reading() as connection:
+                yield connection
+        else:
+            with self._lock:
+                yield self._connection
+
+    def _names_of(
+        self, connection: StoreConnection, judges: Sequence[str] | None, kind: str | None = "grade"
+    ) -> dict[int, str]:
         """The settings of some judges, by name or model: {number: name of the judge}."""
-        rows = self._connection.execute("SELECT id, model FROM settings WHERE kind = 'grade'").fetchall()
-        names = _judge_names(rows)
+        names = reading.judge_names(connection, kind)
         if judges is None:
             return names
+        models = dict(connection.execute("SELECT id, model FROM settings").fetchall())
         chosen: dict[int, str] = {}
         for judge in judges:
             matches = {number: name for number, name in names.items() if name == judge}
-            matches = matches or {number: names[number] for number, model in rows if model == judge}
+            matches = matches or {number: name for number, name in names.items() if models[number] == judge}
             if not matches:
                 raise InputError(
                     f"{self.path} has no judge {judge!r}; it has {', '.join(names.values()) or 'no judge at all'}"
                 )
             chosen |= matches
         return chosen
-
-
-def _judge_names(settings: Sequence[tuple[int, str]]) -> dict[int, str]:
-    """A judge is named by its model; where a model has several settings, the number is added."""
-    models = [model for _, model in settings]
-    return {number: model if models.count(model) == 1 else f"{model}#{number}" for number, model in settings}
-
-
-def _is_dead(owner: str) -> bool:
-    """Whether the owner of a lease was a process of this machine that has ended; never known on Windows."""
-    host, _, rest = owner.partition(":")
-    # On Windows signal 0 is Ctrl-C: asking would interrupt the process. Its lease runs out by itself.
-    if host != socket.gethostname() or sys.platform == "win32":
-        return False
-    try:
-        os.kill(int(rest.partition(":")[0]), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return False

@@ -7,19 +7,76 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict
+from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
+from rag_selectivity.grading.store.opening import connect
+from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Label, StoredAnswer
-from rag_selectivity.grading.store.schema import connect, transaction
+from rag_selectivity.grading.store.schema import transaction
 
 Records = Sequence[Label | StoredAnswer]
+_Waiting = tuple[Records, Future[None]]
+
+#: Records in a transaction: other processes wait for it some 20 ms.
+_AT_ONCE = 500
+#: A transaction adds some three pages to the log, and half a page for each record. At some 50 MB it is moved.
+_PAGES_OF_TRANSACTION, _PAGES_OF_RECORD, _PAGES_OF_LOG = 3.0, 0.5, 12_000
+#: Size of the log from which other processes wait a moment, so that it can begin anew.
+_LOG_BYTES = 128_000_000
+_LOG_WAIT = 0.05
+
+_LABEL_COLUMNS = (
+    "grade",
+    "reason",
+    "relevant_span",
+    "misleading",
+    "flagged",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost",
+    "seconds",
+    "attempts",
+    "expected",
+    "failure",
+    "error",
+    "last_answer",
+)
+_ANSWER_COLUMNS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "cost",
+    "seconds",
+    "attempts",
+    "failure",
+    "error",
+    "last_answer",
+)
+
+
+def _upsert(table: str, keys: Sequence[str], columns: Sequence[str], done: str) -> str:
+    """Insert a row, or replace one without a result: a grade in the store is never overwritten."""
+    names = (*keys, *columns, "server", "created")
+    return (
+        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) ON CONFLICT DO UPDATE SET"
+        f" {', '.join(f'{name} = excluded.{name}' for name in names[len(keys) :])} WHERE {table}.{done} IS NULL"
+    )
+
+
+_PUT_LABEL = _upsert("labels", ("settings", "query_hash", "passage_hash", "sample"), _LABEL_COLUMNS, "grade")
+_PUT_ANSWER = _upsert("answers", ("settings", "content"), ("value", *_ANSWER_COLUMNS), "value")
+_END_LEASE = (
+    "DELETE FROM leases WHERE settings = ? AND query_hash = ? AND passage_hash = ? AND sample = ? AND owner = ?"
+)
+_label_values = attrgetter(*_LABEL_COLUMNS)
+_answer_values = attrgetter(*_ANSWER_COLUMNS)
 
 
 class Writer:
-    """Writes records in a thread of its own. All records that wait are written in one transaction.
+    """Writes records in a thread of its own. Records that wait are written together, a few hundred in a transaction.
 
     Parameters
     ----------
@@ -32,13 +89,17 @@ class Writer:
     def __init__(self, path: Path, owner: str) -> None:
         self._path = path
         self._owner = owner
-        self._queue: queue.SimpleQueue[tuple[Records, Future[None]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._servers: dict[tuple[str | None, str | None], int | None] = {(None, None): None}
+        self._pages_in_log = 0.0
         self._thread = threading.Thread(target=self._run, name="label-store", daemon=True)
         self._thread.start()
 
     def put(self, records: Records) -> Future[None]:
-        """Write the records; the future is done when they are committed."""
+        """Write the records; the future is done when all of them are committed."""
         committed: Future[None] = Future()
+        # A caller that stops waiting must not be able to cancel what is being written.
+        committed.set_running_or_notify_cancel()
         self._queue.put((records, committed))
         return committed
 
@@ -48,7 +109,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        connection = connect(self._path)
+        connection: StoreConnection | None = None
         last = False
         while not last:
             batch = [self._queue.get()]
@@ -56,62 +117,111 @@ class Writer:
                 batch.append(self._queue.get())
             last = None in batch
             waiting = [item for item in batch if item is not None]
-            if not waiting:
-                continue
             try:
-                with transaction(connection):
-                    for records, _ in waiting:
-                        for record in records:
-                            self._write(connection, record)
-            except BaseException as error:
+                connection = connection or connect(self._path)
+            except Exception as error:
                 for _, committed in waiting:
                     committed.set_exception(error)
-            else:
-                for _, committed in waiting:
-                    committed.set_result(None)
-        connection.close()
+                continue
+            for pieces in _transactions(waiting):
+                self._commit(connection, pieces)
+        if connection is not None:
+            connection.close()
 
-    def _write(self, connection: sqlite3.Connection, record: Label | StoredAnswer) -> None:
-        if isinstance(record, StoredAnswer):
-            _write_answer(connection, record)
+    def _commit(self, connection: StoreConnection, pieces: Sequence[_Piece]) -> None:
+        records = [record for piece in pieces if not piece.committed.done() for record in piece.records]
+        try:
+            self._note_servers(connection, records)
+            with transaction(connection):
+                self._write(connection, records)
+        except BaseException as error:
+            for piece in pieces:
+                if not piece.committed.done():
+                    piece.committed.set_exception(error)
             return
-        data = asdict(record)
-        key = data.pop("key")
-        columns = list(data)
-        # A grade in the store is never overwritten: only a failure is replaced.
-        connection.execute(
-            f"INSERT INTO labels (settings, query_hash, passage_hash, sample, created, {', '.join(columns)})"
-            f" VALUES ({', '.join('?' * (5 + len(columns)))}) ON CONFLICT DO UPDATE SET"
-            f" {', '.join(f'{name} = excluded.{name}' for name in (*columns, 'created'))} WHERE labels.grade IS NULL",
-            (*key, time.time(), *data.values()),
+        for piece in pieces:
+            if piece.last and not piece.committed.done():
+                piece.committed.set_result(None)
+        self._pages_in_log += _PAGES_OF_TRANSACTION + _PAGES_OF_RECORD * len(records)
+        if self._pages_in_log >= _PAGES_OF_LOG:
+            self._pages_in_log = 0.0
+            move_log(connection, self._path)
+
+    def _write(self, connection: sqlite3.Connection, records: Records) -> None:
+        now = time.time()
+        labels = [record for record in records if isinstance(record, Label)]
+        connection.executemany(
+            _PUT_LABEL, ((*label.key, *_label_values(label), self._server_of(label), now) for label in labels)
         )
-        connection.execute(
-            "DELETE FROM leases WHERE settings = ? AND query_hash = ? AND passage_hash = ? AND sample = ?"
-            " AND owner = ?",
-            (*key, self._owner),
+        connection.executemany(_END_LEASE, ((*label.key, self._owner) for label in labels))
+        answers = [record for record in records if isinstance(record, StoredAnswer)]
+        connection.executemany(
+            _PUT_ANSWER,
+            (
+                (
+                    answer.settings,
+                    answer.content,
+                    None if answer.value is None else json.dumps(answer.value, ensure_ascii=False),
+                    *_answer_values(answer),
+                    self._server_of(answer),
+                    now,
+                )
+                for answer in answers
+            ),
         )
 
+    def _note_servers(self, connection: sqlite3.Connection, records: Records) -> None:
+        """Give numbers to new servers, outside of the transaction: one that is rolled back would take them away."""
+        for server in {(record.served_model, record.way) for record in records} - self._servers.keys():
+            values = tuple(value or "" for value in server)
+            connection.execute("INSERT OR IGNORE INTO servers (served_model, way) VALUES (?, ?)", values)
+            number = connection.execute("SELECT id FROM servers WHERE served_model = ? AND way = ?", values)
+            self._servers[server] = number.fetchone()[0]
 
-def _write_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
-    connection.execute(
-        "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-        " value = excluded.value, failure = excluded.failure, error = excluded.error,"
-        " last_answer = excluded.last_answer, attempts = excluded.attempts,"
-        " created = excluded.created WHERE answers.value IS NULL",
-        (
-            answer.settings,
-            answer.content,
-            None if answer.value is None else json.dumps(answer.value, ensure_ascii=False),
-            answer.prompt_tokens,
-            answer.completion_tokens,
-            answer.cost,
-            answer.seconds,
-            answer.attempts,
-            answer.failure,
-            answer.error,
-            answer.last_answer,
-            answer.served_model,
-            answer.way,
-            time.time(),
-        ),
-    )
+    def _server_of(self, record: Label | StoredAnswer) -> int | None:
+        return self._servers[record.served_model, record.way]
+
+
+def move_log(connection: StoreConnection, path: Path) -> None:
+    """Move the log into the file. It waits for nobody: what others still read is moved the next time."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    with suppress(FileNotFoundError):
+        if path.with_name(f"{path.name}-wal").stat().st_size < _LOG_BYTES:
+            return
+    # Processes that write by turns leave no moment at which the log is empty. Little is left to move by now.
+    connection.execute(f"PRAGMA busy_timeout = {int(_LOG_WAIT * 1000)}")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(connection.busy_seconds * 1000)}")
+
+
+class _Piece:
+    """Some records of one `put`, and whether they are its last."""
+
+    __slots__ = ("committed", "last", "records")
+
+    def __init__(self, records: Records, committed: Future[None], last: bool) -> None:
+        self.records = records
+        self.committed = committed
+        self.last = last
+
+
+def _transactions(waiting: Sequence[_Waiting]) -> Iterator[list[_Piece]]:
+    """What waits, in portions for one transaction each."""
+    pieces: list[_Piece] = []
+    size = 0
+    for records, committed in waiting:
+        start = 0
+        while True:
+            part = records[start : start + _AT_ONCE - size]
+            start += len(part)
+            size += len(part)
+            pieces.append(_Piece(part, committed, start >= len(records)))
+            if size >= _AT_ONCE:
+                yield pieces
+                pieces, size = [], 0
+            if start >= len(records):
+                break
+    if pieces:
+        yield pieces

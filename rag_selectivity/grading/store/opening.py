@@ -1,0 +1,242 @@
+"""How the file of a label store is opened: for writing, or for reading alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.grading.store.migration import copy_to, migrate
+from rag_selectivity.grading.store.problems import StoreConnection, explained, is_busy
+from rag_selectivity.grading.store.schema import APPLICATION, VERSION, create_tables, transaction
+
+BUSY_SECONDS = 60.0
+_PRIVATE = 0o600
+_CACHE_KIB = 16_384
+_WAL_BYTES = 64_000_000
+_COPIES = 5
+
+
+def connect(path: Path) -> StoreConnection:
+    """Open a label store for writing. A file that does not exist is created; an older format is brought up to date.
+
+    Raises
+    ------
+    InputError
+        If the file is not a label store, a newer version made it, or it cannot be written.
+    """
+    try:
+        _create_private(path)
+        connection = _opened(path, "rw")
+        _check(path, connection)
+        _use_write_ahead_log(connection)
+        # A commit has reached the operating system when it returns, so that it survives the end of the process.
+        # A power failure can undo the last commits, but never half of one.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        # The writer moves the log into the file between its transactions, so that no transaction waits for that.
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        if _tables(connection) == 0:
+            with transaction(connection):
+                if _tables(connection) == 0:
+                    create_tables(connection)
+        elif _version(connection) < VERSION:
+            migrate(path, connection)
+    except (sqlite3.Error, OSError) as error:
+        raise _refused(path, error) from error
+    return connection
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A file that holds the labels of a store, and the way to open it.
+
+    Attributes
+    ----------
+    path : Path
+        The store, for messages.
+    file : Path
+        The store, or a temporary copy.
+    mode : {"rw", "immutable"}
+    folder : TemporaryDirectory or None
+        Of the copy.
+    """
+
+    path: Path
+    file: Path
+    mode: str
+    folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def connect(self) -> StoreConnection:
+        """A connection that changes nothing."""
+        try:
+            connection = _opened(self.file, self.mode)
+            connection.path = self.path
+            connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            raise _refused(self.path, error) from error
+        return connection
+
+    def close(self) -> None:
+        """Delete the copy, if there is one."""
+        if self.folder is not None:
+            self.folder.cleanup()
+
+
+def readable(path: Path) -> Readable:
+    """How to read a label store without changing it.
+
+    Another process may write to it at the same time. A store of an older format, and one in a read-only folder whose
+    log was not yet moved into the file, are read from a temporary copy.
+
+    Raises
+    ------
+    InputError
+        If the file is not a label store, or a newer version made it.
+    """
+    try:
+        found, version = _readable_as_it_is(path)
+        if version == VERSION:
+            return found
+        folder = tempfile.TemporaryDirectory(prefix="rag-selectivity-", ignore_cleanup_errors=True)
+        copy = Path(folder.name) / path.name
+        with closing(found.connect()) as source:
+            copy_to(source, copy)
+        found.close()
+        with closing(_opened(copy, "rw")) as copied:
+            copied.path = path
+            migrate(path, copied, backup=False)
+        return Readable(path, copy, "rw", folder)
+    except (sqlite3.Error, OSError) as error:
+        raise _refused(path, error) from error
+
+
+def _readable_as_it_is(path: Path) -> tuple[Readable, int]:
+    found = Readable(path, path, "rw")
+    try:
+        version = _version_of(found)
+    except (InputError, sqlite3.Error) as error:
+        cause = error.__cause__ if isinstance(error, InputError) else error
+        name = getattr(cause, "sqlite_errorname", None) or ""
+        if not name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR_SHM")):
+            raise
+    else:
+        return found, version
+    # With an empty log the file is complete, and this process could not write to it anyway.
+    found = Readable(path, path, "immutable") if _size(_log_of(path)) == 0 else _snapshot(path)
+    return found, _version_of(found)
+
+
+def _version_of(found: Readable) -> int:
+    connection = found.connect()
+    try:
+        _check(found.path, connection)
+        if _tables(connection) == 0:
+            raise InputError(f"{found.path}: the file is empty; `grade` fills a label store")
+        return _version(connection)
+    finally:
+        connection.close()
+
+
+def _snapshot(path: Path) -> Readable:
+    """A copy of a file and its log that belong together."""
+    folder = tempfile.TemporaryDirectory(prefix="rag-selectivity-", ignore_cleanup_errors=True)
+    copy = Path(folder.name) / path.name
+    for _ in range(_COPIES):
+        before = _state(path)
+        shutil.copyfile(path, copy)
+        with suppress(FileNotFoundError):
+            shutil.copyfile(_log_of(path), _log_of(copy))
+        if _state(path) == before:
+            return Readable(path, copy, "rw", folder)
+        time.sleep(0.1)
+    folder.cleanup()
+    raise InputError(f"{path}: another process writes to it, and its folder is read-only; try again when it is done")
+
+
+def _state(path: Path) -> list[tuple[int, int] | None]:
+    found: list[tuple[int, int] | None] = []
+    for file in (path, _log_of(path)):
+        try:
+            status = file.stat()
+        except FileNotFoundError:
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size))
+    return found
+
+
+def _opened(path: Path, mode: str) -> StoreConnection:
+    how = "immutable=1&mode=ro" if mode == "immutable" else f"mode={mode}"
+    connection = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?{how}",
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=StoreConnection,
+        uri=True,
+    )
+    connection.path = path
+    connection.busy_seconds = BUSY_SECONDS
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return connection
+
+
+def _create_private(path: Path) -> None:
+    """Create a file that only its owner may read; SQLite gives its log the same permissions."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
+
+
+def _use_write_ahead_log(connection: StoreConnection) -> None:
+    """Readers and a writer then do not wait for each other. SQLite does not wait for a lock here, so this does."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except InputError as error:
+            if not is_busy(error.__cause__) or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
+def _check(path: Path, connection: sqlite3.Connection) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if _tables(connection) and application != APPLICATION:
+        raise InputError(f"{path}: an SQLite file, but not a label store")
+    if _version(connection) > VERSION:
+        raise InputError(f"{path}: made by a newer version of rag-selectivity; update it")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _tables(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _refused(path: Path, error: sqlite3.Error | OSError) -> Exception:
+    if isinstance(error, OSError):
+        return InputError(f"{path}: the file cannot be opened or created ({error.strerror or error})")
+    found = explained(path, error)
+    return found if found is not error else InputError(f"{path}: cannot be used as a label store ({error})")

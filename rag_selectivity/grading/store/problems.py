@@ -1,0 +1,109 @@
+"""What SQLite reports, in the words of somebody who grades: what is wrong with the store's file, and what to do."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError
+
+_GO_ON = "Every label that was reported as stored is in the file, and the same command goes on from there"
+# From the particular to the general: the first name that begins SQLite's own decides.
+_PROBLEMS = {
+    "SQLITE_FULL": f"the disk is full, and the last labels were not written. Free some space. {_GO_ON}",
+    "SQLITE_IOERR_WRITE": f"the file cannot grow (a limit of the system or a quota). Raise it. {_GO_ON}",
+    "SQLITE_IOERR_LOCK": "@locks",
+    "SQLITE_IOERR_UNLOCK": "@locks",
+    "SQLITE_IOERR_RDLOCK": "@locks",
+    "SQLITE_IOERR_SHM": "@locks",
+    "SQLITE_NOLFS": "@locks",
+    "SQLITE_PROTOCOL": "@locks",
+    "SQLITE_IOERR": f"reading or writing the file failed; is its disk still there? {_GO_ON}",
+    "SQLITE_READONLY": "the file or its folder is read-only; copy the file to a folder that you can write to",
+    "SQLITE_PERM": "the file may not be opened; ask its owner for permission, or copy it",
+    "SQLITE_CANTOPEN": "the file cannot be opened or created; may you write to its folder?",
+    "SQLITE_BUSY": "another process has kept the store locked for too long. Wait until it is done, or end it",
+    "SQLITE_LOCKED": "another process has kept the store locked for too long. Wait until it is done, or end it",
+    "SQLITE_CORRUPT": "@damaged",
+    "SQLITE_NOTADB": "@damaged",
+}
+_SHARED = {
+    "@locks": "its file system cannot lock files, as some network file systems; move the store to a local disk",
+    "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
+    "what is left with SQLite's own program: sqlite3 FILE .recover",
+}
+
+
+def explained(path: Path, error: sqlite3.Error) -> Exception:
+    """An InputError that says what is wrong with the file and what to do; the error itself if it is of another kind."""
+    name = getattr(error, "sqlite_errorname", None) or ""
+    for prefix, problem in _PROBLEMS.items():
+        if name.startswith(prefix):
+            return InputError(f"{path}: {_SHARED.get(problem, problem)} ({error})")
+    return error
+
+
+@contextmanager
+def explaining(path: Path) -> Iterator[None]:
+    """Raise what SQLite reports within the block as `explained` has it."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        problem = explained(path, error)
+        if problem is error:
+            raise
+        raise problem from error
+
+
+def is_busy(error: BaseException | None) -> bool:
+    """Whether SQLite reports that another process holds a lock."""
+    return (getattr(error, "sqlite_errorname", None) or "").startswith("SQLITE_BUSY")
+
+
+class StoreConnection(sqlite3.Connection):
+    """A connection whose statements raise errors as `explained` has them.
+
+    Attributes
+    ----------
+    path : Path
+        The store's file.
+    busy_seconds : float
+        How long a write waits for the writes of other processes.
+    """
+
+    path: Path
+    busy_seconds: float
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """`sqlite3.Connection.execute`."""
+        with explaining(self.path):
+            return super().execute(sql, parameters)
+
+    def begin(self) -> None:
+        """Begin a transaction that writes, when no other process is in one.
+
+        SQLite itself asks again after 100 ms at last, and two busy processes can keep a third one waiting for seconds.
+        """
+        until = time.monotonic() + self.busy_seconds
+        self.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    super().execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or time.monotonic() > until:
+                        raise explained(self.path, error) from error
+                time.sleep(random.uniform(0.0005, 0.003))
+        finally:
+            self.execute(f"PRAGMA busy_timeout = {int(self.busy_seconds * 1000)}")
+
+    def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
+        """`sqlite3.Connection.executemany`."""
+        with explaining(self.path):
+            return super().executemany(sql, parameters)

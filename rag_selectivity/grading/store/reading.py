@@ -1,0 +1,281 @@
+"""What a store says: its judges and people, their labels, their failures.
+
+Every function reads in one pass: from the labels to the pairs that have these texts, by an index.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from rag_selectivity.grading.store.draws import draws_by_number
+from rag_selectivity.grading.store.records import UNKNOWN_FAILURE, Canary, Label, Origin
+
+#: A query, a passage, and the grades of its samples by the number of their settings.
+GradesOfPair = tuple[str, str, dict[int, list[int]]]
+
+_PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
+_FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
+_SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+
+
+def judge_names(connection: sqlite3.Connection, kind: str | None = "grade") -> dict[int, str]:
+    """{number of the settings: name of the judge}; where a model has several settings, the number is added."""
+    rows = connection.execute("SELECT id, model FROM settings WHERE ? IS NULL OR kind = ? ORDER BY id", (kind, kind))
+    numbers = dict(rows.fetchall())
+    models = list(numbers.values())
+    return {number: model if models.count(model) == 1 else f"{model}#{number}" for number, model in numbers.items()}
+
+
+def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """A row for each judge; see `Store.judges`."""
+    names = judge_names(connection)
+    counted = ("graded", "failed", "prompt_tokens", "completion_tokens", "cost", "flagged", "expected")
+    counts = {
+        row[0]: dict(zip(counted, row[1:], strict=True))
+        for row in connection.execute(
+            "SELECT settings, count(grade), count(*) - count(grade), sum(prompt_tokens), sum(completion_tokens),"
+            " sum(cost), sum(flagged), count(expected) FROM labels GROUP BY settings"
+        )
+    }
+    failures = _counts(
+        connection, f"SELECT settings, {_FAILURE}, count(*) FROM labels WHERE grade IS NULL GROUP BY 1, 2"
+    )
+    served = _counts(
+        connection,
+        "SELECT l.settings, v.served_model, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
+        " WHERE v.served_model != '' GROUP BY 1, 2",
+    )
+    ways = _counts(
+        connection,
+        "SELECT l.settings, v.way, count(*) FROM labels l CROSS JOIN servers v ON v.id = l.server"
+        " WHERE v.way != '' GROUP BY 1, 2",
+    )
+    origins = _origin_counts(connection)
+    better = _escalation_counts(connection)
+    rows = connection.execute(
+        f"SELECT id, {', '.join(_SETTINGS)} FROM settings WHERE kind = 'grade' ORDER BY id"
+    ).fetchall()
+    return [
+        {
+            "judge": names[number],
+            **dict(zip(_SETTINGS, values, strict=True)),
+            **counts.get(number, dict.fromkeys(counted) | {"graded": 0, "failed": 0, "expected": 0}),
+            "failures": failures.get(number, {}),
+            "served_models": served.get(number, {}),
+            "ways": ways.get(number, {}),
+            "origins": origins.get(number, {}),
+            "escalated_to": {names[to]: count for to, count in better.get(number, {}).items()},
+        }
+        for number, *values in rows
+    ]
+
+
+def humans(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+    """(annotator, number of grades) rows."""
+    return connection.execute("SELECT annotator, count(grade) FROM human GROUP BY 1 ORDER BY 1").fetchall()
+
+
+def outdated_human_labels(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """(query id, passage id, annotator) of the labels whose query or passage has another text now."""
+    return connection.execute(
+        "SELECT h.query_id, h.passage_id, h.annotator FROM human h CROSS JOIN pairs p ON p.query_id = h.query_id"
+        " AND p.passage_id = h.passage_id WHERE h.query_hash IS NOT NULL AND h.passage_hash IS NOT NULL"
+        " AND (h.query_hash != p.query_hash OR h.passage_hash != p.passage_hash)"
+        " ORDER BY h.annotator, h.query_id, h.passage_id"
+    ).fetchall()
+
+
+def human_grades(connection: sqlite3.Connection) -> Iterator[tuple[str, str, int]]:
+    """(query id, passage id, grade) rows, one for each annotator of a pair."""
+    yield from connection.execute("SELECT query_id, passage_id, grade FROM human WHERE sample = 0 AND grade NOTNULL")
+
+
+def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """Every label with everything that the store knows of it; see `Store.rows`."""
+    names = judge_names(connection, kind=None)
+    draws = draws_by_number(connection)
+    columns = [field.name for field in fields(Label) if field.name not in ("key", "served_model", "way")]
+    labels = connection.execute(
+        f"SELECT p.query_id, p.passage_id, l.settings, {', '.join(f'l.{name}' for name in columns)},"
+        " nullif(v.served_model, ''), nullif(v.way, ''), l.sample, l.created, s.model, s.parameters, s.rubric,"
+        " s.rubric_version, s.prompt_version, lower(hex(p.query_hash)), lower(hex(p.passage_hash)),"
+        " (SELECT json_group_array(json_array(o.draw, o.rank, o.detail)) FROM origins o"
+        " WHERE o.query_id = p.query_id AND o.passage_id = p.passage_id)"
+        f" FROM labels l {_PAIRS_OF_LABELS} JOIN settings s ON s.id = l.settings LEFT JOIN servers v ON v.id = l.server"
+        " WHERE s.kind = 'grade' ORDER BY l.settings, p.query_id, p.passage_id, l.sample"
+    )
+    after = ("served_model", "way", "sample", "created", *_SETTINGS, "query_hash", "passage_hash")
+    known = (*columns, *after)
+    for query, passage, settings, *values, origins in labels:
+        row = {"query_id": query, "passage_id": passage, "source": "judge", "judge": names[settings]}
+        row |= dict(zip(known, values, strict=True))
+        of_pair = [(draws[draw], rank, json.loads(detail or "{}")) for draw, rank, detail in json.loads(origins)]
+        yield {**row, "origins": _origins_text([Origin(*values) for values in of_pair])}
+    people = connection.execute(
+        "SELECT query_id, passage_id, annotator, grade, reason, sample, created, lower(hex(query_hash)),"
+        " lower(hex(passage_hash)), draw FROM human ORDER BY annotator, query_id, passage_id, sample"
+    )
+    for query, passage, annotator, grade, reason, sample, created, query_hash, passage_hash, draw in people:
+        row = {"query_id": query, "passage_id": passage, "source": "human", "judge": annotator}
+        row |= {"grade": grade, "reason": reason, "sample": sample, "created": created}
+        row |= {"query_hash": query_hash or None, "passage_hash": passage_hash or None}
+        yield {**row, "origins": _origins_text([Origin(draws[draw])] if draw is not None else [])}
+
+
+def grades_by_pair(
+    connection: sqlite3.Connection, chosen: Collection[int], *, as_given: bool
+) -> Iterator[GradesOfPair]:
+    """The grades of some settings for each pair, in the order of the ids; `as_given` as in `Store.judge_grades`."""
+    junk = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
+    total = connection.execute("SELECT count(*) FROM settings").fetchone()[0]
+    # A store's only judge is read in the order of the file; one of several by the index on the settings.
+    of_chosen = "" if len(chosen) == total else f"AND l.settings IN ({', '.join('?' * len(chosen))})"
+    labels = connection.execute(
+        f"SELECT p.query_id, p.passage_id, l.settings, {'l.grade' if as_given else junk} FROM labels l"
+        f" {_PAIRS_OF_LABELS} WHERE l.grade IS NOT NULL {of_chosen}"
+        " ORDER BY p.query_id, p.passage_id, l.settings, l.sample",
+        tuple(chosen) if of_chosen else (),
+    )
+    pair: tuple[str, str] | None = None
+    grades: dict[int, list[int]] = {}
+    for query, passage, settings, grade in labels:
+        if pair is None or passage != pair[1] or query != pair[0]:
+            if pair is not None:
+                yield *pair, grades
+            pair, grades = (query, passage), {}
+        if settings in grades:
+            grades[settings].append(grade)
+        else:
+            grades[settings] = [grade]
+    if pair is not None:
+        yield *pair, grades
+
+
+def labels_of_query(
+    connection: sqlite3.Connection, query: str, settings: int
+) -> list[tuple[str, int | None, str | None, str | None]]:
+    """(passage id, grade, reason, error) rows: the first sample of each passage of a query."""
+    return connection.execute(
+        "SELECT p.passage_id, l.grade, l.reason, l.error FROM pairs p CROSS JOIN labels l"
+        " ON l.query_hash = p.query_hash AND l.passage_hash = p.passage_hash"
+        " WHERE p.query_id = ? AND l.settings = ? AND l.sample = 0",
+        (query, settings),
+    ).fetchall()
+
+
+def failures(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Failed labels and answers by judge and reason, with one example each; see `Store.failures`."""
+    names = judge_names(connection, kind=None)
+    kinds = dict(connection.execute("SELECT id, kind FROM settings").fetchall())
+    found = [
+        {
+            **_failed(names, kinds, settings, failure, count),
+            **dict(
+                zip(
+                    ("query_id", "passage_id", "attempts", "error", "last_answer"),
+                    connection.execute(
+                        "SELECT p.query_id, p.passage_id, l.attempts, l.error, l.last_answer FROM labels l LEFT JOIN"
+                        " pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash WHERE l.id = ?",
+                        (example,),
+                    ).fetchone(),
+                    strict=True,
+                )
+            ),
+        }
+        for settings, failure, count, example in connection.execute(
+            f"SELECT settings, {_FAILURE}, count(*), max(id) FROM labels WHERE grade IS NULL GROUP BY 1, 2"
+        ).fetchall()
+    ]
+    # Beside max(), SQLite takes the other columns from the row of the maximum.
+    for settings, failure, count, _, attempts, error, last_answer in connection.execute(
+        f"SELECT settings, {_FAILURE}, count(*), max(created), attempts, error, last_answer FROM answers"
+        " WHERE value IS NULL GROUP BY 1, 2"
+    ):
+        row = {"query_id": None, "passage_id": None, "attempts": attempts, "error": error, "last_answer": last_answer}
+        found.append({**_failed(names, kinds, settings, failure, count), **row})
+    return sorted(found, key=lambda row: (-row["count"], row["judge"], row["failure"]))
+
+
+def escalations(connection: sqlite3.Connection) -> dict[int, set[int]]:
+    """{settings of a judge: settings of the judges whose grade is used in place of its own}, chains included."""
+    direct: dict[int, set[int]] = {}
+    for cheap, better in connection.execute("SELECT cheap, better FROM escalations"):
+        direct.setdefault(cheap, set()).add(better)
+    reached: dict[int, set[int]] = {}
+    for cheap in direct:
+        above: set[int] = set()
+        waiting = [cheap]
+        while waiting:
+            new = direct.get(waiting.pop(), set()) - above
+            above |= new
+            waiting.extend(new)
+        reached[cheap] = above
+    return reached
+
+
+def canaries(connection: sqlite3.Connection, settings: int) -> list[Canary]:
+    """The canaries of some settings, in the order of their texts."""
+    found = connection.execute(
+        "SELECT settings, query_hash, passage_hash, variant, attack, grade, failure FROM canaries WHERE settings = ?"
+        " ORDER BY query_hash, passage_hash, variant, attack",
+        (settings,),
+    )
+    return [Canary(*row) for row in found]
+
+
+def _failed(
+    names: Mapping[int, str], kinds: Mapping[int, str], settings: int, failure: str, count: int
+) -> dict[str, Any]:
+    return {"settings": settings, "judge": names[settings], "kind": kinds[settings], "failure": failure, "count": count}
+
+
+def _counts(connection: sqlite3.Connection, statement: str) -> dict[int, dict[str, int]]:
+    """{settings: {value: count}} of a statement that gives such rows."""
+    found: dict[int, dict[str, int]] = {}
+    for settings, value, count in connection.execute(statement):
+        found.setdefault(settings, {})[value] = count
+    return found
+
+
+def _origin_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
+    """How many graded pairs of each judge have an origin of each kind; a pair may have several."""
+    kinds = dict(connection.execute("SELECT id, kind FROM draws").fetchall())
+    seen = connection.execute(
+        "SELECT DISTINCT l.settings, p.query_id, p.passage_id, o.draw FROM labels l"
+        f" {_PAIRS_OF_LABELS} LEFT JOIN origins o ON o.query_id = p.query_id AND o.passage_id = p.passage_id"
+        " WHERE l.grade IS NOT NULL ORDER BY l.settings, p.query_id, p.passage_id"
+    )
+    found: dict[int, dict[str, int]] = {}
+    pair, of_pair = None, set[str]()
+    for settings, query, passage, draw in seen:
+        if (settings, query, passage) != pair:
+            pair, of_pair = (settings, query, passage), set()
+        kind = kinds.get(draw, "unknown")
+        if kind not in of_pair:
+            of_pair.add(kind)
+            counts = found.setdefault(settings, {})
+            counts[kind] = counts.get(kind, 0) + 1
+    return found
+
+
+def _escalation_counts(connection: sqlite3.Connection) -> dict[int, dict[int, int]]:
+    """{cheap settings: {better settings: texts that both graded}}."""
+    found: dict[int, dict[int, int]] = {}
+    for cheap, better in connection.execute("SELECT cheap, better FROM escalations").fetchall():
+        count = connection.execute(
+            "SELECT count(*) FROM (SELECT DISTINCT l.query_hash, l.passage_hash FROM labels l WHERE l.settings = ?"
+            " AND l.grade IS NOT NULL AND EXISTS (SELECT 1 FROM labels c WHERE c.settings = ?"
+            " AND c.query_hash = l.query_hash AND c.passage_hash = l.passage_hash AND c.grade IS NOT NULL))",
+            (better, cheap),
+        ).fetchone()[0]
+        found.setdefault(cheap, {})[better] = count
+    return found
+
+
+def _origins_text(origins: Sequence[Origin]) -> str | None:
+    """Origins as JSON; None if none is known."""
+    return json.dumps([origin.to_dict() for origin in origins], ensure_ascii=False) if origins else None

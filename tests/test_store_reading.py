@@ -1,0 +1,252 @@
+"""Reading a store: in one pass, while others write, from files that cannot be changed, and with a better judge."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest, label_rows, reading
+from tests.former_store import GRADES, write_former_store
+from tests.test_store import put
+
+
+def many(path: Path, count: int, judges: int = 1) -> None:
+    """A store in which each judge graded so many pairs, ten a query; every seventh failed."""
+    with Store(path) as store:
+        names = [(f"q{i // 10}", f"d{i}") for i in range(count)]
+        hashes = [(digest(q), digest(d)) for q, d in names]
+        store.add_texts((*name, *of) for name, of in zip(names, hashes, strict=True))
+        store.put_origins((q, d, Origin(Draw("pool", "bm25", 10), i % 10 + 1)) for i, (q, d) in enumerate(names))
+        store.put_human_labels(HumanLabel(q, d, "ada", 3) for q, d in names[::11])
+        for judge in range(judges):
+            number = store.settings_id(Settings("grade", f"m{judge}", {}))
+            store.put(
+                [Label((number, *of, 0), i % 5 + 1 if i % 7 else None, served_model="m") for i, of in enumerate(hashes)]
+            ).result()
+
+
+# -- linear ---------------------------------------------------------------------------------------
+
+READERS = {
+    "grades": lambda file: list(reading.grades_by_pair(file, [1], as_given=False)),
+    "rows": lambda file: list(reading.rows(file)),
+    "judges": reading.judges,
+    "failures": reading.failures,
+    "people": lambda file: (list(reading.human_grades(file)), reading.outdated_human_labels(file)),
+    "a query": lambda file: reading.labels_of_query(file, "q1", 1),
+}
+
+
+def steps(path: Path, read) -> int:
+    """Steps of SQLite's virtual machine, in tens."""
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+
+    with closing(sqlite3.connect(path)) as file:
+        file.set_progress_handler(step, 10)
+        read(file)
+    return count
+
+
+@pytest.mark.parametrize("judges", [1, 3])
+def test_four_times_the_labels_are_at_most_five_times_the_work(tmp_path, judges) -> None:
+    many(tmp_path / "one.db", 1000, judges)
+    many(tmp_path / "four.db", 4000, judges)
+    for name, read in READERS.items():
+        one, four = steps(tmp_path / "one.db", read), steps(tmp_path / "four.db", read)
+        assert four <= (1.5 * one + 5 if name == "a query" else 5 * one), name
+        assert one > 0
+
+
+def test_no_reader_looks_through_a_table_for_each_row_of_another(tmp_path) -> None:
+    many(tmp_path / "s.db", 50, judges=2)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as file:
+        statements: list[str] = []
+        file.set_trace_callback(statements.append)
+        for read in READERS.values():
+            read(file)
+        file.set_trace_callback(None)
+        plans = [file.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall() for sql in statements if sql.startswith("SELECT")]
+    large = {"l", "p", "o", "h", "c", "labels", "pairs", "origins", "human"}
+    for plan in plans:
+        scans = [line for *_, line in plan if line.startswith("SCAN") and line.split()[1] in large]
+        assert len(scans) <= 1, plan
+        loops = [line for *_, line in plan if line.startswith(("SCAN", "SEARCH"))]
+        assert not scans or loops[0] == scans[0], plan
+    assert len(plans) > 10
+
+
+def test_sixteen_thousand_labels_are_all_read(tmp_path) -> None:
+    many(tmp_path / "s.db", 16_000)
+    people = set(range(0, 16_000, 11))
+    wanted = {i: 3 if i in people else i % 5 + 1 for i in range(16_000) if i % 7 or i in people}
+    found = rs.read_qrels(tmp_path / "s.db").to_dict()
+    assert {passage: grade for row in found.values() for passage, grade in row.items()} == {
+        f"d{i}": grade for i, grade in wanted.items()
+    }
+
+
+# -- while others write ---------------------------------------------------------------------------
+
+
+def test_a_reader_sees_whole_labels_while_another_store_writes(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as writing, Store(path, read_only=True) as store:
+        number = writing.settings_id(Settings("grade", "m", {}))
+        hashes = [digest(str(i)) for i in range(3000)]
+        writing.add_texts(("q", f"d{i}", digest("q"), hash_) for i, hash_ in enumerate(hashes))
+        seen = [0]
+        for start in range(0, 3000, 300):
+            labels = [Label((number, digest("q"), hash_, 0), 4) for hash_ in hashes[start : start + 300]]
+            future = writing.put(labels)
+            seen.append(sum(1 for _ in label_rows(store)))
+            future.result()
+            assert sum(1 for _ in label_rows(store)) == start + 300
+        assert seen == sorted(seen)
+        # A reader that stops half way holds up nobody, and sees what was there when it began.
+        slow = label_rows(store)
+        assert next(slow)[2] == 4
+        writing.put([Label((number, digest("q"), b"more", 0), 4)]).result()
+        assert sum(1 for _ in slow) == 2999
+
+
+def test_many_threads_share_a_store(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        wrong: list[object] = []
+
+        def work(place: int) -> None:
+            try:
+                number = store.settings_id(Settings("grade", f"m{place % 3}", {}))
+                for i in range(20):
+                    name = f"d{place}-{i}"
+                    store.add_texts([("q", name, digest("q"), digest(name))])
+                    key = (number, digest("q"), digest(name), 0)
+                    assert store.lease([key], 60) == {key}
+                    store.put([Label(key, 2)]).result()
+                    assert {row[0]: row[1] for row in store.labels_of_query("q", number)}[name] == 2
+                    store.put_human([("q", name, 5, None)], "ada")
+                    assert ("q", name, 5) in set(label_rows(store))
+            except BaseException as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(place,)) for place in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+        assert sum(judge["graded"] for judge in store.judges()) == 160
+        assert dict(store.humans()) == {"ada": 160}
+
+
+# -- files that cannot be changed -----------------------------------------------------------------
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Run the block as a user who owns nothing, where the tests run as root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user may enter."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    yield path
+    path.chmod(0o755)
+    shutil.rmtree(path)
+
+
+def lock_up(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    folder.chmod(0o555)
+
+
+def test_a_store_in_a_read_only_folder_is_read_and_not_written(folder) -> None:
+    with Store(folder / "s.db") as store:
+        put(store, "m", {("q", "a"): 4})
+    write_former_store(folder / "former.db")
+    lock_up(folder)
+    with nobody():
+        assert rs.read_qrels(folder / "s.db").to_dict() == {"q": {"a": 4}}
+        assert rs.read_qrels(folder / "former.db").to_dict() == GRADES
+        with pytest.raises(rs.InputError, match=r"s\.db: the file or its folder is read-only; copy the file"):
+            Store(folder / "s.db")
+        with pytest.raises(rs.InputError, match=r"former\.db: .*read-only"):
+            Store(folder / "former.db")
+        with pytest.raises(rs.InputError, match=r"new\.db: the file cannot be opened or created \(Permission denied"):
+            Store(folder / "new.db")
+
+
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_labels_in_the_log_of_a_process_that_was_killed_are_read(folder, shared_memory) -> None:
+    with Store(folder / "first.db") as store:
+        put(store, "m", {("q", "a"): 4, ("q", "b"): 2})
+        # The copy is what a kill leaves: labels that are in the log alone.
+        for suffix in ("", "-wal", *(["-shm"] if shared_memory else [])):
+            shutil.copyfile(folder / f"first.db{suffix}", folder / f"killed.db{suffix}")
+    assert (folder / "killed.db-wal").stat().st_size > 0
+    lock_up(folder)
+    with nobody():
+        assert rs.read_qrels(folder / "killed.db").to_dict() == {"q": {"a": 4, "b": 2}}
+
+
+def test_a_file_that_may_only_be_read_in_a_folder_that_may_be_written(folder) -> None:
+    with Store(folder / "s.db") as store:
+        put(store, "m", {("q", "a"): 4})
+    (folder / "s.db").chmod(0o444)
+    folder.chmod(0o777)
+    with nobody():
+        for _ in range(2):
+            assert rs.read_qrels(folder / "s.db").to_dict() == {"q": {"a": 4}}
+
+
+# -- a better judge -------------------------------------------------------------------------------
+
+
+def test_a_better_judge_counts_where_it_graded(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        cheap = put(store, "mini", {("q", "a"): 2, ("q", "b"): 3, ("q", "c"): 4, ("q", "d"): 1})
+        better = put(store, "large", {("q", "b"): 5, ("q", "c"): None})
+        with pytest.raises(rs.InputError, match="several judges"):
+            rs.read_qrels(path)
+        store.escalates(cheap, better)
+        store.escalates(cheap, better)
+        assert rs.read_qrels(path).to_dict() == {"q": {"a": 2, "b": 5, "c": 4, "d": 1}}
+        assert rs.read_qrels(path, judges=["mini"])["q"] == {"a": 2, "b": 3, "c": 4, "d": 1}
+        assert rs.read_qrels(path, judges=["large"])["q"] == {"b": 5}
+        assert [row["escalated_to"] for row in store.judges()] == [{"large": 1}, {}]
+        best = put(store, "best", {("q", "b"): 1, ("q", "d"): 2})
+        store.escalates(better, best)
+        assert rs.read_qrels(path)["q"] == {"a": 2, "b": 1, "c": 4, "d": 2}
+        for wrong in ((best, cheap), (best, better), (cheap, cheap)):
+            with pytest.raises(rs.InputError, match="cannot escalate to"):
+                store.escalates(*wrong)
+        with pytest.raises(rs.InputError, match="no judge with the settings 99"):
+            store.escalates(cheap, 99)
+        put(store, "other", {("q", "b"): 3})
+        with pytest.raises(rs.InputError, match=r"several judges \(best, other\)"):
+            rs.read_qrels(path)
+        assert rs.read_qrels(path, judge_rule="highest")["q"]["b"] == 3

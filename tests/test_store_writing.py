@@ -1,0 +1,311 @@
+"""Writing to a store: in small transactions, at a cost that does not grow, with all that a label carries."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.exchange import export_labels, import_labels, summary_lines
+from rag_selectivity.grading.store import (
+    Canary,
+    Draw,
+    HumanLabel,
+    Label,
+    Origin,
+    Settings,
+    Store,
+    StoredAnswer,
+    digest,
+    leases,
+    writer,
+)
+from rag_selectivity.grading.store.opening import connect
+from tests.test_store import put
+
+Q = digest("q")
+
+
+def keys(count: int, start: int = 0) -> list[tuple[int, bytes, bytes, int]]:
+    return [(1, Q, digest(str(i)), 0) for i in range(start, start + count)]
+
+
+# -- the cost -------------------------------------------------------------------------------------
+
+
+def steps(connection: sqlite3.Connection, action) -> int:
+    """Steps of SQLite's virtual machine."""
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+
+    connection.set_progress_handler(step, 1)
+    action()
+    connection.set_progress_handler(None, 1)
+    return count
+
+
+def test_a_lease_costs_the_same_beside_many_leases_and_labels(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store, closing(connect(tmp_path / "s.db")) as file:
+        few = steps(file, lambda: leases.take_leases(file, "a:1:1", keys(50), 60))
+        for start in range(1000, 9000, 1000):
+            assert len(store.lease(keys(1000, start), 60)) == 1000
+        store.put([Label(key, 3) for key in keys(4000, 20_000)]).result()
+        many = steps(file, lambda: leases.take_leases(file, "a:1:1", keys(50, 100), 60))
+        assert many <= 1.2 * few
+
+
+def test_a_write_costs_the_same_beside_many_labels(tmp_path) -> None:
+    thread = writer.Writer(tmp_path / "unused.db", "me")
+    with Store(tmp_path / "s.db") as store, closing(connect(tmp_path / "s.db")) as file:
+        first = steps(file, lambda: thread._write(file, [Label(key, 3) for key in keys(100)]))
+        store.put([Label(key, 3) for key in keys(20_000, 1000)]).result()
+        last = steps(file, lambda: thread._write(file, [Label(key, 3) for key in keys(100, 30_000)]))
+    thread.close()
+    assert last <= 1.05 * first
+
+
+def test_no_transaction_holds_more_than_some_hundred_labels(tmp_path) -> None:
+    """Another connection sees the labels of one `put` arrive in portions, each of them whole."""
+    path = tmp_path / "s.db"
+    with Store(path) as store, closing(sqlite3.connect(path)) as watching:
+        future = store.put([Label(key, 3) for key in keys(20_000)])
+        seen = {0}
+        while not future.done():
+            seen.add(watching.execute("SELECT count(*) FROM labels").fetchone()[0])
+        future.result()
+        assert {count % writer._AT_ONCE for count in seen} == {0}
+        assert len(seen) > 2
+    portions = [len(p.records) for part in writer._transactions([(range(1200), None), ((), None)]) for p in part]
+    assert portions == [500, 500, 200, 0]
+
+
+def test_the_log_is_moved_into_the_file_as_it_grows(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        for start in range(0, 60_000, 2000):
+            store.put([Label(key, 3, reason="r" * 300) for key in keys(2000, start)]).result()
+        assert path.stat().st_size > 10_000_000
+        assert (tmp_path / "s.db-wal").stat().st_size < 60_000_000
+
+
+def test_a_future_cannot_be_cancelled_and_an_empty_put_is_done(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        future = store.put([Label(key, 3) for key in keys(2000)])
+        assert not future.cancel()
+        future.result()
+        assert store.put([]).result() is None
+
+
+# -- leases ---------------------------------------------------------------------------------------
+
+
+def test_a_lease_that_ran_out_or_whose_owner_died_is_free(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as one, Store(path) as other:
+        assert one.lease(keys(4), 60) == set(keys(4))
+        assert other.lease(keys(6), 60) == set(keys(2, 4))
+        assert one.lease(keys(4, 6), -1) == set(keys(4, 6))
+        assert other.lease(keys(4, 6), 60) == set(keys(4, 6))
+        one.put([Label(keys(1)[0], 3)]).result()
+        assert one.lease(keys(2), 60) == set(keys(1, 1))
+        code = (
+            "import sys, os\nfrom rag_selectivity.grading.store import Store, digest\n"
+            f"store = Store({str(path)!r})\n"
+            "held = store.lease([(1, digest('q'), digest(str(i)), 0) for i in range(50, 60)], 1e6)\n"
+            "print(len(held), flush=True); os.kill(os.getpid(), 9)"
+        )
+        killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert killed.stdout == "10\n"
+        assert one.lease(keys(10, 50), 60) == set(keys(10, 50))
+    with closing(sqlite3.connect(path)) as file:
+        # Nothing is left of processes that ended, but for the second store, which put nothing.
+        assert {row[0] for row in file.execute("SELECT owner FROM leases")} <= {other.owner}
+
+
+def test_another_container_with_the_same_name_is_not_taken_for_dead() -> None:
+    machine, process, _ = leases.new_owner().split(":")
+    assert process == str(os.getpid())
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert leases.is_dead(f"{machine}:{ended.pid}:1")
+    assert not leases.is_dead(f"{machine}1:{ended.pid}:1")
+    assert not leases.is_dead(f"{machine}:no number:1")
+    assert not leases.is_dead(leases.new_owner())
+
+
+# -- what a label carries -------------------------------------------------------------------------
+
+
+def full_store(path: Path) -> Store:
+    store = Store(path)
+    number = put(store, "m", {("q", "a"): 2, ("q", "b"): 3, ("q", "c"): 4})
+    more = {"served_model": "m-2025-08-07", "way": '{"format": "json_schema"}', "expected": 3.25}
+    store.put(
+        [
+            Label((number, Q, digest("a"), 1), 3, **more),
+            Label((number, Q, digest("c"), 1), None, failure="off_schema", error="no grade", last_answer="a ‘4’, or 5"),
+        ]
+    ).result()
+    bm25, dense = Draw("pool", "bm25", 10), Draw("pool", "dense", 10)
+    control = Draw("control", "bm25", how={"seed": 7, "n": 3, "strata": {"outside": 1397}})
+    store.put_origins(
+        [
+            ("q", "a", Origin(bm25, 1)),
+            ("q", "a", Origin(dense, 4)),
+            ("q", "b", Origin(control, detail={"weight": 465.7})),
+        ]
+    )
+    drawn = Draw("person", "ada", how={"draw": "calibrate:200", "task": "t1"})
+    store.put_human_labels(
+        [
+            HumanLabel("q", "a", "ada", 5, "sure", draw=drawn),
+            HumanLabel("q", "a", "ada", 4, sample=1, draw=drawn),
+            HumanLabel("q", "b", "ada", None, "too long", b"q" * 16, b"b" * 16),
+        ]
+    )
+    return store
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_origins_failures_and_servers_leave_and_come_back(tmp_path, suffix) -> None:
+    with full_store(tmp_path / "s.db") as store, Store(tmp_path / "t.db") as other:
+        written = list(store.rows())
+        assert export_labels(store, tmp_path / f"out{suffix}") == 8
+        import_labels(other, tmp_path / f"out{suffix}")
+        again = list(other.rows())
+        assert [{**row, "created": 0} for row in again] == [{**row, "created": 0} for row in written]
+        assert list(other.origins()) == list(store.origins())
+        assert len(list(store.origins())) == 3
+    named = {(row["passage_id"], row["sample"], row["source"]): row for row in written}
+    assert named["a", 1, "judge"]["way"] == '{"format": "json_schema"}'
+    assert named["a", 1, "judge"]["expected"] == 3.25
+    assert named["c", 1, "judge"]["last_answer"] == "a ‘4’, or 5"
+    assert named["b", 0, "human"]["grade"] is None
+    assert rs.read_qrels(tmp_path / "t.db")["q"] == {"a": 5, "b": 3, "c": 4}
+
+
+def test_a_summary_says_where_labels_come_from_and_who_answered(tmp_path) -> None:
+    with full_store(tmp_path / "s.db") as store:
+        (judge,) = store.judges()
+        assert judge["origins"] == {"pool": 1, "control": 1, "unknown": 1}
+        assert judge["failures"] == {"off_schema": 1}
+        assert (judge["graded"], judge["failed"], judge["expected"]) == (4, 1, 1)
+        assert judge["served_models"] == {"m-2025-08-07": 1}
+        told = "\n".join(summary_lines(store))
+        assert "warning" not in told
+        put(store, "gpt-5", {("q", "a"): 2})
+        number = store.settings_id(Settings("grade", "gpt-5", {}, "utility", "r1", "1"))
+        store.put([Label((number, Q, digest("b"), 0), 2, served_model="llama-3")]).result()
+        store.escalates(1, number)
+        told = "\n".join(summary_lines(store))
+    assert "  m, escalated to gpt-5: 2 pairs" in told
+    assert "  failures: off_schema 1" in told
+    assert "  expected grades kept: 1" in told
+    assert '  asked with {"format": "json_schema"}: 1 labels' in told
+    assert "  warning: asked for gpt-5, but the server named llama-3" in told
+    assert "ada (human): 2 grades, 1 of texts that have changed since" in told
+
+
+def test_a_label_of_a_person_knows_the_text_that_was_read(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        put(store, "m", {("q", "a"): 2})
+        store.put_human([("q", "a", 3, None), ("q", "z", 3, None)], "ada")
+        assert store.outdated_human_labels() == []
+        with store.new_pool().filling():
+            pass
+        pool = store.new_pool()
+        with pool.filling():
+            pool.add_pairs([("q", "a", 2), ("q", "b", 1)], Draw("pool", "later", 5))
+            pool.query_texts().add([("q", "q")])
+            pool.passage_texts().add([("a", "a text that changed"), ("b", "b")])
+        pool.record_texts()
+        assert store.outdated_human_labels() == [("q", "a", "ada")]
+        assert [(p, o.draw.source, o.rank) for _, p, o in store.origins()] == [("a", "later", 2), ("b", "later", 1)]
+
+
+def test_a_pool_of_many_pairs_is_recorded_whole(tmp_path) -> None:
+    rows = [(f"q{i % 7}", f"d{i}", i // 7 + 1) for i in range(9001)]
+    with Store(tmp_path / "s.db") as store:
+        pool = store.new_pool()
+        with pool.filling():
+            pool.add_pairs(rows, Draw("pool", "one", 2000))
+            pool.add_pairs(rows[:3000], Draw("pool", "two", 2000))
+            pool.query_texts().add((f"q{i}", f"question {i}") for i in range(7))
+            pool.passage_texts().add((d, f"text of {d}") for _, d, _ in rows)
+        assert pool.count() == 9001
+        pool.record_texts()
+        pool.record_texts()
+        found = {(q, d, o.draw.source, o.rank) for q, d, o in store.origins()}
+        assert found == {(*row[:2], "one", row[2]) for row in rows} | {(*row[:2], "two", row[2]) for row in rows[:3000]}
+    with closing(sqlite3.connect(tmp_path / "s.db")) as file:
+        texts = set(file.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs"))
+    assert texts == {(q, d, digest(f"question {q[1:]}"), digest(f"text of {d}")) for q, d, _ in rows}
+
+
+def test_canaries_are_kept_by_variant_and_attack(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        number = put(store, "m", {("q", "a"): 1})
+        rows = [
+            Canary(number, Q, digest("a"), "harmless", grade=1),
+            Canary(number, Q, digest("a"), "injected", "fake answer", grade=5),
+            Canary(number, Q, digest("a"), "injected", "override", failure="refusal"),
+            Canary(number, Q, digest("a"), "unchanged", grade=1),
+        ]
+        store.put_canaries(rows)
+        store.put_canaries([Canary(number, Q, digest("a"), "unchanged", grade=2)])
+        assert store.canaries(number) == [*rows[:3], Canary(number, Q, digest("a"), "unchanged", grade=2)]
+        assert store.canaries(number + 1) == []
+        assert rs.read_qrels(tmp_path / "s.db")["q"] == {"a": 1}
+    with pytest.raises(rs.InputError, match=r"unchanged, harmless, injected, got 'injectd'; did you mean \"injected\""):
+        Canary(1, Q, Q, "injectd")
+    with pytest.raises(rs.InputError, match="origin of a label must be one of pool, tail"):
+        Draw("guess")
+
+
+def test_answers_keep_their_failures_until_they_succeed(tmp_path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        number = store.settings_id(Settings("claims", "m", {}))
+        failed = {"failure": "refusal", "error": "it will not say", "last_answer": "No.", "served_model": "m-1"}
+        store.put([StoredAnswer(number, b"c", None, attempts=3, **failed)]).result()
+        (row,) = store.failures()
+        assert row == {
+            "judge": "m",
+            "kind": "claims",
+            "failure": "refusal",
+            "count": 1,
+            "query_id": None,
+            "passage_id": None,
+            "attempts": 3,
+            "error": "it will not say",
+            "last_answer": "No.",
+        }
+        store.put([StoredAnswer(number, b"c", {"claims": []})]).result()
+        store.put([StoredAnswer(number, b"c", None, failure="refusal")]).result()
+        assert (store.failures(), store.answer(number, b"c")) == ([], {"claims": []})
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def test_only_the_owner_may_read_what_is_made(tmp_path) -> None:
+    before = os.umask(0o022)
+    try:
+        with Store(tmp_path / "s.db") as store:
+            put(store, "m", {("q", "a"): 2})
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+        assert modes == {"s.db": 0o600, "s.db-wal": 0o600, "s.db-shm": 0o600}
+        (tmp_path / "s.db").chmod(0o640)
+        Store(tmp_path / "s.db").close()
+        assert stat.S_IMODE((tmp_path / "s.db").stat().st_mode) == 0o640
+    finally:
+        os.umask(before)
