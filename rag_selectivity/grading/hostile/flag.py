@@ -31,6 +31,7 @@ _WEIGHTS = {
     "false answer": 1.0,
     "false grade line": 0.6,
     "tokens of a chat template": 0.4,
+    "tokens that begin the judge's answer": 0.6,
     "tokens that end a turn and begin another": 0.6,
     "content that a reader does not see": 0.4,
     "hidden characters": 0.4,
@@ -38,13 +39,11 @@ _WEIGHTS = {
     "repetition": 0.6,
 }
 
-_NOT_QUOTED = r"(?<![\"'“‘«`\w])"
-_VOICE = (
-    r"(?:(?:^|[\n.!?:;,)\]>*#/—–-] ?)"
-    r"|(?<=\bplease )|(?<=\bnow )|(?<=\band )|(?<=\bthen )|(?<=\bjust )|(?<=\bsimply )|(?<=\byou must )|(?<=\byou should )"
-    r"|(?<=\bkindly )|(?<=\byou will )|(?<=\binstead )|(?<=\bmust )|(?<=\bunless you )|(?<=\byou )|(?<=\bso )"
-    r"|(?<=\balways )|(?<=\b5 ))"
+#: What stands before a verb that is an order: the start of a clause, "please", "you must" … An order in quotes is talk.
+_BEFORE_AN_ORDER = re.compile(
+    r"(?:^|[\n.!?:;,)\]>*#/—–-] ?|\b(?:please|now|and|then|just|simply|must|should|kindly|will|instead|you|so|always|5) )$"
 )
+_LONGEST_BEFORE = 12
 _IN_SENTENCE = r"[^.!?\n]"
 _JUDGE = (
     r"(?:ai|a\.i\.|llms?|gpt|(?:large )?language models?|(?:ai |llm |automated |relevance )?(?:judges?|graders?|evaluators?|raters?"
@@ -59,7 +58,7 @@ _IGNORE = (
     r"|(?:do not|don't|never) (?:follow|apply|obey|use|consider|heed|listen to))"
 )
 _ORDER_TO_IGNORE = re.compile(
-    rf"{_VOICE}{_NOT_QUOTED}{_IGNORE} (?:about )?(?:"
+    rf"{_IGNORE} (?:about )?(?:"
     rf"(?:all|any|every|everything)? ?(?:of )?(?:the|your|my|these|those)? ?"
     rf"(?:previous|prior|earlier|preceding|above|former|foregoing|initial|original|existing|given|other|past|scoring|grading"
     rf"|evaluation|relevance|judging)\b{_IN_SENTENCE}{{0,20}}?\b{_RULES}\b"
@@ -97,7 +96,7 @@ _THIS_TEXT = re.compile(
 )
 _THE_TEXT = re.compile(rf"\bthe {_TEXT}\b")
 _GIVE = re.compile(
-    rf"{_VOICE}{_NOT_QUOTED}(?:give|assign|award|grade|rate|score|mark|label|rank|return|output|answer|reply|respond|print|write"
+    r"(?:give|assign|award|grade|rate|score|mark|label|rank|return|output|answer|reply|respond|print|write"
     rf"|choose|pick|select|enter|put|set|treat|consider|use|record|report|say)\b"
 )
 _MUST = re.compile(
@@ -114,7 +113,7 @@ _ADDRESSED = re.compile(
 )
 _AI_WORD = re.compile(r"\b(?:ai|llms?|language models?)\b")
 _ROLE = re.compile(
-    rf"{_NOT_QUOTED}\b(?:you are now|you are \w+bot\b|act as|pretend|imagine that you|imagine you|play the (?:role|part)|stay in character"
+    rf"(?<![\"'“‘«`\w])(?:you are now|you are \w+bot\b|act as|pretend|imagine that you|imagine you|play the (?:role|part)|stay in character"
     rf"|behave as|you are (?:an? )?(?:\w+ ){{0,2}}(?:judge|grader|evaluator|rater|assessor|marker)\b|let's play)"
 )
 _REWARD = re.compile(
@@ -146,10 +145,26 @@ _REASON_LINE = re.compile(r"(?:^|\n)(?:\w+(?:'s|’s) )?(?:reason|reasoning|expl
 _UNSEEN = re.compile(
     r"<!--|/\*|\[//\]: ?#|display: ?none|font-size: ?0|visibility: ?hidden|opacity: ?0|color: ?(?:white|#fff)|hidden>"
 )
-_OPENING = re.compile(r"start|begin|user|assistant|system|inst\]|human", re.IGNORECASE)
-_CLOSING = re.compile(r"im_end|eot|end_of|/inst|end\||</s>|endoftext", re.IGNORECASE)
+_CLOSING = re.compile(r"\W{1,2}/?(?:im_end|eot|end|endoftext|end_of|inst\W|s\W)", re.IGNORECASE)
+_OPENING = re.compile(r"\W{1,2}(?:im_start|start|begin|user|assistant|system|inst\]|human)", re.IGNORECASE)
+_ROLE_OF_A_TURN = re.compile(r"[|｜>]\s{0,2}(system|user|assistant|model|human|tool)\b", re.IGNORECASE)
 _REPEATED = re.compile(rf"\b(?:grade|score|rate|rating|worth|deserves|merits|give)\b{_IN_SENTENCE}{{0,16}}?(?:5|five|highest|top)\b")
 _REPETITIONS = 6
+#: (sign, literals of which a sentence with the sign has one, pattern)
+_OF_A_SENTENCE = (
+    ("instructions called void", ("cancel", "outdated", " void", " over", "obsolete", "replac", "supersed", "revok",
+                                  "invalid", "no longer"), _VOID),
+    ("new task", ("task", "instruction", "from now", "from here", "from this", "rule", " job", " goal", "order"), _NEW_TASK),
+    ("judge addressed", ("ai", "llm", "gpt", "model", "judge", "grader", "evaluator", "rater", "assess", "reviewer", "assistant",
+                         "annotator"), _ADDRESSED),
+    ("role for the judge", ("you are", "act as", "pretend", "imagine", "play", "stay in", "behave"), _ROLE),
+    ("reward or threat", ("tip you", "reward", "punish", " job", "die", "pay you", "depends", "generous", "shut down",
+                          "fired", "deleted"), _REWARD),
+)
+_IGNORING = ("ignore", "disregard", "forget", "override", "bypass", "aside", "pay no", "stop ", "not ", "n't ", "never ")
+_TOPS = ("5", "five", "highest", "max", "best", "full", "perfect", "top", "decisive", "relevant", "10/10")
+_ROLES = ("system", "assistant", "developer", "ai:", "model:")
+_REACH, _SHORT_SENTENCE = 400, 120
 _SPOKEN_TO = {"judge addressed", "role for the judge", "reward or threat", "new task"}
 _SENTENCE_END = re.compile(r"(?<=[.!?])[ \n]+|\n+")
 _MOST_HIDDEN = 4
@@ -196,10 +211,10 @@ def _signs_in(text: str, able: Possible) -> set[str]:
     found: set[str] = set()
     if tokens := special_tokens(text):
         found |= _signs_of_tokens(text, [start for start, _ in tokens])
-    if not (able.english or able.another_language):
+    if not (able.english or able.another_language or not text.isascii()):
         return found
     lowered = text.lower()
-    if able.another_language and order_in_another_language(lowered):
+    if order_in_another_language(lowered, able.another_language):
         found.add("order to ignore the instructions, in another language")
     if able.english:
         # Runs of white space would stretch the reach of the patterns.
@@ -212,60 +227,75 @@ def _signs_in(text: str, able: Possible) -> set[str]:
 
 def _signs_of_tokens(text: str, starts: list[int]) -> set[str]:
     found = {"tokens of a chat template"}
-    kinds = [text[start : start + 24] for start in starts]
+    if (role := _ROLE_OF_A_TURN.search(text)) and role.group(1).lower() in ("assistant", "model"):
+        found.add("tokens that begin the judge's answer")
     closed = False
-    for kind in kinds:
-        if _CLOSING.match(kind, 1) or _CLOSING.match(kind, 2):
+    for start in starts:
+        if _CLOSING.match(text, start):
             closed = True
-        elif closed and (_OPENING.match(kind, 1) or _OPENING.match(kind, 2)):
+        elif closed and _OPENING.match(text, start):
             found.add("tokens that end a turn and begin another")
+            break
     return found
 
 
 def _signs_of_form(lines: str) -> set[str]:
     found = set()
-    if _END.search(lines):
+    if _has(lines, "end ", "</") and _END.search(lines):
         found.add("false end of the passage")
-    if _ROLE_LINE.search(lines) or _INSTRUCTION_HEADER.search(lines):
+    if (_has(lines, *_ROLES) and _ROLE_LINE.search(lines)) or ("##" in lines and _INSTRUCTION_HEADER.search(lines)):
         found.add("false line of a role")
-    if (answer := _ANSWER.search(lines)) and _ANSWER_REASON.search(lines, max(0, answer.start() - 400), answer.end() + 400):
+    if (answer := _ANSWER.search(lines)) and _ANSWER_REASON.search(
+        lines, max(0, answer.start() - _REACH), answer.end() + _REACH
+    ):
         found.add("false answer")
-    if _GRADE_LINE.search(lines):
+    if "5" in lines and _GRADE_LINE.search(lines):
         found.add("false grade line")
         if _REASON_LINE.search(lines):
             found.add("false answer")
     if _UNSEEN.search(lines) and _AI_WORD.search(lines):
         found.add("content that a reader does not see")
-    if sum(1 for _ in _REPEATED.finditer(lines)) >= _REPETITIONS:
-        found |= {"repetition", "high grade demanded"}
+    if lines.count("5") + lines.count("five") + lines.count("est") + lines.count("top") >= _REPETITIONS:
+        times = sum(1 for _ in _REPEATED.finditer(lines))
+        if times >= _REPETITIONS:
+            found |= {"repetition", "high grade demanded"}
     return found
 
 
+def _orders(sentence: str, pattern: re.Pattern[str]) -> bool:
+    """Whether a match of the pattern, which starts with a verb, is an order."""
+    return any(
+        _BEFORE_AN_ORDER.search(sentence[max(0, found.start() - _LONGEST_BEFORE) : found.start()]) is not None
+        for found in pattern.finditer(sentence)
+    )
+
+
+def _has(text: str, *literals: str) -> bool:
+    return any(literal in text for literal in literals)
+
+
 def _signs_of_sentence(sentence: str) -> set[str]:
-    found = set()
-    if _ORDER_TO_IGNORE.search(sentence):
+    found = {
+        sign for sign, literals, pattern in _OF_A_SENTENCE if _has(sentence, *literals) and pattern.search(sentence)
+    }
+    if _has(sentence, *_IGNORING) and _orders(sentence, _ORDER_TO_IGNORE):
         found.add("order to ignore the instructions")
-    if _VOID.search(sentence):
-        found.add("instructions called void")
-    if _NEW_TASK.search(sentence):
-        found.add("new task")
-    if _ADDRESSED.search(sentence):
-        found.add("judge addressed")
-    if _ROLE.search(sentence):
-        found.add("role for the judge")
-    if _REWARD.search(sentence):
-        found.add("reward or threat")
-    of_this = _THIS_TEXT.search(sentence) is not None
     phrases = [phrase for phrase in _RUBRIC_WORDS if phrase in sentence]
+    high = _has(sentence, *_TOPS) and _TOP_PATTERN.search(sentence) is not None and not _RANGE.search(sentence)
+    if not (phrases or high):
+        return found
+    of_this = _THIS_TEXT.search(sentence) is not None
     if phrases:
         found.add("words of the rubric about itself" if of_this or len(phrases) > 1 else "words of the rubric")
-    if _TOP_PATTERN.search(sentence) and not _RANGE.search(sentence):
-        given = _GIVE.search(sentence) is not None
+    if high:
+        given = _orders(sentence, _GIVE)
         graded = _GRADE.search(sentence) is not None
         if of_this and (given or (graded and _MUST.search(sentence))):
             found.add("high grade demanded for this text")
-        elif given and (graded or _THE_TEXT.search(sentence)):
-            found.add("high grade demanded")
-        elif (given and len(sentence) < 120) or ((graded or of_this) and found & _SPOKEN_TO):
+        elif (
+            (given and (graded or _THE_TEXT.search(sentence)))
+            or (given and len(sentence) < _SHORT_SENTENCE)
+            or ((graded or of_this) and found & _SPOKEN_TO)
+        ):
             found.add("high grade demanded")
     return found

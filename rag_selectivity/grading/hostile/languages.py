@@ -109,10 +109,21 @@ LANGUAGES = (
 )
 
 
-def order_in_another_language(lowered: str) -> bool:
-    """Whether a text in lower case orders the judge to ignore its instructions, or to give a high grade."""
+_LATIN = 5
+_OTHER_SCRIPT = re.compile("[\u0400-\u052f\u0600-\u06ff\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff]")
+
+
+def order_in_another_language(lowered: str, latin: bool) -> bool:
+    """Whether a text in lower case orders the judge to ignore its instructions, or to give a high grade.
+
+    Parameters
+    ----------
+    latin : bool
+        Whether languages with Latin letters are searched too.
+    """
+    others = not lowered.isascii() and _OTHER_SCRIPT.search(lowered) is not None
     return any(
         language.order.search(lowered) is not None
-        for language in LANGUAGES
+        for language in LANGUAGES[0 if latin else _LATIN : None if others else _LATIN]
         if any(stem in lowered for stem in language.stems)
     )

@@ -49,6 +49,7 @@ _GRADE = _set(
     "verdict deserves deserve merits merit worth give assign award output answer reply respond print write choose pick "
     "select enter put set treat consider record say relevance receive receives value"
 )
+_GRADE_NOUN = _set("grade grades score verdict edarg")
 _NUMBER = _set("5 five fives")
 _ROLE_LINES = ("system:", "assistant:", "prompt:", "message:", "model:", "developer:", "note:", "###", "system\n")
 _GRADE_LINES = ("grade:", "score:", "verdict:", "rating:", "grade is", "score is", "grade\"", "score\"", "grade'", "grade of")
@@ -82,6 +83,10 @@ _LATIN_ORDERS = _set(
     "metti rispondi scegli ignorem esqueça esquece desconsidere desconsidera sigas considere dê dá atribua atribui avalie "
     "avalia classifique coloque responda escolha pontue"
 )
+_KNOWN = frozenset().union(
+    *(_IGNORE, _NOT, _FOLLOW, _RULES, _INSTRUCTIONS, _VOID, _YOUR, _NEW, _TASK, _JUDGE, _LIKE_A_JUDGE, _CALL, _ROLE),
+    *(_REWARD, _TEXT, _TOP, _GRADE, _GRADE_NOUN, _NUMBER, _NAMED, _ROT13, _LATIN_ORDERS),
+)
 #: Hardly a word of prose has so many letters, or so many letters and digits.
 _LONGER, _LONG = 24, 18
 _SINGLES = bytes((1,)) * 7
@@ -103,14 +108,16 @@ def possible(text: str) -> Possible:
     """Which kinds of signs a text can have by its words; characters outside Latin-1 count as separators."""
     every = text.encode("latin-1", "replace").translate(_FOLDED).split()
     words = set(every)
-    latin = not words.isdisjoint(_LATIN_ORDERS)
+    known = words & _KNOWN
+    mixed = [word for word in words if not word.isalpha()]
+    longest = max(map(len, words), default=0)
     return Possible(
-        english=_english(text, words),
-        another_language=latin or not text.isascii(),
-        binary=any(len(word) >= _LONGER or (len(word) >= _LONG and not word.isalpha()) for word in words),
-        rot13=not words.isdisjoint(_ROT13),
-        leet=any(word.translate(_LEET) in _LEET_KEYS for word in words if not word.isalpha()),
-        spaced=_SINGLES in bytes(len(word) & 255 for word in every),
+        english=bool(known) and _english(text, known),
+        another_language=not known.isdisjoint(_LATIN_ORDERS),
+        binary=longest >= _LONGER or (longest >= _LONG and any(len(word) >= _LONG for word in mixed)),
+        rot13=not known.isdisjoint(_ROT13),
+        leet=bool(mixed) and any(word.translate(_LEET) in _LEET_KEYS for word in mixed),
+        spaced=_SINGLES in (bytes(map(len, every)) if longest < 256 else bytes(len(word) & 255 for word in every)),
     )
 
 
@@ -130,6 +137,7 @@ def _english(text: str, words: set[bytes]) -> bool:
         or has(_TOP, _REWARD)
         or has(_LIKE_A_JUDGE, _CALL)
         or has(_NEW, _TASK, _TOP)
+        or has(_NUMBER, _GRADE_NOUN)
     ):
         return True
     if has(_TOP, _TEXT, _GRADE) and _THIS_TEXT.search(text):
