@@ -67,6 +67,22 @@ LANGUAGES = (
         "ignor esque desconsider siga atribu avali pontue coloque",
     ),
     _language(
+        r"\b(?:negeer|vergeet|ignoreer|volg niet|sla over)\b",
+        r"\b(?:instructie|aanwijzing|regel|richtlijn|opdracht|criteria)",
+        r"\b(?:geef|beoordeel|waardeer|ken|zet|antwoord|kies)\b",
+        r"\b(?:deze|dit|bovenstaande) (?:\w+ )?(?:tekst|passage|document|alinea|artikel|pagina)",
+        r"\b(?:5|vijf|hoogste|maximale?|beste|volle)\b",
+        "negeer vergeet ignoreer geef beoordeel waardeer",
+    ),
+    _language(
+        r"\b(?:zignoruj(?:cie)?|ignoruj|zapomnij|pomiń|nie (?:stosuj|przestrzegaj))\b",
+        r"\b(?:instrukcj|polece|wytyczn|regu|zasad|kryteri|wskazów)",
+        r"\b(?:oceń|daj|przyznaj|wystaw|odpowiedz|wybierz)\b",
+        r"\b(?:ten|tego|temu|tej|ta|tę|powyższ\w+) (?:\w+ )?(?:tekst|fragment|dokument|artykuł|akapit|stron)",
+        r"\b(?:5|pięć|piątk\w+|najwyższ\w+|maksymaln\w+|najlepsz\w+)",
+        "ignoruj zapomnij pomiń oceń przyznaj wystaw daj",
+    ),
+    _language(
         r"\b(?:игнорируй|забудь|пренебреги|не (?:следуй|обращай|учитывай)|отбрось|проигнорируй)(?:те)?",
         r"(?:инструкци|указани|правил|критери|команд|предписани|рубрик)",
         r"\b(?:оцени|поставь|дай|присвой|выбери|ответь|выставь)(?:те)?\b",
@@ -99,6 +115,14 @@ LANGUAGES = (
         "تجاهل انس تتبع تلتزم أهمل امنح أعط اعط ضع قيم قيّم",
     ),
     _language(
+        r"무시하|잊어|따르지",
+        r"지시|지침|명령|규칙|기준|프롬프트",
+        r"주세요|줘|매겨|부여하|평가하",
+        r"(?:이|위) ?(?:글|문서|문단|구절|텍스트|기사)",
+        r"5 ?점|오점|만점|최고",
+        "무시 잊어 따르지 점수 매겨 부여 평가 주세요",
+    ),
+    _language(
         r"अनदेखा|अनदेखी|भूल जा|नज़रअंदाज|नजरअंदाज|उपेक्षा|पालन न|मत मान",
         r"निर्देश|नियम|आदेश|मानदंड|अनुदेश",
         r"(?:दो|दें|दीजिए|करें|करो|दे)(?!\w)",
@@ -109,8 +133,8 @@ LANGUAGES = (
 )
 
 
-_LATIN = 5
-_OTHER_SCRIPT = re.compile("[\u0400-\u052f\u0600-\u06ff\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff]")
+_LATIN = 7
+_OTHER_SCRIPT = re.compile("[\u0400-\u052f\u0600-\u06ff\u0900-\u097f\u3040-\u30ff\uac00-\ud7a3\u4e00-\u9fff]")
 
 
 def order_in_another_language(lowered: str, latin: bool) -> bool:

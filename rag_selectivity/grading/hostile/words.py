@@ -19,21 +19,21 @@ def _set(text: str) -> frozenset[bytes]:
     return frozenset(text.encode("latin-1").split())
 
 
-_IGNORE = _set("ignore disregard forget override bypass aside heed")
+_IGNORE = _set("ignore disregard forget override bypass aside heed overlook nevermind mind dismiss")
 _NOT = _set("stop don not never")
 _FOLLOW = _set("follow following apply applying obey consider listen use using heed")
 _RULES = _set(
     "instructions instruction prompt prompts guidelines criteria directions directives orders rules rubric constraints "
-    "requirements everything told above task description scale question"
+    "guidance requirements everything told above task description scale question"
 )
 _INSTRUCTIONS = _set("instructions prompt guidelines criteria directions directives orders rules rubric")
-_VOID = _set("cancelled canceled outdated void over obsolete replaced superseded revoked invalid")
+_VOID = _set("updated changed cancelled canceled outdated void over obsolete replaced superseded revoked invalid")
 _YOUR = _set("your you grading scoring")
 _NEW = _set("new real actual only next")
 _TASK = _set("task instructions instruction rules job goal order orders")
 _JUDGE = _set(
     "ai llm llms gpt chatgpt judge judges grader graders evaluator evaluators rater raters assessor assessors annotator "
-    "annotators"
+    "annotators bot bots"
 )
 _LIKE_A_JUDGE = _set("model models assistant assistants reviewer reviewers")
 _CALL = _set("dear attention hey hello notice message memo reminder comply")
@@ -41,17 +41,20 @@ _ROLE = _set("pretend imagine act play behave character you")
 _REWARD = _set("tip punished reward rewarded job fired")
 _TEXT = _set(
     "passage passages text texts document documents paragraph paragraphs article articles page pages snippet snippets "
-    "excerpt excerpts chunk chunks content contents file files website source"
+    "excerpt excerpts chunk chunks content contents file files website source submission submissions response responses paper papers "
+    "entry entries item items"
 )
-_TOP = _set("5 five fives highest maximum maximal max best full perfect perfectly 10 decisive relevant top")
+_FIRST, _RANKED = _set("first most"), _set("rank ranked")
+_TOP = _set("5 five fives largest highest maximum maximal max best full perfect perfectly 10 decisive relevant top")
 _GRADE = _set(
     "grade grades graded score scores scored rate rates rated rating mark marks marked points label labels labelled rank "
-    "verdict deserves deserve merits merit worth give assign award output answer reply respond print write choose pick "
+    "hand approve go proceed begin verdict levels level ranked judged assigned just say deserves deserve merits merit worth give assign award output answer reply respond print write choose pick "
     "select enter put set treat consider record say relevance receive receives value"
 )
-_GRADE_NOUN = _set("grade grades score verdict edarg")
+_YOU, _VOIDED = _set("you"), _set("obey dan identity")
+_GRADE_NOUN = _set("grade grades score verdict rating rubric edarg label relevance number")
 _NUMBER = _set("5 five fives")
-_ROLE_LINES = ("system:", "assistant:", "prompt:", "message:", "model:", "developer:", "note:", "###", "system\n")
+_ROLE_LINES = ("system:", "<system>", "assistant:", "prompt:", "message:", "model:", "developer:", "note:", "###", "system\n")
 _GRADE_LINES = ("grade:", "score:", "verdict:", "rating:", "grade is", "score is", "grade\"", "score\"", "grade'", "grade of")
 _RUBRIC = (
     "decisive evidence", "of a correct answer", "answers the question", "part of the answer", "states the answer",
@@ -65,7 +68,7 @@ _NAMED = _PASSAGE | _set(
 )
 _THIS_TEXT = re.compile(
     r"(?:this|these|my|our|above|preceding|following|current|all|every|each) (?:\w+ )?(?:passage|text|document|paragraph|article"
-    r"|page|snippet|excerpt|chunk|content|file|website|source)|(?:passage|text|document|article|page)s? (?:above|is|of this|from this)",
+    r"|page|snippet|excerpt|chunk|content|file|website|source|submission|response|paper|entry|item)|(?:passage|text|document|article|page)s? (?:above|is|of this|from this)",
     re.IGNORECASE,
 )
 _ROT13 = _set("vtaber qvfertneq tenqr fpber cnffntr vafgehpgvbaf vafgehpgvba ehoevp rinyhngbe rinyhngvba qbphzrag")
@@ -81,11 +84,12 @@ _LATIN_ORDERS = _set(
     "asigne otorga otorgue califica califique calificar puntúa puntúe evalúa evalúe pon ponle responde elige ignorate "
     "dimentica dimenticate trascura trascurate seguire considerare dai date assegna assegnate attribuisci valuta valutate "
     "metti rispondi scegli ignorem esqueça esquece desconsidere desconsidera sigas considere dê dá atribua atribui avalie "
-    "avalia classifique coloque responda escolha pontue"
+    "avalia classifique coloque responda escolha pontue "
+    "negeer vergeet ignoreer geef beoordeel waardeer zignoruj zignorujcie ignoruj zapomnij"
 )
 _KNOWN = frozenset().union(
     *(_IGNORE, _NOT, _FOLLOW, _RULES, _INSTRUCTIONS, _VOID, _YOUR, _NEW, _TASK, _JUDGE, _LIKE_A_JUDGE, _CALL, _ROLE),
-    *(_REWARD, _TEXT, _TOP, _GRADE, _GRADE_NOUN, _NUMBER, _NAMED, _ROT13, _LATIN_ORDERS),
+    *(_REWARD, _TEXT, _TOP, _FIRST, _RANKED, _YOU, _VOIDED, _GRADE, _GRADE_NOUN, _NUMBER, _NAMED, _ROT13, _LATIN_ORDERS),
 )
 #: Hardly a word of prose has so many letters, or so many letters and digits.
 _LONGER, _LONG = 24, 18
@@ -138,6 +142,8 @@ def _english(text: str, words: set[bytes]) -> bool:
         or has(_LIKE_A_JUDGE, _CALL)
         or has(_NEW, _TASK, _TOP)
         or has(_NUMBER, _GRADE_NOUN)
+        or has(_FIRST, _RANKED, _TEXT)
+        or has(_YOU, _VOIDED)
     ):
         return True
     if has(_TOP, _TEXT, _GRADE) and _THIS_TEXT.search(text):
