@@ -34,6 +34,7 @@ __all__ = [
 
 EXTRAS = ("relevant_span", "misleading")
 
+
 @dataclass(frozen=True, slots=True)
 class GradingPrompt:
     """The question about a pair: the rubric, and what to say of a passage besides its grade."""

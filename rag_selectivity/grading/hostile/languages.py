@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-_GAP = r"[^.!?\n。！？।]{0,60}?"
+_SENTENCE_END = re.compile(r"[.!?\n。！？।]+")
+#: A longer sentence is read in parts, so that words far from each other are not taken for one order.
+_LONGEST = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,15 +16,21 @@ class Language:
     """How one language says it. `stems` are searched first, since most passages hold none of them."""
 
     stems: tuple[str, ...]
-    order: re.Pattern[str]
+    ignore: re.Pattern[str]
+    rules: re.Pattern[str]
+    give: re.Pattern[str]
+    text: re.Pattern[str]
+    top: re.Pattern[str]
+
+    def orders(self, sentence: str) -> bool:
+        """Whether a sentence says to ignore the instructions, or to give this text a high grade."""
+        if self.ignore.search(sentence) and self.rules.search(sentence):
+            return True
+        return all(pattern.search(sentence) for pattern in (self.text, self.top, self.give))
 
 
 def _language(ignore: str, rules: str, give: str, text: str, top: str, stems: str) -> Language:
-    ignoring = rf"(?:{ignore}){_GAP}(?:{rules})|(?:{rules}){_GAP}(?:{ignore})"
-    grading = rf"(?:{give}){_GAP}(?:(?:{text}){_GAP}(?:{top})|(?:{top}){_GAP}(?:{text}))"
-    # Languages with the verb at the end of the sentence.
-    late = rf"(?:{text}){_GAP}(?:{top}){_GAP}(?:{give})"
-    return Language(tuple(stems.split()), re.compile(f"{ignoring}|{grading}|{late}"))
+    return Language(tuple(stems.split()), *map(re.compile, (ignore, rules, give, text, top)))
 
 
 LANGUAGES = (
@@ -30,13 +39,15 @@ LANGUAGES = (
         r"\bübergeh(?:e|en sie)\b|\blass\b",
         r"\b(?:anweisung|vorgabe|regel|instruktion|kriterien|bewertungs|auftr[aä]g|befehl|richtlinie)",
         r"\b(?:gib|geben sie|bewerte|bewerten sie|benote|vergib|vergeben sie|setze|antworte|wähle|stufe)\b",
-        r"\b(?:diese[mnsr]?|obige[nmr]?|vorliegende[nmr]?) (?:\w+ )?(?:text|passage|abschnitt|dokument|absatz|artikel|seite)",
+        r"\b(?:diese[mnsr]?|obige[nmr]?|vorliegende[nmr]?) (?:\w+ )?(?:text|passage|abschnitt|dokument|absatz"
+        r"|artikel|seite)",
         r"\b(?:5|fünf|bestnote|höchst\w*|maxim\w*|beste\w*|volle\w*)\b",
         "ignorier vergiss vergessen missacht beacht überg bewerte benote gib vergib geben antworte",
     ),
     _language(
         r"\b(?:ignor(?:e|ez)|oubli(?:e|ez)|néglige[zr]?|ne (?:suis|suivez|tiens|tenez) (?:pas|plus|aucun\w*))\b",
-        r"\b(?:les|ces|vos|tes|mes|des|aux|de|du|la|le|aucune) (?:\w+ )?(?:instruction|consigne|règle|critère|directive|barème)",
+        r"\b(?:les|ces|vos|tes|mes|des|aux|de|du|la|le|aucune) (?:\w+ )?(?:instruction|consigne|règle|critère"
+        r"|directive|barème)",
         r"\b(?:donne[zr]?|attribue[zr]?|note[zr]?|évalue[zr]?|mets|mettez|accorde[zr]?|réponds|répondez|choisis\w*)\b",
         r"\b(?:ce|cet|cette|le|la) (?:texte|passage|document|article|page|extrait|paragraphe)",
         r"\b(?:5|cinq|maximal\w*|maximum|meilleure?|plus (?:haute|élevée))\b",
@@ -93,7 +104,7 @@ LANGUAGES = (
     _language(
         r"忽略|无视|無視|忘记|忘掉|不要遵守|不要理会|不用管|抛开|忽視",
         r"指令|指示|规则|規則|要求|标准|標準|提示|说明|命令",
-        r"[给給][^。！？\n]{0,20}?[打评評]?|打|评为|評為|评[分价]|回答|输出|选择|标记为",
+        r"[给給]|打|评为|評為|评[分价]|回答|输出|选择|标记为",
         r"[这這本此上该][个個段篇条份]?(?:文字|段落|文本|文章|文档|内容|段|篇)",
         r"5 ?分|五分|满分|滿分|最高|最佳|5级",
         "忽略 无视 無視 忘 不要 给 給 打 评 評",
@@ -146,8 +157,17 @@ def order_in_another_language(lowered: str, latin: bool) -> bool:
         Whether languages with Latin letters are searched too.
     """
     others = not lowered.isascii() and _OTHER_SCRIPT.search(lowered) is not None
-    return any(
-        language.order.search(lowered) is not None
+    languages = [
+        language
         for language in LANGUAGES[0 if latin else _LATIN : None if others else _LATIN]
         if any(stem in lowered for stem in language.stems)
+    ]
+    return bool(languages) and any(
+        language.orders(sentence) for sentence in _sentences(lowered) for language in languages
     )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for sentence in _SENTENCE_END.split(text):
+        for start in range(0, len(sentence), _LONGEST):
+            yield sentence[start : start + _LONGEST]

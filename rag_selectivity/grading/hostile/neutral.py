@@ -21,7 +21,8 @@ _BRACKET_NAMES = r"""/?(?: INST | SYSTEM_PROMPT | AVAILABLE_TOOLS | TOOL_\w+ | T
     | IMG | IMG_\w+ | AUDIO | BEGIN_AUDIO | PREFIX | MIDDLE | SUFFIX | control_\d+
     | gMASK | sMASK | MASK | CLS | SEP | UNK | PAD | BOS | EOS
     ) | \|(?:system|user|assistant|tool|endofturn)\|"""
-_A_NAME = rf"[^\s{_LT}{_GT}{_LB}{_RB}]{{1,48}}"
+_AN_ANGLE_NAME = rf"[^\s{_LT}{_GT}{_LB}{_RB}{_BAR}]{{1,48}}"
+_A_BRACKET_NAME = rf"[^\s{_LT}{_GT}{_LB}{_RB}]{{1,48}}"
 
 
 def _special(angle_names: str, bracket_names: str) -> re.Pattern[str]:
@@ -40,7 +41,7 @@ def _special(angle_names: str, bracket_names: str) -> re.Pattern[str]:
 
 _SPECIAL_ASCII = _special(_ANGLE_NAMES, _BRACKET_NAMES)
 #: Every name is a candidate, since it must be normalised before it is compared.
-_SPECIAL_ANY = _special(_A_NAME, _A_NAME)
+_SPECIAL_ANY = _special(_AN_ANGLE_NAME, _A_BRACKET_NAME)
 _NAMES = {
     "angle": re.compile(_ANGLE_NAMES, re.VERBOSE | re.ASCII),
     "bracket": re.compile(_BRACKET_NAMES, re.VERBOSE | re.ASCII),

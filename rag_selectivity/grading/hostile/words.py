@@ -32,7 +32,8 @@ _YOUR = _set("your you grading scoring")
 _NEW = _set("new real actual only next")
 _TASK = _set("task instructions instruction rules job goal order orders")
 _JUDGE = _set(
-    "ai llm llms gpt chatgpt judge judges grader graders evaluator evaluators rater raters assessor assessors annotator "
+    "ai llm llms gpt chatgpt judge judges grader graders evaluator evaluators rater raters assessor assessors "
+    "annotator "
     "annotators bot bots"
 )
 _LIKE_A_JUDGE = _set("model models assistant assistants reviewer reviewers")
@@ -41,21 +42,46 @@ _ROLE = _set("pretend imagine act play behave character you")
 _REWARD = _set("tip punished reward rewarded job fired")
 _TEXT = _set(
     "passage passages text texts document documents paragraph paragraphs article articles page pages snippet snippets "
-    "excerpt excerpts chunk chunks content contents file files website source submission submissions response responses paper papers "
+    "excerpt excerpts chunk chunks content contents file files website source submission submissions response "
+    "responses paper papers "
     "entry entries item items"
 )
 _FIRST, _RANKED = _set("first most"), _set("rank ranked")
 _TOP = _set("5 five fives largest highest maximum maximal max best full perfect perfectly 10 decisive relevant top")
 _GRADE = _set(
-    "grade grades graded score scores scored rate rates rated rating mark marks marked points label labels labelled rank "
-    "hand approve go proceed begin verdict levels level ranked judged assigned just say deserves deserve merits merit worth give assign award output answer reply respond print write choose pick "
+    "grade grades graded score scores scored rate rates rated rating mark marks marked points label labels "
+    "labelled rank "
+    "hand approve go proceed begin verdict levels level ranked judged assigned just say deserves deserve merits "
+    "merit worth give assign award output answer reply respond print write choose pick "
     "select enter put set treat consider record say relevance receive receives value"
 )
 _YOU, _VOIDED = _set("you"), _set("obey dan identity")
-_GRADE_NOUN = _set("grade grades score verdict rating rubric edarg label relevance number")
+_GRADE_NOUN = _set("grade grades score verdict rating rubric edarg label relevance")
 _NUMBER = _set("5 five fives")
-_ROLE_LINES = ("system:", "<system>", "assistant:", "prompt:", "message:", "model:", "developer:", "note:", "###", "system\n")
-_GRADE_LINES = ("grade:", "score:", "verdict:", "rating:", "grade is", "score is", "grade\"", "score\"", "grade'", "grade of")
+_ROLE_LINES = (
+    "system:",
+    "<system>",
+    "assistant:",
+    "prompt:",
+    "message:",
+    "model:",
+    "developer:",
+    "note:",
+    "###",
+    "system\n",
+)
+_GRADE_LINES = (
+    "grade:",
+    "score:",
+    "verdict:",
+    "rating:",
+    "grade is",
+    "score is",
+    'grade"',
+    'score"',
+    "grade'",
+    "grade of",
+)
 _RUBRIC = (
     "decisive evidence", "of a correct answer", "answers the question", "part of the answer", "states the answer",
     "whole answer", "fully relevant", "highly relevant", "perfectly relevant", "answers the query",
@@ -63,12 +89,15 @@ _RUBRIC = (
 _ENDS = ("end of", "end passage", "end document", "end question", "</")
 _PASSAGE = _set("passage document context input text question article")
 _NAMED = _PASSAGE | _set(
-    "system assistant prompt message model developer note instruction response grade score verdict rating decisive answer "
+    "system assistant prompt message model developer note instruction response grade score verdict rating "
+    "decisive answer "
     "answers relevant"
 )
 _THIS_TEXT = re.compile(
-    r"(?:this|these|my|our|above|preceding|following|current|all|every|each) (?:\w+ )?(?:passage|text|document|paragraph|article"
-    r"|page|snippet|excerpt|chunk|content|file|website|source|submission|response|paper|entry|item)|(?:passage|text|document|article|page)s? (?:above|is|of this|from this)",
+    r"(?:this|these|my|our|above|preceding|following|current|all|every|each) (?:\w+ )?(?:passage|text|document"
+    r"|paragraph|article"
+    r"|page|snippet|excerpt|chunk|content|file|website|source|submission|response|paper|entry|item)|(?:passage"
+    r"|text|document|article|page)s? (?:above|is|of this|from this)",
     re.IGNORECASE,
 )
 _ROT13 = _set("vtaber qvfertneq tenqr fpber cnffntr vafgehpgvbaf vafgehpgvba ehoevp rinyhngbe rinyhngvba qbphzrag")
@@ -77,19 +106,38 @@ _LEET_KEYS = _set(
 )
 _LEET = bytes.maketrans(b"0134578", b"oieastb")
 _LATIN_ORDERS = _set(
-    "ignoriere ignorieren vergiss vergessen missachte beachte beachten übergehe lass gib geben bewerte bewerten benote vergib "
+    "ignoriere ignorieren vergiss vergessen missachte beachte beachten übergehe lass gib geben bewerte bewerten "
+    "benote vergib "
     "vergeben setze antworte wähle stufe oublie oubliez ignorez néglige négligez suis suivez tiens tenez donne donnez "
-    "attribue attribuez notez évalue évaluez mets mettez accorde accordez réponds répondez choisis choisissez ignore ignora "
-    "ignoren ignoran olvida olvide olviden omite omita sigas siga tengas tenga apliques aplique hagas haga da dale dé asigna "
+    "attribue attribuez notez évalue évaluez mets mettez accorde accordez réponds répondez choisis choisissez "
+    "ignore ignora "
+    "ignoren ignoran olvida olvide olviden omite omita sigas siga tengas tenga apliques aplique hagas haga da "
+    "dale dé asigna "
     "asigne otorga otorgue califica califique calificar puntúa puntúe evalúa evalúe pon ponle responde elige ignorate "
-    "dimentica dimenticate trascura trascurate seguire considerare dai date assegna assegnate attribuisci valuta valutate "
-    "metti rispondi scegli ignorem esqueça esquece desconsidere desconsidera sigas considere dê dá atribua atribui avalie "
+    "dimentica dimenticate trascura trascurate seguire considerare dai date assegna assegnate attribuisci valuta "
+    "valutate "
+    "metti rispondi scegli ignorem esqueça esquece desconsidere desconsidera sigas considere dê dá atribua "
+    "atribui avalie "
     "avalia classifique coloque responda escolha pontue "
     "negeer vergeet ignoreer geef beoordeel waardeer zignoruj zignorujcie ignoruj zapomnij"
 )
 _KNOWN = frozenset().union(
     *(_IGNORE, _NOT, _FOLLOW, _RULES, _INSTRUCTIONS, _VOID, _YOUR, _NEW, _TASK, _JUDGE, _LIKE_A_JUDGE, _CALL, _ROLE),
-    *(_REWARD, _TEXT, _TOP, _FIRST, _RANKED, _YOU, _VOIDED, _GRADE, _GRADE_NOUN, _NUMBER, _NAMED, _ROT13, _LATIN_ORDERS),
+    *(
+        _REWARD,
+        _TEXT,
+        _TOP,
+        _FIRST,
+        _RANKED,
+        _YOU,
+        _VOIDED,
+        _GRADE,
+        _GRADE_NOUN,
+        _NUMBER,
+        _NAMED,
+        _ROT13,
+        _LATIN_ORDERS,
+    ),
 )
 #: Hardly a word of prose has so many letters, or so many letters and digits.
 _LONGER, _LONG = 24, 18
@@ -127,10 +175,7 @@ def possible(text: str) -> Possible:
 
 def _english(text: str, words: set[bytes]) -> bool:
     def has(*groups: frozenset[bytes]) -> bool:
-        for group in groups:
-            if words.isdisjoint(group):
-                return False
-        return True
+        return not any(words.isdisjoint(group) for group in groups)
 
     if (
         has(_JUDGE)
