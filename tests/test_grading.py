@@ -22,7 +22,7 @@ from rag_selectivity.grading.judge import CallableJudge, GradingError, JudgeFail
 from rag_selectivity.grading.judge import Reply as Said
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.grading.prompts import GradingPrompt, answer_shape, looks_like_instruction
+from rag_selectivity.grading.prompts import GradingPrompt, answer_shape, looks_like_instruction, neutralised
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.results.usage import Usage
@@ -430,7 +430,9 @@ def test_no_passage_can_close_its_marker() -> None:
         user = messages[1]["content"]
         # Exactly one opening and one closing line for each text, and the passage whole between its own.
         assert user.count(marker) == 4
-        assert user.split(f"[{marker} begin passage]\n")[1].split(f"\n[{marker} end passage]")[0] == passage
+        assert user.split(f"[{marker} begin passage]\n")[1].split(f"\n[{marker} end passage]")[0] == neutralised(
+            passage
+        )
     assert len(seen) == len(HOSTILE) + 1  # never the same twice
 
 

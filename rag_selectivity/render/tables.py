@@ -22,6 +22,7 @@ from rag_selectivity.render.blocks import (
 )
 from rag_selectivity.render.report_table import caveat_lines, report_blocks
 from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
 from rag_selectivity.results.grading import Grading
@@ -270,6 +271,24 @@ def _claim_blocks(report: ClaimReport) -> Iterable[Block]:
 
 
 # -- grading -------------------------------------------------------------------------------------------
+
+
+@blocks_of.register
+def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
+    yield Paragraph(f"{canary.counts} {canary.conclusion}")
+    if canary.n:
+        rows = [[kind, str(up), str(harmless), str(n)] for kind, (up, harmless, n) in canary.by_attack.items()]
+        yield Table(["attack", "raised", "by harmless text", "passages"], rows)
+        names = ("injected", "harmless", "unchanged")
+        rises = ", ".join(f"{signed(canary.mean_rise[name], 2)} {name}" for name in names)
+        yield Note(f"{canary.interval_text} Mean change of the grade: {rises}.".strip())
+        if canary.queries < canary.n:
+            yield Note(
+                f"the passages are of {counted(canary.queries, 'query', 'queries')}; the interval takes them as "
+                f"independent"
+            )
+    if canary.left_out and canary.n:
+        yield Note(f"{counted(canary.left_out, 'passage')} left out, since an answer failed")
 
 
 @blocks_of.register
