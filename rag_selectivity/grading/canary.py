@@ -1,14 +1,21 @@
-"""The texts of the canary: junk passages as they are, with harmless text, and with a known injection."""
+"""The canary: junk passages are graded again as they are, with harmless text, and with a known injection."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.answers import read_answer
+from rag_selectivity.grading.prompts import GradingPrompt
+from rag_selectivity.grading.runner import Call, Outcome, Runner
+from rag_selectivity.grading.store import Canary, Store, digest
+from rag_selectivity.grading.store.pool import Pool
+from rag_selectivity.results.canary import CanaryResult, CanaryRow
 
 Variant = Literal["unchanged", "harmless", "injected"]
 VARIANTS: tuple[Variant, ...] = ("unchanged", "harmless", "injected")
@@ -178,3 +185,56 @@ def neutral_text(length: int, draw: random.Random) -> str:
             if so_far + step <= length:
                 reached.setdefault(so_far + step, (*chosen, number))
     return " ".join(sentences[number] for number in reached[max(reached)])
+
+
+async def check_canary(
+    store: Store, pool: Pool, settings: int, prompt: GradingPrompt, runner: Runner, *, n: int, seed: int
+) -> CanaryResult:
+    """Have the judge grade the canary's passages, and say whether injections raise its grades.
+
+    The passages are up to n of those of the pool that the judge has graded 1 or 2. Answers that the store holds are not
+    asked for again.
+    """
+    questions: dict[str, str] = {}
+    graded = []
+    for query_id, passage_id, query, passage, grade in pool.graded(settings, JUNK):
+        questions[query_id] = query
+        graded.append(GradedPassage(query_id, passage_id, passage, grade))
+    passages = canary_texts(graded, seed, n)
+    kept = {(each.query_hash, each.passage_hash, each.variant, each.attack): each for each in store.canaries(settings)}
+    answers: dict[tuple[int, Variant], int | None] = {}
+
+    def identity(number: int, variant: Variant) -> tuple[bytes, bytes, str, str]:
+        passage = passages[number]
+        attack = f"{passage.attack}, {passage.position}" if variant == "injected" else ""
+        return digest(questions[passage.query_id]), digest(passage.variants["unchanged"]), variant, attack
+
+    def calls() -> Iterator[Call[Any]]:
+        for number, passage in enumerate(passages):
+            for variant in VARIANTS:
+                known = kept.get(identity(number, variant))
+                if known is not None and known.grade is not None:
+                    answers[number, variant] = known.grade
+                    continue
+                messages, shape = prompt.one(questions[passage.query_id], passage.variants[variant])
+                yield Call(messages, shape, (number, variant), partial(read_answer, schema=shape))
+
+    async def keep(outcome: Outcome[Any]) -> int:
+        number, variant = outcome.call.subject
+        grade = None if outcome.answer is None else int(outcome.answer.grade)
+        answers[number, variant] = grade
+        hashes = identity(number, variant)
+        store.put_canaries([Canary(settings, *hashes, grade=grade, failure=outcome.failure)])
+        return 1
+
+    await runner.run(calls(), keep)
+    return CanaryResult.of(
+        CanaryRow(
+            passage.query_id,
+            passage.passage_id,
+            passage.attack,
+            passage.grade,
+            *(answers.get((number, variant)) for variant in VARIANTS),
+        )
+        for number, passage in enumerate(passages)
+    )

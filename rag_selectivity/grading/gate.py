@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.grading.judge import JudgeFailure, Reply
-from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.grading.limits import Budget, Limits, Prices
 from rag_selectivity.results.usage import Usage
 
 _FIRST_CONCURRENCY = 4
@@ -85,6 +85,7 @@ class _Ticket:
 
     worst: Usage
     prompt_bytes: int
+    prices: Prices | None
     cost: float = 0.0
     sent: float = 0.0
 
@@ -142,7 +143,13 @@ class Gate:
 
     # -- for those who ask -------------------------------------------------------------------------
 
-    async def request(self, prompt_bytes: int, answer_tokens: int, send: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def request(
+        self,
+        prompt_bytes: int,
+        answer_tokens: int,
+        send: Callable[[], Awaitable[Reply]],
+        prices: Prices | None = None,
+    ) -> Reply:
         """Send one request when it is its turn.
 
         Parameters
@@ -152,6 +159,8 @@ class Gate:
         answer_tokens : int
             The most tokens of the answer.
         send : async function
+        prices : Prices, optional
+            Of the model; None if they are unknown.
 
         Raises
         ------
@@ -160,7 +169,7 @@ class Gate:
         JudgeFailure
             If the request failed.
         """
-        ticket = await self._enter(prompt_bytes, answer_tokens)
+        ticket = await self._enter(prompt_bytes, answer_tokens, prices)
         usage: Usage = ticket.worst
         cost: float | None = None
         try:
@@ -219,12 +228,12 @@ class Gate:
 
     # -- one request -------------------------------------------------------------------------------
 
-    async def _enter(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
+    async def _enter(self, prompt_bytes: int, answer_tokens: int, prices: Prices | None) -> _Ticket:
         while True:
             with self._lock:
                 if self.stop is not None:
                     raise Stopped
-                ticket = self._ticket(prompt_bytes, answer_tokens)
+                ticket = self._ticket(prompt_bytes, answer_tokens, prices)
                 seconds, why = self._obstacle(ticket)
                 if seconds == 0:
                     self._let_through(ticket)
@@ -238,11 +247,11 @@ class Gate:
                 raise Stopped
             await self._wait(waiter, seconds)
 
-    def _ticket(self, prompt_bytes: int, answer_tokens: int) -> _Ticket:
+    def _ticket(self, prompt_bytes: int, answer_tokens: int, prices: Prices | None) -> _Ticket:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
         worst = Usage(prompt, max(answer_tokens, self._longest_answer))
-        priced = self.budget.price(worst)
-        return _Ticket(worst, prompt_bytes, worst.total * self._dearest_token if priced is None else priced)
+        cost = worst.total * self._dearest_token if prices is None else prices.of(worst)
+        return _Ticket(worst, prompt_bytes, prices, cost)
 
     def _obstacle(self, ticket: _Ticket) -> tuple[float, str | None]:
         """Seconds to wait (0: none; infinite: until a request has landed), and why the budget does not allow it."""
@@ -306,9 +315,8 @@ class Gate:
             self._under_way.discard(ticket)
             spending = self.spending
             spending.usage += usage
-            priced = self.budget.price(usage)
-            if priced is not None:
-                spending.cost, spending.cost_from = (spending.cost or 0.0) + priced, "prices"
+            if ticket.prices is not None:
+                spending.cost, spending.cost_from = (spending.cost or 0.0) + ticket.prices.of(usage), "prices"
             elif cost is not None:
                 spending.cost, spending.cost_from = (spending.cost or 0.0) + cost, "server"
                 if usage.total:
@@ -327,7 +335,7 @@ class Gate:
     def _succeeded(self, ticket: _Ticket, reply: Reply) -> None:
         with self._lock:
             self._holds_in_a_row = 0
-            if self.budget.cost is not None and reply.cost is None and self.budget.price_in is None:
+            if self.budget.cost is not None and reply.cost is None and ticket.prices is None:
                 why = "a budget in money needs prices (--price-in, --price-out): this endpoint does not say what a "
                 self.stop = self.stop or Stop(f"{why}request costs", "fatal")
             if not self._probing:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.canary import check_canary
+from rag_selectivity.grading.escalation import escalate
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import PASSING, GradingError, Judge, judge_of
-from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.grading.limits import Budget, Limits, Prices
 from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPrompt
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Runner
@@ -18,7 +20,6 @@ from rag_selectivity.grading.sources import load_pool
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.grading.work import GradingWork
 from rag_selectivity.results.grading import Grading
-from rag_selectivity.results.usage import Usage
 
 ORDERS = ("rank", "query")
 #: The kinds of failures that the store may hold.
@@ -42,6 +43,9 @@ def grade(
     budget: Budget = Budget(),
     gate: Gate | None = None,
     retry_failed: bool | Sequence[str] = False,
+    escalate_to: Any = None,
+    escalate_prices: tuple[float, float] | None = None,
+    canary: int = 0,
     dry_run: bool = False,
     seed: int = 7,
     progress: bool = True,
@@ -76,6 +80,15 @@ def grade(
         of `limits` and `budget`, which a gate that is given replaces.
     retry_failed : bool or sequence of str
         Grade again the pairs that failed in an earlier run: all, or those of some kinds (`JudgeFailure.kind`).
+    escalate_to : Judge or async function, optional
+        A better judge for the pairs of which the first is unsure: its samples differ, its grade is at the threshold of
+        relevance (4), or its expected grade is within .25 of the middle between two grades. Both labels are kept, and
+        the better one counts.
+    escalate_prices : (float, float), optional
+        The prices of a million prompt tokens and answer tokens of the better judge.
+    canary : int
+        Passages of the check whether injections raise the judge's grades: so many graded junk passages are sent again,
+        as they are, with harmless text, and with an injection. 0: no check.
     dry_run : bool
         Ask nothing; estimate pairs, tokens and cost.
     seed : int
@@ -111,6 +124,9 @@ def grade(
             budget=budget,
             gate=gate,
             retry_failed=retry_failed,
+            escalate_to=escalate_to,
+            escalate_prices=escalate_prices,
+            canary=canary,
             dry_run=dry_run,
             seed=seed,
             progress=progress,
@@ -135,88 +151,99 @@ async def agrade(
     budget: Budget = Budget(),
     gate: Gate | None = None,
     retry_failed: bool | Sequence[str] = False,
+    escalate_to: Any = None,
+    escalate_prices: tuple[float, float] | None = None,
+    canary: int = 0,
     dry_run: bool = False,
     seed: int = 7,
     progress: bool = True,
 ) -> Grading:
     """`grade` for a running event loop."""
-    _check(extras, samples, batch, order)
+    _check(extras, samples, batch, order, canary)
     retried = _kinds(retry_failed)
     gate = gate or Gate(limits, budget)
     asked = judge_of(judge)
+    better = None if escalate_to is None else judge_of(escalate_to)
+    better_prices = _prices(better, escalate_prices, gate)
     instructions = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    prompt = GradingPrompt(instructions, tuple(extras))
     pools = pool if isinstance(pool, list) and not _is_rows(pool) else [pool]
     settings = settings_of(asked, instructions, extras, batch, seed)
     with Store(store) as labels:
         loaded = load_pool(labels, queries, corpus, pools, pool_depth)
-        prompt = GradingPrompt(instructions, tuple(extras))
         work = GradingWork(labels, loaded, settings, prompt, samples=samples, batch=batch, order=order, seed=seed)
         before = work.find_gaps(retried)
-        done = _Described(asked, labels.path, loaded.count(), before.cached, before.failed)
+        common: dict[str, Any] = {
+            "judge": asked.name,
+            "store": labels.path,
+            "pairs": loaded.count(),
+            "cached": before.cached,
+            "earlier_failures": before.failed,
+        }
         if dry_run:
-            usage = work.estimate(before.missing)
-            return done.plan(before.missing, usage, work.calls(before.missing), gate)
+            return Grading(**common, **_plan(work, before.missing, gate))
         loaded.record_texts()
         watch, close = progress_line(before.missing, "grading", progress)
         runner = Runner(asked, gate, watch)
+        escalation, checked = None, None
         try:
-            with interruptible(runner):
+            with interruptible(runner) as interruption:
                 await work.finish(runner, gate.limits)
+                left = work.missing()
+                if better is not None and runner.stop is None:
+                    interruption.runner = Runner(better, gate, watch, prices=better_prices)
+                    better_settings = settings_of(better, instructions, extras)
+                    escalation = await escalate(
+                        labels, loaded, settings, better_settings, prompt, interruption.runner, order=order
+                    )
+                if canary and runner.stop is None:
+                    interruption.runner = Runner(asked, gate)
+                    checked = await check_canary(
+                        labels, loaded, labels.settings_id(settings), prompt, interruption.runner, n=canary, seed=seed
+                    )
         finally:
             close()
-        if runner.stop is not None and runner.stop.cause == "fatal":
+        stop = gate.stop
+        if stop is not None and stop.cause == "fatal":
             answered = runner.progress.answered
             stored = f", {answered} new grades are in {labels.path}" if answered else ""
-            raise GradingError(f"{runner.stop.why}; nothing more was sent{stored}")
-        return done.after(runner, work.missing(), work.flagged)
-
-
-class _Described:
-    """What a Grading says of every run, planned or made."""
-
-    def __init__(self, judge: Judge, store: Path, pairs: int, cached: int, earlier_failures: int) -> None:
-        self._common: dict[str, Any] = {
-            "judge": judge.name,
-            "store": store,
-            "pairs": pairs,
-            "cached": cached,
-            "earlier_failures": earlier_failures,
-        }
-
-    def plan(self, missing: int, usage: Usage, calls: int, gate: Gate) -> Grading:
-        cost = gate.budget.price(usage)
+            raise GradingError(f"{stop.why}; nothing more was sent{stored}")
         return Grading(
-            **self._common,
-            left=missing,
-            usage=usage,
-            usage_from="estimate",
-            requests=calls,
-            cost=cost,
-            cost_from=None if cost is None else "prices",
-            dry_run=True,
+            **common, **_done(runner), left=left, flagged=work.flagged, escalation=escalation, canary=checked
         )
 
-    def after(self, runner: Runner, missing: int, flagged: int) -> Grading:
-        done, spending = runner.progress, runner.gate.spending
-        return Grading(
-            **self._common,
-            graded=done.answered,
-            failed=done.failed,
-            left=missing,
-            flagged=flagged,
-            requests=spending.requests,
-            usage=spending.usage,
-            usage_from=spending.usage_from,
-            cost=spending.cost,
-            cost_from=spending.cost_from,
-            served_models=tuple(sorted(done.served)),
-            way=done.way,
-            stopped=None if runner.stop is None else runner.stop.why,
-            stopped_by=None if runner.stop is None else runner.stop.cause,
-            errors=dict(done.errors),
-            last_error=done.last_error,
-            last_answer=done.last_answer,
-        )
+
+def _plan(work: GradingWork, missing: int, gate: Gate) -> dict[str, Any]:
+    usage, prices = work.estimate(missing), gate.budget.prices
+    return {
+        "left": missing,
+        "usage": usage,
+        "usage_from": "estimate",
+        "requests": work.calls(missing),
+        "cost": None if prices is None else prices.of(usage),
+        "cost_from": None if prices is None else "prices",
+        "dry_run": True,
+    }
+
+
+def _done(runner: Runner) -> dict[str, Any]:
+    done, spending, stop = runner.progress, runner.gate.spending, runner.stop
+    return {
+        "graded": done.answered,
+        "failed": done.failed,
+        "requests": spending.requests,
+        "usage": spending.usage,
+        "usage_from": spending.usage_from,
+        "cost": spending.cost,
+        "cost_from": spending.cost_from,
+        "served_models": tuple(sorted(done.served)),
+        "way": done.way,
+        "stopped": None if stop is None else stop.why,
+        "stopped_by": None if stop is None else stop.cause,
+        "errors": dict(done.errors),
+        "last_error": done.last_error,
+        "last_answer": done.last_answer,
+    }
 
 
 def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:
@@ -232,13 +259,27 @@ def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch:
     )
 
 
-def _check(extras: Sequence[str], samples: int, batch: int, order: str) -> None:
+def _prices(better: Judge | None, given: tuple[float, float] | None, gate: Gate) -> Prices | None:
+    """The prices of the better judge, which are not those of the first."""
+    if given is not None:
+        return Prices(*given)
+    if better is not None and gate.budget.prices is not None:
+        raise InputError(
+            f"price_in and price_out are of the first judge: give the prices of {better.name} too "
+            f"(--escalate-price-in, --escalate-price-out)"
+        )
+    return None
+
+
+def _check(extras: Sequence[str], samples: int, batch: int, order: str, canary: int) -> None:
     for name in extras:
         if name not in EXTRAS:
             raise InputError(f"extras are {' and '.join(EXTRAS)}, got {name!r}")
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
+    if isinstance(canary, bool) or not isinstance(canary, int) or canary < 0:
+        raise InputError(f"canary must be a whole number of passages ≥ 0, got {canary!r}")
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
 

@@ -56,6 +56,18 @@ class Limits:
                 raise InputError(f"{name} must be more than 0, got {value!r}")
 
 
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of a million tokens, of the prompt and of the answer."""
+
+    prompt: float
+    answer: float
+
+    def of(self, usage: Usage) -> float:
+        """What the tokens cost."""
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.answer) / 1e6
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """The most requests, tokens or money to spend. Prices are for a million tokens, in the currency of `cost`.
@@ -77,8 +89,7 @@ class Budget:
         if (self.price_in is None) != (self.price_out is None):
             raise InputError("the price of a million tokens has two parts: give price_in and price_out")
 
-    def price(self, usage: Usage) -> float | None:
-        """What the tokens cost; None without prices."""
-        if self.price_in is None or self.price_out is None:
-            return None
-        return (usage.prompt_tokens * self.price_in + usage.completion_tokens * self.price_out) / 1e6
+    @property
+    def prices(self) -> Prices | None:
+        """The prices; None if they are unknown."""
+        return None if self.price_in is None or self.price_out is None else Prices(self.price_in, self.price_out)

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from rag_selectivity.grading.answers import Unreadable, answer_text
 from rag_selectivity.grading.gate import Gate, Stop, Stopped, prompt_bytes
 from rag_selectivity.grading.judge import ADAPTED, PASSING, Judge, JudgeFailure, Message, Reply, Request, opened
+from rag_selectivity.grading.limits import Prices
 from rag_selectivity.results.usage import Usage
 
 T = TypeVar("T")
@@ -110,11 +111,14 @@ class Runner:
     gate : Gate
     watch : callable, optional
         Called after every call, with the runner and the number of pairs that the call finished.
+    prices : Prices, optional
+        Of the judge's model; default: those of the gate's budget.
     """
 
-    def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None) -> None:
+    def __init__(self, judge: Judge, gate: Gate, watch: Watch | None = None, *, prices: Prices | None = None) -> None:
         self.judge = judge
         self.gate = gate
+        self.prices = prices or gate.budget.prices
         self.limits = gate.limits
         self.progress = Progress()
         self._watch = watch
@@ -189,12 +193,12 @@ class Runner:
                 if failure.kind == "fatal" or (failure.kind == "unreachable" and not self._has_answered):
                     self.gate.shut(str(failure), "fatal")
                     return None
-                asked.failed(failure, self.gate.budget.price(failure.usage or Usage()))
+                asked.failed(failure, self._price(failure.usage))
                 self._note_failure(asked, failure)
                 if not await self._may_pass(asked, failure):
                     return None if self.stop is not None else asked.outcome()
                 continue
-            asked.replied(reply, self.gate.budget.price(reply.usage or Usage()))
+            asked.replied(reply, self._price(reply.usage))
             problem = self._read(asked, reply)
             if problem is None:
                 self._note_answer(asked, reply)
@@ -203,6 +207,9 @@ class Runner:
             self._note_failure(asked, problem)
             if not self._ask_again(asked, problem):
                 return asked.outcome()
+
+    def _price(self, usage: Usage | None) -> float | None:
+        return None if usage is None or self.prices is None else self.prices.of(usage)
 
     async def _may_pass(self, asked: _Asked[Any], failure: JudgeFailure) -> bool:
         """Wait and say whether to send the request again; the gate itself waits where a rate limit was met."""
@@ -223,7 +230,9 @@ class Runner:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._sending.add(task)
         try:
-            return await self.gate.request(prompt_bytes(asked.messages), answer_tokens, lambda: self.judge.ask(request))
+            return await self.gate.request(
+                prompt_bytes(asked.messages), answer_tokens, lambda: self.judge.ask(request), self.prices
+            )
         finally:
             self._sending.discard(task)
 

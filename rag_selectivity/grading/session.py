@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rag_selectivity.grading.runner import Runner, Watch
@@ -15,24 +16,32 @@ from rag_selectivity.grading.runner import Runner, Watch
 T = TypeVar("T")
 
 
+@dataclass(slots=True)
+class Interruption:
+    """What Ctrl-C ends: the runner that is at work."""
+
+    runner: Runner
+
+
 @contextmanager
-def interruptible(runner: Runner) -> Iterator[None]:
+def interruptible(runner: Runner) -> Iterator[Interruption]:
     """The first Ctrl-C lets requests under way land for a second; the second one ends everything at once."""
     loop = asyncio.get_running_loop()
+    interruption = Interruption(runner)
 
     def interrupt() -> None:
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        runner.interrupt()
+        interruption.runner.interrupt()
 
     try:
         loop.add_signal_handler(signal.SIGINT, interrupt)
     except (NotImplementedError, RuntimeError, ValueError):
         # Not the main thread, or a platform without signal handlers: Ctrl-C raises KeyboardInterrupt as usual.
-        yield
+        yield interruption
         return
     try:
-        yield
+        yield interruption
     finally:
         loop.remove_signal_handler(signal.SIGINT)
 

@@ -294,6 +294,9 @@ def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
 @blocks_of.register
 def _grading_blocks(grading: Grading) -> Iterable[Block]:
     yield Lines("\n".join(_grading_lines(grading)))
+    if grading.canary is not None:
+        yield Heading("Injections")
+        yield from blocks_of(grading.canary)
 
 
 def _grading_lines(grading: Grading) -> Iterable[str]:
@@ -308,6 +311,12 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     yield f"{grading.requests:,} requests, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
         yield f"the endpoint was asked with {_way(json.loads(grading.way))}"
+    if grading.escalation is not None:
+        better = grading.escalation
+        yield (
+            f"{better.unsure:,} pairs of which {grading.judge} is unsure: {better.graded:,} graded by {better.judge}, "
+            f"{better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
+        )
     if grading.other_models:
         yield f"warning: the endpoint named {', '.join(grading.other_models)} as the model, not {grading.judge}"
     if grading.errors:

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
 SCHEMA = "rag-selectivity/grading/2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalation:
+    """The part of a grading run in which a better judge grades the pairs of which the first judge is unsure.
+
+    Attributes
+    ----------
+    judge : str
+    unsure : int
+        Pairs of which the first judge is unsure.
+    cached, graded, failed, left : int
+        As in Grading.
+    served_models : tuple of str
+    """
+
+    judge: str
+    unsure: int
+    cached: int
+    graded: int
+    failed: int
+    left: int
+    served_models: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {**asdict(self), "served_models": list(self.served_models)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +74,10 @@ class Grading(Result):
         Why the run ended before the end of the pool.
     stopped_by : {"budget", "endpoint", "interrupted"} or None
         What kind of reason that is.
+    escalation : Escalation or None
+        What the better judge did, if there is one.
+    canary : CanaryResult or None
+        Whether injections raise the judge's grades, if that was checked.
     dry_run : bool
         Nothing was asked; usage and cost are estimates.
     errors : {kind: labels}
@@ -78,6 +110,8 @@ class Grading(Result):
     last_error: str | None = None
     last_answer: str | None = None
     resume: str | None = None
+    escalation: Escalation | None = None
+    canary: CanaryResult | None = None
 
     @property
     def other_models(self) -> tuple[str, ...]:
@@ -112,9 +146,11 @@ class Grading(Result):
             "last_error": self.last_error,
             "last_answer": self.last_answer,
             "resume": self.resume,
+            "escalation": None if self.escalation is None else self.escalation.to_dict(),
+            "canary": None if self.canary is None else self.canary.to_dict(),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row of the run; `errors` by kind and the `way` are in `to_dict`."""
-        left_out = ("schema", "errors", "way", "served_models")
+        """One row of the run; what has parts of its own is in `to_dict`."""
+        left_out = ("schema", "errors", "way", "served_models", "escalation", "canary")
         return [{name: value for name, value in self.to_dict().items() if name not in left_out}]
