@@ -58,7 +58,7 @@ class Finished:
 
 
 class Run:
-    """A run of the command in a folder with the files of `write_pairs`."""
+    """A run of `grade` in a folder with the files of `write_pairs`."""
 
     def __init__(
         self,
@@ -71,17 +71,10 @@ class Run:
         env: Mapping[str, str] | None = None,
     ) -> None:
         files = ["--queries", "queries.tsv", "--corpus", "corpus.jsonl", "--pool", "pool.trec", "--store", store]
-        command = [sys.executable, "-m", "rag_selectivity", "grade", *files, "--model", model, "--base-url", url]
-        root = Path(__file__).resolve().parents[1]
-        path = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root}:{root / 'integrations'}", "OPENAI_API_KEY": KEY}
+        json_options = ("--format", "json") if json_format else ()
         self._began = time.monotonic()
-        self.process = subprocess.Popen(
-            [*command, *(("--format", "json") if json_format else ()), *arguments],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=path if env is None else {name: value for name, value in {**path, **env}.items() if value},
+        self.process = _start(
+            folder, "grade", *files, "--model", model, "--base-url", url, *json_options, *arguments, env=env
         )
 
     def finish(self, timeout: float = 60) -> Finished:
@@ -99,6 +92,28 @@ class Run:
         self._began = time.monotonic()
         self.process.send_signal(signal.SIGINT)
         return self.finish(timeout)
+
+
+def _start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """The command line in a process of its own, with its own environment; an empty value removes a variable."""
+    root = Path(__file__).resolve().parents[1]
+    base = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root}:{root / 'integrations'}", "OPENAI_API_KEY": KEY}
+    return subprocess.Popen(
+        [sys.executable, "-m", "rag_selectivity", *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={name: value for name, value in {**base, **(env or {})}.items() if value},
+    )
+
+
+def cli(folder: Path, *arguments: str) -> Finished:
+    """Run any command to its end."""
+    began = time.monotonic()
+    process = _start(folder, *arguments)
+    out, err = process.communicate(timeout=60)
+    return Finished(process.returncode, out, err, time.monotonic() - began)
 
 
 def run(folder: Path, url: str, *arguments: str, **options: Any) -> Finished:
