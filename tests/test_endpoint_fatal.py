@@ -117,8 +117,8 @@ def test_twenty_times_the_same_useless_answer_ends_the_run(tmp_path, mode: Mode,
     with HostileServer(after(3, mode)) as server:
         limits = ("--timeout", "0.3", "--max-wait", "2", "--concurrency", "8", "--attempts", "3")
         done = run(tmp_path, server.url, *limits)
-        assert 3 + 20 <= len(server.requests) + 8
-        assert len(server.requests) <= 3 + 60 + 8
+        # Twenty answers at least; at most three for each of twenty pairs, and what was in flight.
+        assert 3 + 20 <= len(server.requests) <= 3 + 60 + 8
     assert done.code == 2, done.said
     assert len(rows(tmp_path)) == len(grades(tmp_path)) == 3
     assert (done.data["failed"], done.data["left"]) == (0, 57)
