@@ -10,7 +10,6 @@ from tests.endpoint_runs import grades, rows, run, write_pairs
 from tests.hostile_server import (
     KEY,
     HostileServer,
-    Mode,
     Reply,
     Request,
     answer,

@@ -23,7 +23,7 @@ SLOTS = 4
 #: Of dimension 0 of every embedding. No layer writes to it, so that column 0 of the output weights acts as a bias.
 CONSTANT = 4.0
 #: Log-priors of a byte token: next to nothing, and so much that the server answers 500 to a third of the requests.
-NEVER, A_THIRD = -14.0, -1.6
+NEVER, A_THIRD = -14.0, -1.0
 
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
@@ -115,9 +115,9 @@ def _priors(tokens: list[bytes], bytes_prior: float) -> np.ndarray:
         if character.isalpha() or character == "▁":
             priors[number] = 0.0
         elif character in "12345":
-            priors[number] = 1.5
+            priors[number] = 3.0
         elif character == '"':
-            priors[number] = 0.7  # about 3 % of what may follow within a string
+            priors[number] = 1.6  # about 3 % of what may follow within a string
         elif not character.isspace():  # a newline would let the grammar add twenty blanks
             priors[number] = -4.0
     return (priors / 3.6).astype(np.float32)
