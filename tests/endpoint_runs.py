@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.grading.store import Store
+from tests.forked_cli import ForkedProcess
 from tests.hostile_server import KEY, MODEL
 
 #: Passages of a question in the files of `write_pairs`.
 DEPTH = 5
+#: Coverage is measured in processes that start in the usual way.
+FORKS = hasattr(os, "fork") and not any(name.startswith(("COV_CORE", "COVERAGE")) for name in os.environ)
 
 
 def write_pairs(folder: Path, pairs: int, texts: Mapping[int, str] | None = None) -> Path:
@@ -94,18 +98,18 @@ class Run:
         return self.finish(timeout)
 
 
-def _start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+def _start(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> ForkedProcess | subprocess.Popen[str]:
     """The command line in a process of its own, with its own environment; an empty value removes a variable."""
     root = Path(__file__).resolve().parents[1]
     base = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root}:{root / 'integrations'}", "OPENAI_API_KEY": KEY}
-    return subprocess.Popen(
-        [sys.executable, "-m", "rag_selectivity", *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={name: value for name, value in {**base, **(env or {})}.items() if value},
-    )
+    variables = {name: value for name, value in {**base, **(env or {})}.items() if value}
+    if FORKS:
+        return ForkedProcess(list(arguments), folder, variables)
+    command = [sys.executable, "-m", "rag_selectivity", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=variables)
 
 
 def cli(folder: Path, *arguments: str) -> Finished:

@@ -131,7 +131,9 @@ def test_a_larger_limit_that_helps_is_kept(tmp_path) -> None:
         done = run(tmp_path, server.url, "--max-answer-tokens", "100")
         limits = [request.limit for request in server.requests]
     assert (done.code, done.data["graded"]) == (0, 20)
-    assert limits == [100] + [400] * 20
+    # The first one, and those that were in flight before its repetition showed that more tokens help.
+    assert 1 <= limits.count(100) <= 1 + 4
+    assert limits.count(400) == 20
     assert done.data["way"]["limit"] == 400
 
 

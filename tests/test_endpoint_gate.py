@@ -71,7 +71,7 @@ def test_claims_keep_to_max_calls(tmp_path) -> None:
     said = {"claims": ["Ada."], "entities": ["Ada"], "reason": "r", "supported": [1], "useful": True, "mentioned": [1]}
     with HostileServer(says(json.dumps({**said, "statements": []}))) as server:
         shared = ("--model", "m", "--base-url", server.url, "--store", "claims.db", "--max-calls", "5", *QUICK)
-        done = cli(tmp_path, "claims", "samples.jsonl", *shared)
+        done = cli(tmp_path, "claims", "--samples", "samples.jsonl", *shared)
         assert len(server.requests) == 5, done.said
     assert done.code == 1
 
@@ -155,14 +155,14 @@ def test_without_usage_the_estimate_counts_and_the_summary_says_so(tmp_path) -> 
 
 
 def test_rpm_counts_retries_too(tmp_path) -> None:
-    write_pairs(tmp_path, 8)
+    write_pairs(tmp_path, 6)
     with HostileServer(once_each(fails(500))) as server:
         done = run(tmp_path, server.url, "--rpm", "240", "--max-wait", "5", "--timeout", "5")
         times = [request.time for request in server.requests]
     assert done.code == 0
-    assert len(times) == 16
+    assert len(times) == 12
     # 240 a minute are 60 / 240 s from one to the next; the clock of the wire may shift one by some hundredths.
-    assert times[-1] - times[0] >= 15 * 0.25 - 0.1
+    assert times[-1] - times[0] >= 11 * 0.25 - 0.1
     assert all(later - earlier > 0.15 for earlier, later in pairwise(times))
 
 
@@ -172,7 +172,7 @@ def test_a_full_minute_holds_the_rest_back_until_ctrl_c(tmp_path, option: str, v
     with HostileServer(but(good, usage={"prompt_tokens": 500, "completion_tokens": 600})) as server:
         process = Run(tmp_path, server.url, option, value, "--max-answer-tokens", "600")
         server.wait_for(1)
-        time.sleep(2.5)
+        time.sleep(1.5)
         done = process.interrupt()
         assert 1 <= len(server.requests) <= allowed
         assert len(grades(tmp_path)) == len(server.answered)
@@ -182,7 +182,7 @@ def test_a_full_minute_holds_the_rest_back_until_ctrl_c(tmp_path, option: str, v
 # -- Retry-After ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("pause", "seconds"), [(wait(1.5), 1.5), (wait_until(3), 2.0), (wait(1, 503), 1.0)])
+@pytest.mark.parametrize(("pause", "seconds"), [(wait(1), 1.0), (wait_until(2), 1.0), (wait(0.7, 503), 0.7)])
 def test_retry_after_holds_for_all_calls(tmp_path, pause: Mode, seconds: float) -> None:
     write_pairs(tmp_path, 30)
     sent: list[float] = []
@@ -274,7 +274,7 @@ def test_concurrency_is_halved_where_the_server_pushes_back(tmp_path) -> None:
 def test_a_hanging_read_ends_by_the_timeout_and_is_tried_again(tmp_path) -> None:
     write_pairs(tmp_path, 5)
     with HostileServer(first(1, hangs)) as server:
-        done = run(tmp_path, server.url, "--timeout", "0.5", "--max-wait", "5")
+        done = run(tmp_path, server.url, "--timeout", "0.3", "--max-wait", "5")
         assert (done.code, len(server.requests)) == (0, 6)
     assert len(grades(tmp_path)) == 5
 
@@ -286,7 +286,7 @@ def test_a_dry_run_asks_nothing_and_estimates(tmp_path: Path) -> None:
         assert server.requests == []
         done = run(tmp_path, server.url).data
         characters = sum(len(request.text) for request in server.requests)
-    assert (planned["pairs"], planned["left"], planned["requests"]) == (10, 10, 0)
+    assert (planned["pairs"], planned["graded"], planned["left"]) == (10, 0, 10)
     assert planned["prompt_tokens"] == pytest.approx(characters / 4, rel=0.25)
     assert planned["cost"] > 0
     assert done["requests"] == 10
