@@ -157,6 +157,16 @@ def test_headers_are_sent_and_never_shown(tmp_path) -> None:
     assert (mistake.code, "--header" in mistake.err) == (2, True)
 
 
+def test_a_short_key_or_header_does_not_change_what_the_server_says(tmp_path) -> None:
+    write_pairs(tmp_path, 12)
+    with HostileServer() as server:
+        done = run(
+            tmp_path, server.url, "--header", "X-Version=3", "--header", "X-Word=grade", env={"OPENAI_API_KEY": "n"}
+        )
+    assert (done.code, grades(tmp_path)) == (0, ALL), done.said
+    assert {number: row["reason"] for number, row in rows(tmp_path).items()} == {n: f"number {n}" for n in ALL}
+
+
 def test_the_key_comes_from_the_named_variable(tmp_path) -> None:
     write_pairs(tmp_path, 3)
     with HostileServer(key="sk-other") as server:
