@@ -84,6 +84,8 @@ class Reply:
     hang: bool = False
     #: Announce more than is sent, then close the connection.
     cut: bool = False
+    #: Close the connection after the answer, unannounced.
+    close: bool = False
     #: Seconds between the bytes of the answer.
     drip: float = 0.0
 
@@ -239,6 +241,12 @@ def html_page(status: int) -> Mode:
 def no_json(request: Request, n: int) -> Reply:
     """A body that is no JSON."""
     return Reply(body=b'{"id": "c", "choices": [{"index": 0, "mess')
+
+
+def error_in_200(code: int, message: str = "Provider returned error") -> Mode:
+    """An error in the body of an answer with status 200, as OpenRouter sends it."""
+    body = json.dumps({"error": {"message": message, "code": code}}).encode()
+    return lambda request, n: Reply(body=body)
 
 
 def cut_off(request: Request, n: int) -> Reply:
@@ -492,7 +500,7 @@ class HostileServer:
             writer.write(head.encode() + body)
             await writer.drain()
         self.answered.append((request, reply))
-        return True
+        return not reply.close
 
 
 def free_port() -> int:

@@ -17,6 +17,7 @@ from tests.hostile_server import (
     but,
     cut_off,
     drips,
+    error_in_200,
     fails,
     filtered,
     first,
@@ -48,6 +49,14 @@ def test_a_fatal_answer_to_the_first_request_ends_the_run(tmp_path, case: str) -
     assert KEY not in done.said
     assert "Traceback" not in done.said
     assert any(word in done.said.lower() for word in ("key", "model", "credit", "account", "quota", "access"))
+
+
+def test_an_empty_account_is_fatal_in_an_answer_of_status_200_too(tmp_path) -> None:
+    write_pairs(tmp_path, 10)
+    with HostileServer(error_in_200(402, "Insufficient credits")) as server:
+        done = run(tmp_path, server.url)
+        assert (done.code, len(server.requests)) == (2, 1), done.said
+    assert rows(tmp_path) == {}
 
 
 def test_a_fatal_answer_midway_keeps_what_is_done_and_fails_no_pair(tmp_path) -> None:
@@ -175,13 +184,29 @@ def test_what_fails_alone_is_a_failed_pair_with_its_reason(tmp_path) -> None:
     assert done.data["errors"] == counts
 
 
-@pytest.mark.parametrize("bad", [fails(500), cut_off, no_json, html_page(502), fails(408), hangs])
+@pytest.mark.parametrize("bad", [fails(500), cut_off, no_json, html_page(502), error_in_200(502), hangs])
 def test_what_passes_is_asked_again(tmp_path, bad: Mode) -> None:
     write_pairs(tmp_path, 5)
     with HostileServer(per_passage({2: once_each(bad)})) as server:
         done = run(tmp_path, server.url, "--timeout", "1", "--max-wait", "10")
         assert (done.code, len(server.requests)) == (0, 6), done.said
     assert len(grades(tmp_path)) == 5
+
+
+def test_connections_that_end_unannounced_cost_nothing_but_requests(tmp_path) -> None:
+    write_pairs(tmp_path, 40)
+    with HostileServer(but(good, close=True)) as server:
+        done = run(tmp_path, server.url, "--max-wait", "10")
+        assert len(server.requests) == 40
+    assert (done.code, done.data["graded"]) == (0, 40)
+
+
+def test_rate_limits_without_retry_after_pass(tmp_path) -> None:
+    write_pairs(tmp_path, 20)
+    with HostileServer(after(4, first(6, fails(429, "Too many requests")))) as server:
+        done = run(tmp_path, server.url, "--max-wait", "30")
+        assert len(server.requests) == 26
+    assert (done.code, done.data["graded"], done.data["failed"]) == (0, 20, 0)
 
 
 def test_failed_pairs_are_asked_again_by_their_reasons(tmp_path) -> None:

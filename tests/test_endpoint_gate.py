@@ -135,6 +135,16 @@ def test_the_servers_own_cost_is_taken(tmp_path) -> None:
     assert done.data["cost_from"] == "server"
 
 
+def test_a_cost_budget_holds_by_the_servers_own_cost(tmp_path) -> None:
+    write_pairs(tmp_path, 40)
+    costly = but(good, delay=0.02, usage={"prompt_tokens": 500, "completion_tokens": 500, "cost": 0.01})
+    with HostileServer(costly) as server:
+        done = run(tmp_path, server.url, "--max-cost", "0.1", "--concurrency", "16")
+        assert 2 <= len(server.requests) <= 11
+    assert (done.code, done.data["cost_from"]) == (1, "server")
+    assert done.data["cost"] == pytest.approx(0.01 * len(server.requests))
+
+
 def test_without_usage_the_estimate_counts_and_the_summary_says_so(tmp_path) -> None:
     write_pairs(tmp_path, 40)
     with HostileServer(but(good, usage=None, delay=0.02)) as server:
