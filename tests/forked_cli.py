@@ -1,0 +1,176 @@
+"""Processes of the command line that start in milliseconds: forks of one process that has imported everything.
+
+    python -m tests.forked_cli
+
+reads a run per line of standard input, {"cwd", "argv", "env", "out", "err"} as JSON, and answers with a line
+{"pid"} at its start and a line {"pid", "code"} at its end. Importing takes a second, which a hundred runs cannot spare.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+PRELOADED = (
+    "aiohttp",
+    "pyarrow",
+    "sqlite3",
+    "rag_selectivity.agree",
+    "rag_selectivity.cli.app",
+    "rag_selectivity.grading.claims",
+    "rag_selectivity.grading.grade",
+    "rag_selectivity.grading.openai_judge",
+)
+
+
+def serve() -> None:
+    """Fork for every line of standard input, until it ends."""
+    for name in PRELOADED:
+        import_module(name)
+    gc.freeze()
+    buffer = b""
+    while True:
+        ready, _, _ = select.select([0], [], [], 0.01)
+        if ready:
+            read = os.read(0, 65536)
+            if not read:
+                return
+            buffer += read
+            *lines, buffer = buffer.split(b"\n")
+            for line in lines:
+                pid = os.fork()
+                if pid == 0:
+                    _become(json.loads(line))
+                _tell({"pid": pid})
+        _reap()
+
+
+def _reap() -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        _tell({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _tell(row: dict[str, int]) -> None:
+    os.write(1, json.dumps(row).encode() + b"\n")
+
+
+def _become(run: dict[str, Any]) -> None:
+    """Be `python -m rag_selectivity` with these arguments."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for descriptor, path in ((1, run["out"]), (2, run["err"])):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, descriptor)
+        os.close(file)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.chdir(run["cwd"])
+    os.environ.clear()
+    os.environ.update(run["env"])
+    sys.argv = ["rag-selectivity", *run["argv"]]
+    # The command's name in its messages comes from the package of the main module.
+    sys.modules["__main__"].__package__ = None
+    # The interpreter ends from here as it would have from its own start, with its exit code and its handlers.
+    runpy.run_module("rag_selectivity", run_name="__main__", alter_sys=False)
+    raise SystemExit(0)
+
+
+class Server:
+    """The process that forks, and its children's exit codes."""
+
+    def __init__(self) -> None:
+        root = Path(__file__).resolve().parents[1]
+        command = [sys.executable, "-m", "tests.forked_cli"]
+        self._process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._codes: dict[int, int] = {}
+        self._buffer = b""
+
+    def start(self, **run: Any) -> int:
+        """Start a run; its process id."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(run).encode() + b"\n")
+        self._process.stdin.flush()
+        while True:
+            for row in self._rows(10):
+                if "code" not in row:
+                    pid: int = row["pid"]
+                    self._codes.pop(pid, None)
+                    return pid
+
+    def code(self, pid: int, seconds: float) -> int | None:
+        """The exit code of a run, negative if a signal ended it; None if it still runs after so many seconds."""
+        end = time.monotonic() + seconds
+        while pid not in self._codes and (left := end - time.monotonic()) > 0:
+            self._rows(left)
+        return self._codes.get(pid)
+
+    def _rows(self, seconds: float) -> list[dict[str, int]]:
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        if not select.select([descriptor], [], [], seconds)[0]:
+            return []
+        read = os.read(descriptor, 65536)
+        if not read:
+            raise RuntimeError("the process that starts the command line has ended")
+        *lines, self._buffer = (self._buffer + read).split(b"\n")
+        rows: list[dict[str, int]] = [json.loads(line) for line in lines]
+        self._codes.update({row["pid"]: row["code"] for row in rows if "code" in row})
+        return rows
+
+
+_SERVERS: list[Server] = []
+_NUMBERS = count()
+
+
+class ForkedProcess:
+    """A run of the command line, with those methods of `subprocess.Popen` that the tests use."""
+
+    def __init__(self, arguments: list[str], cwd: Path, env: Mapping[str, str]) -> None:
+        if not _SERVERS:
+            _SERVERS.append(Server())
+        number = next(_NUMBERS)
+        self._files = (cwd / f".out{number}", cwd / f".err{number}")
+        out, err = map(str, self._files)
+        self.pid = _SERVERS[0].start(cwd=str(cwd), argv=arguments, env=dict(env), out=out, err=err)
+        self.returncode: int | None = None
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Wait for the end; what was written to standard output and to standard error."""
+        self.returncode = _SERVERS[0].code(self.pid, timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("rag-selectivity", timeout)
+        out, err = (path.read_text() for path in self._files)
+        for path in self._files:
+            path.unlink()
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process, if it has not ended."""
+        if _SERVERS[0].code(self.pid, 0) is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve()
