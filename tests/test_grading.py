@@ -593,7 +593,7 @@ def test_ctrl_c_finishes_writing_and_says_how_to_go_on(files) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         assert process.returncode == 130
-        assert "stopped: interrupted. All grades so far are in labels.db; the same command goes on" in out
+        assert "stopped: interrupted. All grades so far are in labels.db\ngo on with: rag-selectivity grade" in out
         assert "Traceback" not in err
         with closing(sqlite3.connect(files / "labels.db")) as connection:
             stored = connection.execute("SELECT count(*) FROM labels WHERE grade IS NOT NULL").fetchone()[0]

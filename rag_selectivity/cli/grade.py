@@ -60,11 +60,11 @@ def grade(
     ] = None,
     escalate_to: Annotated[
         str | None,
-        o.option(o.JUDGE, "NAME", "Better model, on the same server, for pairs of which the first is unsure."),
+        o.option(o.JUDGE, "NAME", "Better model on the same server, for pairs of which the first is unsure."),
     ] = None,
     canary: Annotated[
         bool,
-        o.flag(o.JUDGE, "--canary", "Check whether injections raise the grades of 30 junk passages (90 requests)."),
+        o.flag(o.JUDGE, "--canary", "Check whether injections raise grades of 30 junk passages (90 requests)."),
     ] = False,
     max_calls: j.MaxCallsOption = None,
     max_tokens: j.MaxTokensOption = None,
@@ -137,9 +137,7 @@ def _both(price_in: float | None, price_out: float | None) -> tuple[float, float
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
-        raise InputError(
-            "the price of a million tokens has two parts: give --escalate-price-in and --escalate-price-out"
-        )
+        raise InputError("a price has two parts: give --escalate-price-in and --escalate-price-out")
     return price_in, price_out
 
 

@@ -85,6 +85,7 @@ class _Ticket:
 
     worst: Usage
     prompt_bytes: int
+    answer_tokens: int
     prices: Prices | None
     cost: float = 0.0
     sent: float = 0.0
@@ -146,8 +147,8 @@ class Gate:
     async def request(
         self,
         prompt_bytes: int,
-        answer_tokens: int,
-        send: Callable[[], Awaitable[Reply]],
+        answer_tokens: Callable[[], int],
+        send: Callable[[int], Awaitable[Reply]],
         prices: Prices | None = None,
     ) -> Reply:
         """Send one request when it is its turn.
@@ -156,9 +157,10 @@ class Gate:
         ----------
         prompt_bytes : int
             Length of the messages in UTF-8.
-        answer_tokens : int
-            The most tokens of the answer.
+        answer_tokens : function
+            Says the most tokens of the answer as they are when it is the request's turn.
         send : async function
+            Gets them.
         prices : Prices, optional
             Of the model; None if they are unknown.
 
@@ -174,7 +176,7 @@ class Gate:
         cost: float | None = None
         try:
             async with asyncio.timeout(self.limits.timeout):
-                reply = await send()
+                reply = await send(ticket.answer_tokens)
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
@@ -228,12 +230,12 @@ class Gate:
 
     # -- one request -------------------------------------------------------------------------------
 
-    async def _enter(self, prompt_bytes: int, answer_tokens: int, prices: Prices | None) -> _Ticket:
+    async def _enter(self, prompt_bytes: int, answer_tokens: Callable[[], int], prices: Prices | None) -> _Ticket:
         while True:
             with self._lock:
                 if self.stop is not None:
                     raise Stopped
-                ticket = self._ticket(prompt_bytes, answer_tokens, prices)
+                ticket = self._ticket(prompt_bytes, answer_tokens(), prices)
                 seconds, why = self._obstacle(ticket)
                 if seconds == 0:
                     self._let_through(ticket)
@@ -251,7 +253,7 @@ class Gate:
         prompt = int(prompt_bytes * self._tokens_in_a_byte * _MARGIN) + 16
         worst = Usage(prompt, max(answer_tokens, self._longest_answer))
         cost = worst.total * self._dearest_token if prices is None else prices.of(worst)
-        return _Ticket(worst, prompt_bytes, prices, cost)
+        return _Ticket(worst, prompt_bytes, answer_tokens, prices, cost)
 
     def _obstacle(self, ticket: _Ticket) -> tuple[float, str | None]:
         """Seconds to wait (0: none; infinite: until a request has landed), and why the budget does not allow it."""
@@ -338,7 +340,7 @@ class Gate:
             if self.budget.cost is not None and reply.cost is None and ticket.prices is None:
                 why = "a budget in money needs prices (--price-in, --price-out): this endpoint does not say what a "
                 self.stop = self.stop or Stop(f"{why}request costs", "fatal")
-            if not self._probing:
+            if not self._probing and ticket.sent >= self._halved:
                 self.concurrency = min(self.limits.concurrency, self.concurrency + 1)
             if reply.usage is None:
                 self.spending.estimated += 1

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from rag_selectivity.errors import InputError, MissingExtraError
@@ -18,7 +19,8 @@ from rag_selectivity.grading.way import Way
 
 _OPENAI = "https://api.openai.com/v1"
 _UNREADABLE_BEFORE_STEP = 2
-_LONGEST_SHOWN = 300
+#: A shorter header, such as a version, is no secret, and occurs in every text.
+_SHORTEST_SECRET = 6
 
 
 class OpenAIJudge:
@@ -80,7 +82,9 @@ class OpenAIJudge:
         self._headers = {"content-type": "application/json", **(headers or {})}
         if key and "authorization" not in map(str.lower, self._headers):
             self._headers["authorization"] = f"Bearer {key}"
-        self._secrets = sorted(filter(None, [key, *(headers or {}).values()]), key=len, reverse=True)
+        secrets = [secret for secret in (key, *(headers or {}).values()) if secret and len(secret) >= _SHORTEST_SECRET]
+        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._proxy = _proxy_of(self._url)
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
         self._answered: set[Way] = set()
         self._unreadable = 0
@@ -100,7 +104,6 @@ class OpenAIJudge:
                 connector=self._aiohttp.TCPConnector(limit=0),
                 timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
                 headers=self._headers,
-                trust_env=True,
             )
         self._sessions[loop] = (session, users + 1)
 
@@ -128,10 +131,13 @@ class OpenAIJudge:
         fields = way.fields(request.messages, request.schema, request.answer_tokens, self.parameters)
         body = json.dumps({"model": self.name, **fields}).encode()
         status, headers, raw = await self._post(self._sessions[loop][0], body)
-        text = self._clean(raw.decode("utf-8", "replace"))
-        if status >= 300:
-            raise self._refusal(status, headers, text, way)
-        reply = reply_of(text, headers, str(way))
+        text = raw.decode("utf-8", "replace")
+        try:
+            if status >= 300:
+                raise self._refusal(status, headers, text, way)
+            reply = reply_of(text, headers, str(way))
+        except JudgeFailure as failure:
+            raise self._cleaned(failure) from None
         self._answered.add(way)
         usage = reply.usage
         if usage is not None and usage.completion_tokens > 1.1 * request.answer_tokens + 16 and way.limit is not None:
@@ -148,7 +154,7 @@ class OpenAIJudge:
     async def _post(self, session: Any, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         aiohttp = self._aiohttp
         try:
-            async with session.post(self._url, data=body, allow_redirects=False) as response:
+            async with session.post(self._url, data=body, allow_redirects=False, proxy=self._proxy) as response:
                 return response.status, response.headers, await response.read()
         except aiohttp.InvalidURL:
             raise JudgeFailure(f"{self._where} is not a URL: give --base-url as http://HOST:PORT/v1", "fatal") from None
@@ -192,6 +198,16 @@ class OpenAIJudge:
         host = parts.netloc.rpartition("@")[2]
         return self._clean(urlunsplit((parts.scheme, host, parts.path.removesuffix("/chat/completions"), "", "")))
 
+    def _cleaned(self, failure: JudgeFailure) -> JudgeFailure:
+        return JudgeFailure(
+            self._clean(str(failure)),
+            failure.kind,
+            retry_after=failure.retry_after,
+            overloaded=failure.overloaded,
+            usage=failure.usage,
+            answer=None if failure.answer is None else self._clean(failure.answer),
+        )
+
     def _clean(self, text: str) -> str:
         """The text without keys: some endpoints quote them in their errors, whole or in part."""
         for secret in self._secrets:
@@ -200,6 +216,13 @@ class OpenAIJudge:
         if "sk-" in text or "Bearer" in text:
             text = re.sub(r"\b(sk|Bearer)[-_ ][\w*.\-]{4,}", r"\1-…", text)
         return text
+
+
+def _proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for an address; looked up once, since it takes a thread's time."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return None if proxy_bypass(host) else getproxies().get(parts.scheme)
 
 
 def _completions_url(base: str) -> str:

@@ -224,15 +224,17 @@ class Runner:
         return True
 
     async def _send(self, asked: _Asked[Any]) -> Reply:
-        call = asked.call
-        answer_tokens = (self.limits.answer_tokens + call.answer_tokens) * max(self._more_tokens, asked.more_tokens)
-        request = Request(asked.messages, call.schema, answer_tokens)
+        def answer_tokens() -> int:
+            asked.sent_tokens = max(self._more_tokens, asked.more_tokens)
+            return (self.limits.answer_tokens + asked.call.answer_tokens) * asked.sent_tokens
+
+        def send(tokens: int) -> Awaitable[Reply]:
+            return self.judge.ask(Request(asked.messages, asked.call.schema, tokens))
+
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._sending.add(task)
         try:
-            return await self.gate.request(
-                prompt_bytes(asked.messages), answer_tokens, lambda: self.judge.ask(request), self.prices
-            )
+            return await self.gate.request(prompt_bytes(asked.messages), answer_tokens, send, self.prices)
         finally:
             self._sending.discard(task)
 
@@ -255,7 +257,7 @@ class Runner:
             self.judge.unreadable()
         if not asked.call.repeat:
             return False
-        if problem.kind == "cut" and max(asked.more_tokens, self._more_tokens) == 1:
+        if problem.kind == "cut" and asked.sent_tokens == 1:
             asked.more_tokens = _MORE_TOKENS
             return True
         asked.unread += 1
@@ -335,7 +337,7 @@ class _Asked(Generic[T]):
         self.answer: T | None = None
         self.attempts = 0
         self.unread = 0
-        self.more_tokens = 1
+        self.more_tokens = self.sent_tokens = 1
         self.failure: JudgeFailure | None = None
         self._reply: Reply | None = None
         self._usage = Usage()

@@ -17,8 +17,8 @@ _WITH_LABELS = (
 #: The grades of a pair's samples differ or are at the threshold of relevance, or the probabilities of a grade put its
 #: mean within a quarter of the middle between two grades.
 _UNSURE = (
-    f"count(*) > 0 AND (min(l.grade) < max(l.grade) OR max(l.grade) = {SCALES['utility'].relevant_from}"
-    " OR max(abs(l.expected - CAST(l.expected AS INTEGER) - 0.5)) < 0.25)"
+    f"min(l.grade) < max(l.grade) OR max(l.grade) = {SCALES['utility'].relevant_from}"
+    " OR min(abs(l.expected - CAST(l.expected AS INTEGER) - 0.5)) < 0.25"
 )
 
 
@@ -98,7 +98,7 @@ class Gaps:
             connection.execute(
                 "DELETE FROM asked WHERE NOT EXISTS (SELECT 1 FROM labels l WHERE l.settings = ?"
                 " AND l.query_hash = asked.query_hash AND l.passage_hash = asked.passage_hash"
-                f" AND l.grade IS NOT NULL HAVING {_UNSURE})",
+                f" AND l.grade IS NOT NULL GROUP BY l.settings HAVING {_UNSURE})",
                 (unsure_of,),
             )
 
