@@ -2,8 +2,8 @@
 
     python -m benchmarks.injection [--corpus FILE.jsonl …]
 
-A ratio near 2 is linear, near 4 quadratic. `--corpus` (a file with a field `text` in every line) adds the time for 1,000
-characters of ordinary text, and how many passages are flagged.
+A ratio near 2 is linear, near 4 quadratic. `--corpus` (a file with a field `text` in every line) adds the time for
+1,000 characters of ordinary text, and how many passages are flagged.
 """
 
 from __future__ import annotations
