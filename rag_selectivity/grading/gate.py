@@ -270,18 +270,20 @@ class Gate:
         budget, spending = self.budget, self.spending
         if budget.calls is not None and spending.requests >= budget.calls:
             return f"the budget of {budget.calls:,} requests is used up"
-        under_way = sum(each.worst.total for each in self._under_way)
-        if budget.tokens is not None and spending.usage.total + under_way + ticket.worst.total > budget.tokens:
-            return (
-                f"the budget of {budget.tokens:,} tokens is used up: {spending.usage.total:,} are spent, and the next "
-                f"request may take {ticket.worst.total:,}"
-            )
-        ahead = sum(each.cost for each in self._under_way) + ticket.cost
-        if budget.cost is not None and (spending.cost or 0.0) + ahead > budget.cost:
-            return (
-                f"the budget of {budget.cost:g} is used up: {spending.cost or 0.0:.6g} is spent, and the next request "
-                f"may cost {ticket.cost:.2g}"
-            )
+        if budget.tokens is not None:
+            tokens = ticket.worst.total + sum(each.worst.total for each in self._under_way)
+            if spending.usage.total + tokens > budget.tokens:
+                return (
+                    f"the budget of {budget.tokens:,} tokens is used up: {spending.usage.total:,} are spent, and the "
+                    f"next request may take {ticket.worst.total:,}"
+                )
+        if budget.cost is not None:
+            cost = ticket.cost + sum(each.cost for each in self._under_way)
+            if (spending.cost or 0.0) + cost > budget.cost:
+                return (
+                    f"the budget of {budget.cost:g} is used up: {spending.cost or 0.0:.6g} is spent, and the next "
+                    f"request may cost {ticket.cost:.2g}"
+                )
         return None
 
     def _turn_in(self, now: float) -> float:

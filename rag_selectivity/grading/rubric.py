@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class Rubric:
         """A hash of the wording; pairs are graded again under another wording."""
         return sha256(self.text.encode()).hexdigest()[:12]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The text that the judge reads."""
         levels = "\n".join(f"{level}: {self.levels[level].strip()}" for level in sorted(self.levels, reverse=True))

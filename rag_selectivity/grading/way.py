@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -52,6 +53,10 @@ class Way:
     refused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return _text(self)
+
+    def as_json(self) -> str:
+        """As JSON, as labels keep it."""
         shown = {"answer": self.answer, "limit": self.limit, "logprobs": self.logprobs}
         if not self.temperature:
             shown["temperature"] = False
@@ -119,3 +124,8 @@ class Way:
             if lower is not None:
                 return lower
         return None
+
+
+@cache
+def _text(way: Way) -> str:
+    return way.as_json()

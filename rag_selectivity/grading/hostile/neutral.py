@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from unicodedata import normalize
 
 # Characters that the compatibility normalisation of some tokenizers turns into < > | [ ] are included.
@@ -88,6 +89,8 @@ _SPELLED_OUT = 4
 _VISIBLE = str.maketrans("<\ufe64\uff1c>\ufe65\uff1e[\ufe47\uff3b]\ufe48\uff3d", "‹‹‹›››⟦⟦⟦⟧⟧⟧")
 
 
+# A prompt asks for each of its texts twice, and a query stands in many prompts.
+@lru_cache(maxsize=256)
 def neutralised(text: str) -> str:
     """The text as a judge gets it: tokens of chat templates broken visibly, invisible characters named.
 
