@@ -25,6 +25,7 @@ COMMANDS = (
     "claims",
     "agree",
     "store info",
+    "store failures",
     "store export",
     "store import",
     "plan",

@@ -38,7 +38,7 @@ StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label stor
 
 
 def store_info(store: StoreArgument, output: o.OutputOption = None) -> None:
-    """Show who gave labels, how many, at what cost, and where the pairs come from."""
+    """Show who gave labels, how many, at what cost, and of which pairs."""
     from rag_selectivity.grading.exchange import summary_lines
     from rag_selectivity.grading.store import Store
 

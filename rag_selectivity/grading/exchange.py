@@ -207,7 +207,7 @@ def is_same_model(asked: str, served: str) -> bool:
     (False, False)
     """
     wanted, named = (name.rsplit("/", 1)[-1].casefold() for name in (asked, served))
-    return named == wanted or re.fullmatch(r"[-@:]?[0-9][0-9._-]*", named.removeprefix(wanted)) is not None
+    return named == wanted or re.fullmatch(r"[-@:][0-9]{3}[0-9._-]*", named.removeprefix(wanted)) is not None
 
 
 def _counted(counts: dict[str, int]) -> str:

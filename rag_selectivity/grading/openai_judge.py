@@ -104,6 +104,7 @@ class OpenAIJudge:
                 connector=self._aiohttp.TCPConnector(limit=0),
                 timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
                 headers=self._headers,
+                cookie_jar=self._aiohttp.DummyCookieJar(),
             )
         self._sessions[loop] = (session, users + 1)
 

@@ -1,0 +1,96 @@
+"""`store info` and `store failures`: what a person reads about the labels of a store."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rag_selectivity.grading.exchange import is_same_model
+from rag_selectivity.grading.store import Label, Settings, Store, StoredAnswer, digest
+from tests.test_store import put
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a store in which two judges and a check of claims failed."""
+    with Store(tmp_path / "labels.db") as store:
+        number = put(store, "mini", {("q1", f"d{i}"): 3 for i in range(4)})
+        store.add_texts([("q1", "bad", digest("q1"), digest("bad")), ("q1", "worse", digest("q1"), digest("worse"))])
+        answer = "I am\n\x1b[31msorry" + "!" * 400
+        store.put(
+            [
+                Label((number, digest("q1"), digest("bad"), 0), None, failure="off_schema", error="no JSON object"),
+                Label(
+                    (number, digest("q1"), digest("worse"), 0),
+                    None,
+                    failure="off_schema",
+                    error="no grade in it",
+                    last_answer=answer,
+                    attempts=3,
+                ),
+                Label((number, digest("q1"), digest("of no id"), 0), None, failure="refusal", error="it will not"),
+            ]
+        ).result()
+        other = store.settings_id(Settings("grade", "large", {}, "utility", "r1", "1"))
+        store.put([Label((other, digest("q1"), digest("bad"), 0), None, failure="server_error")]).result()
+        claims = store.settings_id(Settings("claims", "checker", {}))
+        store.put([StoredAnswer(claims, b"c", None, failure="refusal", error="never", last_answer="No.")]).result()
+    return tmp_path
+
+
+def run(folder, *arguments: str) -> str:
+    command = [sys.executable, "-m", "rag_selectivity", "store", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_failures_by_reason_with_an_example_of_each(folder) -> None:
+    assert run(folder, "failures", "labels.db").splitlines() == [
+        "mini: 2 × off_schema",
+        "  for example query q1, passage worse",
+        "  message: no grade in it",
+        f"  last answer: I am  [31msorry{'!' * 400}",
+        "checker: 1 × refusal (claims)",
+        "  message: never",
+        "  last answer: No.",
+        "large: 1 × server_error",
+        "  for example query q1, passage bad",
+        "mini: 1 × refusal",
+        "  message: it will not",
+    ]
+
+
+def test_failures_of_one_judge_as_json_in_a_file(folder) -> None:
+    assert run(folder, "failures", "labels.db", "--judge", "mini", "--format", "json", "--output", "f.json") == ""
+    first, second = json.loads((folder / "f.json").read_text())
+    assert (first["failure"], first["count"], first["passage_id"], first["attempts"]) == ("off_schema", 2, "worse", 3)
+    assert first["last_answer"].startswith("I am\n\x1b[31msorry!!")
+    assert (second["judge"], second["failure"], second["query_id"]) == ("mini", "refusal", None)
+
+
+def test_info_counts_failures_by_reason(folder) -> None:
+    told = run(folder, "info", "labels.db").splitlines()
+    assert told[0].startswith("mini: 4 grades, 3 failures, 0 flagged, rubric utility r1")
+    assert told[1:3] == ["  failures: off_schema 2, refusal 1", "  origin of the pairs: unknown 4"]
+    assert told[3].startswith("large: 0 grades, 1 failures")
+    assert told[4:] == ["  failures: server_error 1"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "same"),
+    [
+        ("gpt-5-mini", "gpt-5-mini", True),
+        ("GPT-5-mini", "gpt-5-mini-2025-08-07", True),
+        ("openai/gpt-5-mini", "gpt-5-mini", True),
+        ("llama3", "/models/llama3", True),
+        ("gpt-5", "gpt-5-mini", False),
+        ("gpt-5-mini", "gpt-5", False),
+        ("gpt-4", "gpt-4.1", False),
+        ("gemini-flash", "gemini-flash-001", True),
+        ("m", "some-other", False),
+    ],
+)
+def test_a_dated_name_is_the_same_model(asked, served, same) -> None:
+    assert is_same_model(asked, served) is same
