@@ -140,7 +140,7 @@ def test_reading_needs_no_llm_package(tmp_path) -> None:
     with Store(tmp_path / "s.db") as store:
         put(store, "m", {("q", "a"): 2})
     code = (
-        "import sys\nfor name in ('openai', 'pydantic', 'httpx'): sys.modules[name] = None\n"
+        "import sys\nfor name in ('aiohttp', 'pydantic'): sys.modules[name] = None\n"
         "import rag_selectivity as rs; print(rs.read_qrels('s.db').to_dict())"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)

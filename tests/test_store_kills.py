@@ -38,10 +38,10 @@ def respond(request, n) -> Reply:
 NURSERY = """
 import os, sys
 from pathlib import Path
-import openai
+import aiohttp
 from rag_selectivity.grading.grade import grade
 from rag_selectivity.grading.openai_judge import OpenAIJudge
-from rag_selectivity.grading.runner import Limits
+from rag_selectivity.grading.limits import Limits
 
 url, key, concurrency = sys.argv[1:]
 for line in sys.stdin:
