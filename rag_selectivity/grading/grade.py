@@ -19,7 +19,7 @@ from rag_selectivity.grading.session import interruptible, progress_line, run_bl
 from rag_selectivity.grading.sources import load_pool
 from rag_selectivity.grading.store import Settings, Store
 from rag_selectivity.grading.work import GradingWork
-from rag_selectivity.results.grading import Grading
+from rag_selectivity.results.grading import Escalation, Grading
 
 ORDERS = ("rank", "query")
 #: The kinds of failures that the store may hold.
@@ -181,7 +181,8 @@ async def agrade(
             "earlier_failures": before.failed,
         }
         if dry_run:
-            return Grading(**common, **_plan(work, before.missing, gate))
+            escalation = None if better is None else Escalation(judge=better.name)
+            return Grading(**common, **_plan(work, before.missing, gate), escalation=escalation)
         loaded.record_texts()
         watch, close = progress_line(before.missing, "grading", progress)
         runner = Runner(asked, gate, watch)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
-from rag_selectivity.errors import MissingExtraError, SelectivityError
+from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.grading.failures import ADAPTED, PASSING, GradingError, JudgeFailure, failure_of
 from rag_selectivity.results.usage import Usage
 
 try:
@@ -40,11 +41,6 @@ __all__ = [
     "opened",
     "with_schema",
 ]
-
-#: Kinds of failures that are not the pair's: another attempt, now or in a later run, may succeed.
-PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
-#: The kind of a failure after which the judge asks in another way: the same request is worth sending again at once.
-ADAPTED = "adapted"
 
 
 class Message(TypedDict):
@@ -106,57 +102,6 @@ class Reply:
     way: str | None = None
 
 
-class GradingError(SelectivityError):
-    """Grading cannot continue."""
-
-
-class JudgeFailure(GradingError):
-    """A request to a judge failed.
-
-    Attributes
-    ----------
-    kind : str
-        `rate_limit`, `timeout`, `server_error` (5xx, a cut connection, a damaged reply) and `unreachable` may pass:
-        another attempt may succeed. `rejected`, `too_long`, `refusal`, `content_filter`, `cut` and `off_schema`
-        concern this pair alone. `fatal` (a wrong key, an empty account, an unknown model) concerns every request.
-        `adapted`: the endpoint refused a field, and the judge will not send it again.
-    retry_after : float or None
-        Seconds to wait before the next request, if the endpoint named them.
-    overloaded : bool
-        Whether fewer requests at the same time may help (429 and 503).
-    usage : Usage or None
-        Tokens of the failed request; None if they are unknown.
-    answer : str or None
-        What the judge said, if it said anything.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        kind: str,
-        *,
-        retry_after: float | None = None,
-        overloaded: bool = False,
-        usage: Usage | None = None,
-        answer: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.retry_after = retry_after
-        self.overloaded = overloaded or kind == "rate_limit"
-        self.usage = usage
-        self.answer = answer
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_failure, (str(self), self.kind, self.retry_after, self.overloaded, self.usage, self.answer))
-
-
-def _failure(
-    message: str, kind: str, retry_after: float | None, overloaded: bool, usage: Usage | None, answer: str | None
-) -> JudgeFailure:
-    return JudgeFailure(message, kind, retry_after=retry_after, overloaded=overloaded, usage=usage, answer=answer)
-
-
 @runtime_checkable
 class Judge(Protocol):
     """Anything that replies to a request.
@@ -212,26 +157,6 @@ def with_schema(messages: Sequence[Message], schema: type[BaseModel]) -> list[Me
     return [Message(role=first["role"], content=content), *rest]
 
 
-def failure_of(error: BaseException) -> JudgeFailure:
-    """The failure that an exception of a client stands for, by the HTTP status of the exception or of its cause.
-
-    Without a status it is a `server_error`. The message has only the class and the status, since the client's own text
-    may quote a key.
-    """
-    if isinstance(error, TimeoutError):
-        return JudgeFailure(f"{type(error).__name__}: the model did not answer in time", "timeout")
-    candidates = (getattr(each, "status_code", None) for each in (error, error.__cause__))
-    status = next((code for code in candidates if isinstance(code, int)), None)
-    kind = "server_error"
-    if status == 429:
-        kind = "rate_limit"
-    elif status in (401, 402, 403, 404):
-        kind = "fatal"
-    elif status is not None and 400 <= status < 500 and status not in (408, 409, 425):
-        kind = "rejected"
-    return JudgeFailure(f"{type(error).__name__}{f' {status}' if status else ''}", kind, overloaded=status == 503)
-
-
 @dataclass(frozen=True)
 class CallableJudge:
     """An async function as a judge.
@@ -259,7 +184,11 @@ class CallableJudge:
         except Exception as error:
             failure = failure_of(error)
             raise JudgeFailure(
-                f"{type(error).__name__}: {error}", failure.kind, overloaded=failure.overloaded
+                f"{type(error).__name__}: {error}",
+                failure.kind,
+                retry_after=failure.retry_after,
+                overloaded=failure.overloaded,
+                usage=failure.usage,
             ) from None
         if isinstance(result, Reply):
             return result

@@ -13,8 +13,9 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.grading.judge import ADAPTED, GradingError, JudgeFailure, Reply, Request
-from rag_selectivity.grading.replies import failure_of_status, reply_of
+from rag_selectivity.grading.failures import ADAPTED, GradingError, JudgeFailure, failure_of_status
+from rag_selectivity.grading.judge import Reply, Request
+from rag_selectivity.grading.replies import reply_of
 from rag_selectivity.grading.way import Way
 
 _OPENAI = "https://api.openai.com/v1"

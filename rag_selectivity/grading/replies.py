@@ -1,33 +1,16 @@
-"""What the bodies of chat-completions endpoints mean: replies, and refusals by status and words."""
+"""Replies in the bodies of chat-completions endpoints."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
-from rag_selectivity.grading.judge import JudgeFailure, Reply
+from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
+from rag_selectivity.grading.judge import Reply
 from rag_selectivity.results.usage import Usage
 
 _LONGEST_MESSAGE = 300
-_TOO_LONG = re.compile(
-    r"context[ _-]?(?:length|window|size)|exceed_context|maximum context|too many (?:input )?tokens|prompt is too long"
-    r"|input is too long|longer than the (?:maximum|model)|reduce the length",
-    re.IGNORECASE,
-)
-_QUOTA = re.compile(
-    r"insufficient[_ ](?:quota|credits?|funds|balance)|credit balance is too low|out of credits|payment required",
-    re.IGNORECASE,
-)
-_UNKNOWN_MODEL = re.compile(
-    r"model_not_found|unknown model|invalid model|no such model|model .{0,80}(?:does not exist|not found)"
-    r"|not a valid model",
-    re.IGNORECASE | re.DOTALL,
-)
-_FILTER = re.compile(r"content_?filter|content management policy|moderation|flagged|content policy", re.IGNORECASE)
 
 
 def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
@@ -77,49 +60,6 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
     )
 
 
-def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> JudgeFailure:
-    """The failure that a status and a body stand for."""
-    words = _words(text)
-    told = f"{status}: {words[:_LONGEST_MESSAGE]}" if words else f"status {status}"
-    wait = _retry_after(headers)
-    if status == 407:
-        return JudgeFailure(f"{told} (the proxy asks for a name and a password)", "fatal")
-    if status == 402 or (status in (400, 403, 429) and _QUOTA.search(text)):
-        return JudgeFailure(f"{told} (the account has no credit left)", "fatal")
-    if status == 401:
-        return JudgeFailure(f"{told} (the key is wrong or missing: set OPENAI_API_KEY, or --api-key-env)", "fatal")
-    if status in (400, 403) and _FILTER.search(text):
-        return JudgeFailure(f"refused: {told}", "content_filter", answer=words)
-    if status == 403:
-        return JudgeFailure(f"{told} (the key may not use this model)", "fatal")
-    if status in (404, 405) or (status in (400, 422) and _UNKNOWN_MODEL.search(text)):
-        return JudgeFailure(f"{told} (is --model right?)", "fatal")
-    if status in (400, 413, 422) and (_TOO_LONG.search(text) or status == 413):
-        return JudgeFailure(told, "too_long", answer=words)
-    if status == 429:
-        return JudgeFailure(told, "rate_limit", retry_after=wait)
-    if status in (408, 409, 425) or (status >= 500 and status != 501):
-        return JudgeFailure(told, "server_error", retry_after=wait, overloaded=status == 503, usage=Usage())
-    if 300 <= status < 400:
-        return JudgeFailure(f"{told} (the endpoint has moved: give its new --base-url)", "fatal")
-    return JudgeFailure(told, "rejected", answer=words)
-
-
-def _words(text: str) -> str:
-    """What an error says: its message, from JSON or HTML."""
-    try:
-        body = json.loads(text)
-    except ValueError:
-        return " ".join(re.sub(r"<[^>]{0,200}>", " ", text[:5000]).split())
-    for name in ("error", "message", "detail"):
-        value = body.get(name) if isinstance(body, dict) else None
-        if isinstance(value, dict):
-            value = value.get("message") or json.dumps(value, ensure_ascii=False)
-        if value:
-            return " ".join(str(value).split())
-    return " ".join(text.split())
-
-
 def _usage(body: Any) -> Usage | None:
     spent = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(spent, dict):
@@ -139,21 +79,3 @@ def _cost(body: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
     except (KeyError, TypeError, ValueError):
         return None
     return cost if 0 <= cost < float("inf") else None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds of a Retry-After or Retry-After-ms header, which may be a number or a date."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            try:
-                seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
-            except (TypeError, ValueError):
-                continue
-        if seconds == seconds:
-            return max(0.0, seconds)
-    return None

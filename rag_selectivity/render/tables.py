@@ -303,6 +303,12 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.dry_run:
         yield f"{grading.pairs:,} pairs: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
         yield f"at least {grading.requests:,} requests, about {_tokens(grading)}{_cost(grading)}"
+        yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
+        if grading.escalation is not None:
+            yield (
+                f"not in this estimate: the pairs of which {grading.judge} will be unsure, which go to "
+                f"{grading.escalation.judge} too"
+            )
         return
     yield (
         f"{grading.pairs:,} pairs: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "

@@ -21,19 +21,19 @@ class Escalation:
     Attributes
     ----------
     judge : str
-    unsure : int
-        Pairs of which the first judge is unsure.
+    unsure : int or None
+        Pairs of which the first judge is unsure; None in a dry run, which does not know them.
     cached, graded, failed, left : int
         As in Grading.
     served_models : tuple of str
     """
 
     judge: str
-    unsure: int
-    cached: int
-    graded: int
-    failed: int
-    left: int
+    unsure: int | None = None
+    cached: int = 0
+    graded: int = 0
+    failed: int = 0
+    left: int = 0
     served_models: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,169 @@
+"""Failures of requests to a judge: their kinds, and what statuses, bodies and exceptions stand for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from rag_selectivity.errors import SelectivityError
+from rag_selectivity.results.usage import Usage
+
+#: Kinds of failures that are not the pair's: another attempt, now or in a later run, may succeed.
+PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
+#: The kind of a failure after which the judge asks in another way: the same request is worth sending again at once.
+ADAPTED = "adapted"
+_LONGEST_MESSAGE = 300
+_TOO_LONG = re.compile(
+    r"context[ _-]?(?:length|window|size)|exceed_context|maximum context|too many (?:input )?tokens|prompt is too long"
+    r"|input is too long|longer than the (?:maximum|model)|reduce the length",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(
+    r"insufficient[_ ](?:quota|credits?|funds|balance)|credit balance is too low|out of credits|payment required",
+    re.IGNORECASE,
+)
+_UNKNOWN_MODEL = re.compile(
+    r"model_not_found|unknown model|invalid model|no such model|model .{0,80}(?:does not exist|not found)"
+    r"|not a valid model",
+    re.IGNORECASE | re.DOTALL,
+)
+_FILTER = re.compile(r"content_?filter|content management policy|moderation|flagged|content policy", re.IGNORECASE)
+
+
+class GradingError(SelectivityError):
+    """Grading cannot continue."""
+
+
+class JudgeFailure(GradingError):
+    """A request to a judge failed.
+
+    Attributes
+    ----------
+    kind : str
+        `rate_limit`, `timeout`, `server_error` (5xx, a cut connection, a damaged reply) and `unreachable` may pass:
+        another attempt may succeed. `rejected`, `too_long`, `refusal`, `content_filter`, `cut` and `off_schema`
+        concern this pair alone. `fatal` (a wrong key, an empty account, an unknown model) concerns every request.
+        `adapted`: the endpoint refused a field, and the judge will not send it again.
+    retry_after : float or None
+        Seconds to wait before the next request, if the endpoint named them.
+    overloaded : bool
+        Whether fewer requests at the same time may help (429 and 503).
+    usage : Usage or None
+        Tokens of the failed request; None if they are unknown.
+    answer : str or None
+        What the judge said, if it said anything.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        kind: str,
+        *,
+        retry_after: float | None = None,
+        overloaded: bool = False,
+        usage: Usage | None = None,
+        answer: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+        self.overloaded = overloaded or kind == "rate_limit"
+        self.usage = usage
+        self.answer = answer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_failure, (str(self), self.kind, self.retry_after, self.overloaded, self.usage, self.answer))
+
+
+def _failure(
+    message: str, kind: str, retry_after: float | None, overloaded: bool, usage: Usage | None, answer: str | None
+) -> JudgeFailure:
+    return JudgeFailure(message, kind, retry_after=retry_after, overloaded=overloaded, usage=usage, answer=answer)
+
+
+def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> JudgeFailure:
+    """The failure that a status and a body stand for."""
+    words = _words(text)
+    told = f"{status}: {words[:_LONGEST_MESSAGE]}" if words else f"status {status}"
+    wait = _retry_after(headers)
+    if status == 407:
+        return JudgeFailure(f"{told} (the proxy asks for a name and a password)", "fatal")
+    if status == 402 or (status in (400, 403, 429) and _QUOTA.search(text)):
+        return JudgeFailure(f"{told} (the account has no credit left)", "fatal")
+    if status == 401:
+        return JudgeFailure(f"{told} (the key is wrong or missing: set OPENAI_API_KEY, or --api-key-env)", "fatal")
+    if status in (400, 403) and _FILTER.search(text):
+        return JudgeFailure(f"refused: {told}", "content_filter", answer=words)
+    if status == 403:
+        return JudgeFailure(f"{told} (the key may not use this model)", "fatal")
+    if status in (404, 405) or (status in (400, 422) and _UNKNOWN_MODEL.search(text)):
+        return JudgeFailure(f"{told} (is --model right?)", "fatal")
+    if status in (400, 413, 422) and (_TOO_LONG.search(text) or status == 413):
+        return JudgeFailure(told, "too_long", answer=words)
+    if status == 429:
+        return JudgeFailure(told, "rate_limit", retry_after=wait)
+    if status in (408, 409, 425) or (status >= 500 and status != 501):
+        return JudgeFailure(told, "server_error", retry_after=wait, overloaded=status == 503, usage=Usage())
+    if 300 <= status < 400:
+        return JudgeFailure(f"{told} (the endpoint has moved: give its new --base-url)", "fatal")
+    return JudgeFailure(told, "rejected", answer=words)
+
+
+def _words(text: str) -> str:
+    """What an error says: its message, from JSON or HTML."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return " ".join(re.sub(r"<[^>]{0,200}>", " ", text[:5000]).split())
+    for name in ("error", "message", "detail"):
+        value = body.get(name) if isinstance(body, dict) else None
+        if isinstance(value, dict):
+            value = value.get("message") or json.dumps(value, ensure_ascii=False)
+        if value:
+            return " ".join(str(value).split())
+    return " ".join(text.split())
+
+
+def failure_of(error: BaseException) -> JudgeFailure:
+    """The failure that an exception of a client stands for, by the HTTP status of the exception or of its cause.
+
+    Without a status it is a `server_error`. The message has only the class and the status, since the client's own text
+    may quote a key.
+    """
+    if isinstance(error, TimeoutError):
+        return JudgeFailure(f"{type(error).__name__}: the model did not answer in time", "timeout")
+    for each in (error, error.__cause__):
+        status = getattr(each, "status_code", None)
+        if isinstance(status, int) and status >= 400:
+            headers = getattr(getattr(each, "response", None), "headers", None)
+            known = failure_of_status(status, headers if isinstance(headers, Mapping) else {}, str(each))
+            return JudgeFailure(
+                f"{type(error).__name__} {status}",
+                known.kind,
+                retry_after=known.retry_after,
+                overloaded=known.overloaded,
+                usage=known.usage,
+            )
+    return JudgeFailure(type(error).__name__, "server_error")
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds of a Retry-After or Retry-After-ms header, which may be a number or a date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            try:
+                seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+            except (TypeError, ValueError):
+                continue
+        if seconds == seconds:
+            return max(0.0, seconds)
+    return None
