@@ -152,7 +152,7 @@ def test_a_store_takes_labels_from_standard_input() -> None:
 def test_grade_and_claims_read_standard_input(folder) -> None:
     base = f"{GRADE} --store s.db --dry-run"
     planned = run(*base.split())
-    assert planned[1].startswith("32 pairs, 0 cached, 32 to grade")
+    assert planned[1].startswith("32 pairs: 0 in the store, 32 to grade")
     for file in ("queries.jsonl", "corpus.jsonl", "run.trec"):
         assert run(*base.replace(file, "-").split(), given=Path(file).read_bytes()) == planned
     Path("rubric.toml").write_text(

@@ -562,12 +562,14 @@ def test_the_command_line_grades_evaluates_and_exports(files) -> None:
     with JudgeServer(by_number) as server:
         planned = start(files, server, "--dry-run", "--price-in", ".25", "--price-out", "2")
         out, err = planned.communicate(timeout=60)
-        assert out.startswith("20 pairs, 0 cached, 20 to grade: about ")
+        assert out.startswith("20 pairs: 0 in the store, 20 to grade by m\nat least 20 requests, about ")
         assert (planned.returncode, err, len(server.requests)) == (0, "", 0)
         done = start(files, server)
         out, err = done.communicate(timeout=60)
     assert (done.returncode, err) == (0, "")  # no progress bar where there is no terminal
-    assert out.startswith("20 pairs: 20 graded, 0 cached, 0 failed, 0 left (2,000 + 200 tokens)")
+    assert out.startswith(
+        "20 pairs: 20 graded by m, 0 in the store before, 0 failed, 0 left\n20 requests, 2,000 + 200 "
+    )
     assert texts(server.requests[0])["passage"].startswith("T\npassage number")
 
     def run(*arguments) -> str:
@@ -638,7 +640,7 @@ def test_twenty_kills_lose_nothing_but_the_calls_on_their_way(tmp_path) -> None:
         out, _ = start(tmp_path, server, "--concurrency", str(concurrency)).communicate(timeout=120)
         assert ", 0 failed, 0 left" in out
         again, _ = start(tmp_path, server).communicate(timeout=60)
-    assert again.startswith("600 pairs: 0 graded, 600 cached")
+    assert again.startswith("600 pairs: 0 graded by m, 600 in the store before")
     assert len(server.started) == 600
     repeated = sum(count - 1 for count in server.started.values())
     assert repeated <= 20 * concurrency

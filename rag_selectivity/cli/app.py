@@ -116,6 +116,7 @@ def _status(command: Any) -> int:
         status = int(command(standalone_mode=False) or 0)
     except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort, Interrupted) as error:
         _tell("interrupted" + (f": {error}" if str(error) else ""))
+        _tell_what_follows()
         return INTERRUPTED
     except BrokenPipeError:
         raise
@@ -123,10 +124,16 @@ def _status(command: Any) -> int:
         if SETTINGS.debug:
             traceback.print_exception(error)
         _tell(f"error: {explained(error)}")
+        _tell_what_follows()
         return MISTAKE
     if status == INTERRUPTED:
         _tell("interrupted")
     return status
+
+
+def _tell_what_follows() -> None:
+    if SETTINGS.after_error is not None:
+        _tell(SETTINGS.after_error)
 
 
 def _tell(line: str) -> None:

@@ -64,11 +64,12 @@ def claims(
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.results.claims import CHECKS
 
+    judge = j.openai_judge(model, base_url, api_key_env, header, temperature, key=True)
     with j.resumable():
         result = check_claims(
             samples,
             store=store,
-            judge=j.openai_judge(model, base_url, api_key_env, header, temperature, key=True),
+            judge=judge,
             checks=check or CHECKS,
             depths=whole_numbers(depths, "--depths"),
             whole_context=whole_numbers(whole_context, "--whole-context") or (),

@@ -102,11 +102,12 @@ def grade(
         return j.openai_judge(name, base_url, api_key_env, header, temperature, key=not dry_run)
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
+    first, better = judge(model), None if escalate_to is None else judge(escalate_to)
     with j.resumable():
         result = grade_pool(
             *_texts_and_pools(queries, corpus, pool, trace),
             store=store,
-            judge=judge(model),
+            judge=first,
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
             extras=extra or (),
             pool_depth=pool_depth,
@@ -116,7 +117,7 @@ def grade(
             limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
             budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
             retry_failed="all" in retry_failed or retry_failed if retry_failed else False,
-            escalate_to=None if escalate_to is None else judge(escalate_to),
+            escalate_to=better,
             escalate_prices=_both(escalate_price_in, escalate_price_out),
             canary=PASSAGES if canary else 0,
             dry_run=dry_run,
@@ -127,8 +128,8 @@ def grade(
         result = replace(result, resume=j.resume_command())
     put(json_text(result.to_dict()) if chosen is Format.json else str(result), output)
     if not dry_run:
-        better = result.escalation
-        unsure_left = 0 if better is None else better.failed + better.left
+        escalation = result.escalation
+        unsure_left = 0 if escalation is None else escalation.failed + escalation.left
         j.exit_unless_complete(result.stopped_by, result.failed + result.left + result.earlier_failures + unsure_left)
 
 

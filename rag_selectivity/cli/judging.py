@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED
-from rag_selectivity.errors import InputError, SelectivityError
+from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED, SETTINGS
+from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
     from rag_selectivity.grading.limits import Budget, Limits
@@ -139,13 +139,13 @@ def resume_command() -> str:
 @contextmanager
 def resumable() -> Iterator[None]:
     """Say how to go on if a run ends with an error of the endpoint or with Ctrl-C."""
+    SETTINGS.after_error = f"go on with: {resume_command()}"
     try:
         yield
     except InputError:
+        SETTINGS.after_error = None
         raise
-    except (SelectivityError, KeyboardInterrupt):
-        typer.echo(f"go on with: {resume_command()}", err=True)
-        raise
+    SETTINGS.after_error = None
 
 
 def exit_unless_complete(stopped_by: str | None, left: int) -> None:

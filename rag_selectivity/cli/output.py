@@ -39,10 +39,14 @@ class Interrupted(Exception):
 
 @dataclass
 class Settings:
-    """The options of every command, as the command that runs now was given them."""
+    """The options of every command, as the command that runs now was given them.
+
+    `after_error` is a line for standard error if the command ends with an error or with Ctrl-C.
+    """
 
     quiet: bool = False
     debug: bool = False
+    after_error: str | None = None
 
 
 SETTINGS = Settings()

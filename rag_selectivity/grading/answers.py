@@ -10,7 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from rag_selectivity.errors import MissingExtraError
+
+try:
+    from pydantic import BaseModel, ValidationError
+except ImportError:
+    raise MissingExtraError("pydantic", "judge", "asking a judge") from None
 
 from rag_selectivity.grading.judge import Reply
 
