@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from rag_selectivity.grading.exchange import is_same_model
 from rag_selectivity.grading.store import Label, Settings, Store, StoredAnswer, digest
+from rag_selectivity.results.grading import other_models
 from tests.test_store import put
 
 
@@ -93,4 +93,4 @@ def test_info_counts_failures_by_reason(folder) -> None:
     ],
 )
 def test_a_dated_name_is_the_same_model(asked, served, same) -> None:
-    assert is_same_model(asked, served) is same
+    assert (other_models(asked, [served]) == ()) is same

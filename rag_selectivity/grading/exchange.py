@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import HumanLabel, Label, Origin, Settings, Store, label_rows, split_error
 from rag_selectivity.io.reading import is_table, read_qrels, read_records
 from rag_selectivity.io.writing import write_rows, write_whole
+from rag_selectivity.results.grading import other_models
 
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 
@@ -193,21 +193,9 @@ def _details(judge: dict[str, Any]) -> Iterator[str]:
         yield f"asked with {way}: {count} labels"
     if judge["served_models"]:
         yield f"model that the server named: {_counted(judge['served_models'])}"
-    others = [model for model in judge["served_models"] if not is_same_model(judge["model"], model)]
+    others = other_models(judge["model"], judge["served_models"])
     if others:
         yield f"warning: asked for {judge['model']}, but the server named {', '.join(others)}"
-
-
-def is_same_model(asked: str, served: str) -> bool:
-    """Whether a server's name of a model can be the model that was asked for: a dated version, or another path.
-
-    >>> is_same_model("gpt-5-mini", "gpt-5-mini-2025-08-07"), is_same_model("openai/gpt-5-mini", "gpt-5-mini")
-    (True, True)
-    >>> is_same_model("gpt-5-mini", "gpt-5"), is_same_model("gpt-5", "gpt-5-mini")
-    (False, False)
-    """
-    wanted, named = (name.rsplit("/", 1)[-1].casefold() for name in (asked, served))
-    return named == wanted or re.fullmatch(r"[-@:][0-9]{3}[0-9._-]*", named.removeprefix(wanted)) is not None
 
 
 def _counted(counts: dict[str, int]) -> str:

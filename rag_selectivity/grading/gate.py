@@ -180,6 +180,9 @@ class Gate:
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
+        except asyncio.CancelledError:
+            usage = self._cancelled(ticket)
+            raise
         except TimeoutError:
             late = JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout")
             self._failed(ticket, late)
@@ -366,6 +369,15 @@ class Gate:
                 self._halved = time.monotonic()
             if failure.overloaded or failure.retry_after is not None:
                 self._hold(failure)
+
+    def _cancelled(self, ticket: _Ticket) -> Usage:
+        """What a request took that we gave up: the endpoint may finish it, and then its answer is as long as others."""
+        with self._lock:
+            spending = self.spending
+            answers = spending.counted + spending.estimated
+            typical = spending.usage.completion_tokens // answers if answers else 0
+            spending.estimated += 1
+            return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte), typical)
 
     def _hold(self, failure: JudgeFailure) -> None:
         """Send nothing for as long as the endpoint asks, or for a growing time if it does not say."""

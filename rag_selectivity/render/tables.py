@@ -323,6 +323,8 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
             f"{better.unsure:,} pairs of which {grading.judge} is unsure: {better.graded:,} graded by {better.judge}, "
             f"{better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
         )
+        if better.other_models:
+            yield f"warning: the endpoint named {', '.join(better.other_models)} as the model, not {better.judge}"
     if grading.other_models:
         yield f"warning: the endpoint named {', '.join(grading.other_models)} as the model, not {grading.judge}"
     if grading.errors:

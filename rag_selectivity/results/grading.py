@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,22 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
 
 SCHEMA = "rag-selectivity/grading/2"
+
+
+def other_models(asked: str, served: Iterable[str]) -> tuple[str, ...]:
+    """The names that a server gave to the model and that cannot be the one that was asked for.
+
+    A provider in front of a name and a date or a version behind it make no other model.
+
+    >>> other_models("gpt-5", ["gpt-5", "openai/gpt-5", "gpt-5-2025-08-07", "gpt-5-mini"])
+    ('gpt-5-mini',)
+    """
+    same = re.compile(rf"{re.escape(_without_provider(asked))}(?:[-@:][0-9]{{3}}[0-9._-]*)?")
+    return tuple(name for name in served if not same.fullmatch(_without_provider(name)))
+
+
+def _without_provider(name: str) -> str:
+    return name.rsplit("/", 1)[-1].casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +53,11 @@ class Escalation:
     failed: int = 0
     left: int = 0
     served_models: tuple[str, ...] = ()
+
+    @property
+    def other_models(self) -> tuple[str, ...]:
+        """As in Grading."""
+        return other_models(self.judge, self.served_models)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -115,12 +138,8 @@ class Grading(Result):
 
     @property
     def other_models(self) -> tuple[str, ...]:
-        """The models that the endpoint named and that are not the one that was asked for.
-
-        A provider in front of the name (`openai/gpt-5`) and a date behind it (`gpt-5-2025-08-07`) make no other model.
-        """
-        asked = self.judge.lower().rpartition("/")[2]
-        return tuple(name for name in self.served_models if not name.lower().rpartition("/")[2].startswith(asked))
+        """The models that the endpoint named and that are not the one that was asked for."""
+        return other_models(self.judge, self.served_models)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
