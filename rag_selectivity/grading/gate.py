@@ -6,6 +6,7 @@ One gate may serve several threads and event loops, so that a budget holds for a
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import threading
 import time
@@ -27,6 +28,9 @@ _LONGEST_BACKOFF = 60.0
 _TOKENS_IN_A_BYTE = 0.25
 _MARGIN = 1.1
 _MAY_BE_PAID = ("timeout", "server_error")
+
+
+_log = logging.getLogger("rag_selectivity")
 
 
 class Stopped(Exception):
@@ -172,7 +176,7 @@ class Gate:
             If the request failed.
         """
         ticket = await self._enter(prompt_bytes, answer_tokens, prices)
-        usage: Usage = ticket.worst
+        usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
             async with asyncio.timeout(self.limits.timeout):
@@ -181,13 +185,15 @@ class Gate:
             self._succeeded(ticket, reply)
             return reply
         except asyncio.CancelledError:
-            usage = self._cancelled(ticket)
+            usage, ended = self._cancelled(ticket), "given up"
             raise
         except TimeoutError:
             late = JudgeFailure(f"no answer within {self.limits.timeout:g} s", "timeout")
+            ended = "no answer in time"
             self._failed(ticket, late)
             raise late from None
         except JudgeFailure as failure:
+            ended = f"{failure.kind}: {failure}"
             # The endpoint may have answered in full, and be paid for it, where its reply was lost on the way.
             if failure.usage is not None or failure.kind not in _MAY_BE_PAID:
                 usage = failure.usage or Usage()
@@ -195,6 +201,9 @@ class Gate:
             raise
         finally:
             self._leave(ticket, usage, cost)
+            if _log.isEnabledFor(logging.DEBUG):
+                seconds = time.monotonic() - ticket.sent
+                _log.debug("request: %s, %.3f s, %s", ended, seconds, usage)
 
     async def sleep(self, seconds: float) -> None:
         """Wait, or until the gate is shut.

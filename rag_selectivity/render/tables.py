@@ -301,8 +301,9 @@ def _grading_blocks(grading: Grading) -> Iterable[Block]:
 
 def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.dry_run:
-        yield f"{grading.pairs:,} pairs: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
-        yield f"at least {grading.requests:,} requests, about {_tokens(grading)}{_cost(grading)}"
+        pairs = counted(grading.pairs, "pair")
+        yield f"{pairs}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
+        yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading)}{_cost(grading)}"
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
         if grading.escalation is not None:
             yield (
@@ -311,10 +312,10 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
             )
         return
     yield (
-        f"{grading.pairs:,} pairs: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
+        f"{counted(grading.pairs, 'pair')}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
         f"before, {grading.failed:,} failed, {grading.left:,} left"
     )
-    yield f"{grading.requests:,} requests, {_tokens(grading)}{_cost(grading)}"
+    yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
         yield f"the endpoint was asked with {_way(json.loads(grading.way))}"
     if grading.escalation is not None:
