@@ -312,8 +312,8 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
             )
         return
     yield (
-        f"{counted(grading.pairs, 'pair')}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
-        f"before, {grading.failed:,} failed, {grading.left:,} left"
+        f"{counted(grading.pairs, 'pair')}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the "
+        f"store before, {grading.failed:,} failed, {grading.left:,} left"
     )
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
