@@ -283,7 +283,7 @@ def test_what_fails_for_good_is_recorded_and_never_guessed(tmp_path, bad, error)
             assert len(server.requests) > calls
         else:
             assert (again.cached, again.failed, again.earlier_failures, len(server.requests)) == (1, 0, 1, calls)
-            assert "--retry-failed all" in str(again)
+            assert "--retry-failed tries" in str(again)
     assert rs.read_qrels(store)["q0"] == {"d1": 3}
     with Store(store) as labels:
         failed = next(row for row in labels.rows() if row["passage_id"] == "d0")

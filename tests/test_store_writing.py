@@ -310,3 +310,11 @@ def test_only_the_owner_may_read_what_is_made(tmp_path) -> None:
         assert stat.S_IMODE((tmp_path / "s.db").stat().st_mode) == 0o640
     finally:
         os.umask(before)
+
+
+def test_a_store_that_closes_without_a_label_ends_its_leases(tmp_path) -> None:
+    key = (1, b"q" * 16, b"p" * 16, 0)
+    with Store(tmp_path / "s.db") as first:
+        assert first.lease([key], 1000) == {key}
+    with Store(tmp_path / "s.db") as second:
+        assert second.lease([key], 1000) == {key}

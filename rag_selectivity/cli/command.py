@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +17,8 @@ from rag_selectivity.cli.output import SETTINGS
 from rag_selectivity.errors import InputError
 
 PROGRAM = "rag-selectivity"
+#: Options whose value may be left out, and what it then is.
+IMPLIED_VALUES = {"--retry-failed": "all"}
 STREAMS = "A FILE can be -: standard input where it is read, standard output where written."
 
 
@@ -34,6 +38,7 @@ class Command(typer.core.TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and refuse an option given twice, of which the last value alone would count, and a second `-`."""
+        args = list(_with_implied_values(args))
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet, SETTINGS.debug = bool(values.get("quiet")), bool(values.get("debug"))
         for parameter, times in Counter(given).items():
@@ -77,6 +82,14 @@ class Group(typer.core.TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters."""
         return _without_types_of_flags(super().get_params(ctx))
+
+
+def _with_implied_values(args: list[str]) -> Iterator[str]:
+    """The words of a command, with a value for each option that may stand without one."""
+    for word, following in zip_longest(args, args[1:], fillvalue="--"):
+        yield word
+        if word in IMPLIED_VALUES and following.startswith("--"):
+            yield IMPLIED_VALUES[word]
 
 
 def _without_types_of_flags(parameters: Any) -> list[Any]:

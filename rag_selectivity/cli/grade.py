@@ -55,7 +55,7 @@ def grade(
         o.option(
             o.BUDGET,
             "REASON",
-            "Try pairs again that failed in an earlier run: all, or for a reason such as off_schema. Repeat for more.",
+            "Try pairs again that failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.",
         ),
     ] = None,
     escalate_to: Annotated[
@@ -102,10 +102,11 @@ def grade(
         return j.openai_judge(name, base_url, api_key_env, header, temperature, key=not dry_run)
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
+    what = _texts_and_pools(queries, corpus, pool, trace)
     first, better = judge(model), None if escalate_to is None else judge(escalate_to)
     with j.resumable():
         result = grade_pool(
-            *_texts_and_pools(queries, corpus, pool, trace),
+            *what,
             store=store,
             judge=first,
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,

@@ -333,7 +333,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield f"failures: {by_kind}; the last one: {grading.last_error}"
         yield f"rag-selectivity store failures {grading.store} lists them"
     if grading.earlier_failures:
-        yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed all tries them again"
+        yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed tries them again"
     if grading.flagged:
         yield f"{grading.flagged:,} passages seem to give the judge instructions; see `flagged` in an export"
     if grading.stopped:

@@ -69,6 +69,7 @@ class Store:
         self._readable = readable(self.path) if read_only else Readable(self.path, self.path, "rw")
         self._pools: list[StoreConnection] = []
         self._writer: Writer | None = None
+        self._has_leased = False
 
     def __enter__(self) -> Store:
         return self
@@ -86,7 +87,7 @@ class Store:
                 pool.close()
             self._pools = []
             if self._connection is not None:
-                if writer is not None:
+                if self._has_leased:
                     # On a full disk the leases stay; they run out, or end with this process.
                     with suppress(InputError, DatabaseError):
                         end_leases(self._connection, self.owner)
@@ -226,6 +227,7 @@ class Store:
 
     def lease(self, keys: Sequence[Key], seconds: float) -> set[Key]:
         """Reserve labels for this process; those that the result leaves out belong to another process or exist."""
+        self._has_leased = True
         with self._changing() as connection:
             return take_leases(connection, self.owner, keys, seconds)
 
