@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.grading.store import Store
-from tests.forked_cli import ForkedProcess
+from tests.forked_cli import FORKS, ForkedProcess
 from tests.hostile_server import KEY, MODEL
 
 #: Passages of a question in the files of `write_pairs`.
 DEPTH = 5
-#: Coverage is measured in processes that start in the usual way.
-FORKS = hasattr(os, "fork") and not any(name.startswith(("COV_CORE", "COVERAGE")) for name in os.environ)
 
 
 def write_pairs(folder: Path, pairs: int, texts: Mapping[int, str] | None = None) -> Path:

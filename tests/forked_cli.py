@@ -16,6 +16,8 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from importlib import import_module
@@ -98,7 +100,10 @@ class Server:
     def __init__(self) -> None:
         root = Path(__file__).resolve().parents[1]
         command = [sys.executable, "-m", "tests.forked_cli"]
-        self._process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command, cwd=root, stdin=pipe, stdout=pipe, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        )
         self._codes: dict[int, int] = {}
         self._buffer = b""
 
@@ -135,25 +140,50 @@ class Server:
         return rows
 
 
-_SERVERS: list[Server] = []
+#: A process that is measured for coverage, and a platform without forks, start each command by itself.
+FORKS = hasattr(os, "fork") and not any(name.startswith(("COVERAGE", "COV_CORE")) for name in os.environ)
+_OF_THREAD = threading.local()
 _NUMBERS = count()
+
+
+def _server() -> Server:
+    if not hasattr(_OF_THREAD, "server"):
+        _OF_THREAD.server = Server()
+    server: Server = _OF_THREAD.server
+    return server
+
+
+def run_command(
+    *words: Any, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, as `subprocess.run` does with `capture_output` and `text`."""
+    arguments = [str(word) for word in words]
+    variables = dict(os.environ if env is None else env)
+    if not FORKS:
+        command = [sys.executable, "-m", "rag_selectivity", *arguments]
+        return subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, check=False, timeout=timeout, env=variables
+        )
+    process = ForkedProcess(arguments, Path.cwd() if cwd is None else cwd, variables)
+    out, err = process.communicate(timeout)
+    return subprocess.CompletedProcess(["rag-selectivity", *arguments], process.returncode or 0, out, err)
 
 
 class ForkedProcess:
     """A run of the command line, with those methods of `subprocess.Popen` that the tests use."""
 
     def __init__(self, arguments: list[str], cwd: Path, env: Mapping[str, str]) -> None:
-        if not _SERVERS:
-            _SERVERS.append(Server())
-        number = next(_NUMBERS)
-        self._files = (cwd / f".out{number}", cwd / f".err{number}")
+        self._server = _server()
+        number = f"{os.getpid()}-{next(_NUMBERS)}"
+        folder = Path(tempfile.gettempdir())
+        self._files = (folder / f"rag-selectivity-{number}.out", folder / f"rag-selectivity-{number}.err")
         out, err = map(str, self._files)
-        self.pid = _SERVERS[0].start(cwd=str(cwd), argv=arguments, env=dict(env), out=out, err=err)
+        self.pid = self._server.start(cwd=str(cwd), argv=arguments, env=dict(env), out=out, err=err)
         self.returncode: int | None = None
 
     def communicate(self, timeout: float) -> tuple[str, str]:
         """Wait for the end; what was written to standard output and to standard error."""
-        self.returncode = _SERVERS[0].code(self.pid, timeout)
+        self.returncode = self._server.code(self.pid, timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired("rag-selectivity", timeout)
         out, err = (path.read_text() for path in self._files)
@@ -163,7 +193,7 @@ class ForkedProcess:
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the process, if it has not ended."""
-        if _SERVERS[0].code(self.pid, 0) is None:
+        if self._server.code(self.pid, 0) is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:

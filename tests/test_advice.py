@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from math import comb
 
@@ -19,6 +17,7 @@ from rag_selectivity.evaluate import join_runs
 from rag_selectivity.render.words import findings
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
+from tests.forked_cli import run_command
 from tests.reference import read_trec_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
@@ -334,14 +333,11 @@ def test_sweep_page_and_commands_give_one_advice(data, tmp_path, options, words)
     if words is None:
         return
     files = ["--qrels", folder / "qrels.trec", "--run", f"bm25={folder}/runs/bm25.trec", "--corpus-size", "1400"]
-    base = [sys.executable, "-m", "rag_selectivity"]
     tail = ["--scale", "utility", *words]
-    swept = subprocess.run(
-        [*base, "sweep", *map(str, files), *tail, "--format", "json"], capture_output=True, text=True, check=True
-    )
+    swept = run_command("sweep", *files, *tail, "--format", "json")
     assert json.loads(swept.stdout)["runs"]["bm25"]["recommendation"]["reason"] == reason
     target = tmp_path / "page.html"
-    subprocess.run([*base, "report", *map(str, files), *tail, "-o", target], capture_output=True, check=True)
+    assert run_command("report", *files, *tail, "-o", target).returncode == 0
     assert reason in " ".join(target.read_text().split())
 
 

@@ -7,7 +7,6 @@ import math
 import pickle
 import re
 import subprocess
-import sys
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
@@ -33,6 +32,7 @@ from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally, report_of_tallies
 from rag_selectivity.single import aggregate, evaluate_query
 from rag_selectivity.statistics.next_passages import next_passages
+from tests.forked_cli import run_command
 from tests.lsa import Lsa
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
@@ -229,9 +229,7 @@ def test_a_frame_and_a_file_give_the_counts_of_a_dict(files) -> None:
 
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *words], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return run_command(*words, cwd=folder)
 
 
 def test_the_commands_give_the_figures_of_the_functions(files) -> None:

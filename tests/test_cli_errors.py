@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
+from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
 from tests.test_cli_help import COMMANDS
@@ -42,13 +43,8 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**{name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}, **environment},
-    )
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    return run_command(*words, env={**inherited, **environment})
 
 
 EVALUATE = ("evaluate", "--qrels", "qrels.trec", "--scale", "utility", "--run", "run.trec")
@@ -110,6 +106,7 @@ UNEXPECTED = """
 import sys
 from rag_selectivity.cli import app as cli
 from rag_selectivity.cli.command import Command
+from tests.forked_cli import run_command
 
 @cli.app.command(cls=Command)
 def fail() -> None:

@@ -19,6 +19,7 @@ from rag_selectivity.cli.app import app
 from rag_selectivity.cli.options import PANELS
 from rag_selectivity.cli.output import EXIT_CODES
 from rag_selectivity.grading.store import Store
+from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
 from tests.test_store import put
@@ -33,6 +34,7 @@ _PRINT_ALL = """
 import json, sys
 from typer.testing import CliRunner
 from rag_selectivity.cli.app import app
+from tests.forked_cli import run_command
 texts = {name: CliRunner().invoke(app, [*name.split(), "--help"]).output for name in sys.argv[1:]}
 print(json.dumps(texts))
 """
@@ -205,13 +207,8 @@ def test_the_examples_run(helps, folder, name) -> None:
             program, *words = shlex.split(example)
             assert program == "rag-selectivity"
             assert words[: len(name.split())] == name.split()
-            done = subprocess.run(
-                [sys.executable, "-m", "rag_selectivity", *words],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                check=False,
-                env={**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url},
+            done = run_command(
+                *words, cwd=folder, env={**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
             )
             assert done.returncode in ((0, 1) if "--fail-if" in words else (0,)), (example, done.stderr)
             assert "error:" not in done.stderr

@@ -13,7 +13,6 @@ import shlex
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.io.writing import write_rows
 from tests.extensions import PAGE, install, registries_as_before, write_files
+from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
 
@@ -113,12 +113,9 @@ def commands(page: Path) -> list[Command]:
 
 
 def in_folder(arguments: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *shlex.split(arguments, comments=True)],
+    return run_command(
+        *shlex.split(arguments, comments=True),
         cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=60,
         env={**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url, "OPENBLAS_NUM_THREADS": "1"},
     )

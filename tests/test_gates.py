@@ -6,7 +6,6 @@ import json
 import math
 import re
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -18,6 +17,7 @@ import rag_selectivity as rs
 from rag_selectivity.against import Against, StoredReport
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
+from tests.forked_cli import run_command
 
 QRELS = {f"q{i}": {"d": 5, "j": 1} for i in range(40)}
 GOOD = {q: ["d", "x"] if i < 30 else ["j", "x"] for i, q in enumerate(QRELS)}
@@ -536,9 +536,7 @@ def test_a_million_labels_are_hashed_in_seconds() -> None:
 
 
 def command(folder, *arguments) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return run_command(*arguments, cwd=folder)
 
 
 @pytest.mark.slow

@@ -616,38 +616,6 @@ def test_a_key_is_asked_for_where_none_is_and_no_server_was_named(files) -> None
     assert finished.stderr.startswith("error: no API key: set OPENAI_API_KEY")
 
 
-@pytest.mark.slow
-def test_twenty_kills_lose_nothing_but_the_calls_on_their_way(tmp_path) -> None:
-    queries = {f"q{i}": f"question {i}?" for i in range(20)}
-    (tmp_path / "queries.tsv").write_text("".join(f"{q}\t{text}\n" for q, text in queries.items()))
-    corpus = {f"d{i}": f"passage number {i}" for i in range(30)}
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps({"_id": d, "text": t}) + "\n" for d, t in corpus.items()))
-    (tmp_path / "pool.trec").write_text(
-        "".join(f"{q} Q0 {d} {i} {99 - i} t\n" for q in queries for i, d in enumerate(corpus, 1))
-    )
-    concurrency, repeated_at_most = 8, 0
-    with JudgeServer(lambda request, n: Reply(by_number(request, n).content, delay=0.05)) as server:
-        for kill in range(20):
-            process = start(tmp_path, server, "--concurrency", str(concurrency))
-            wanted = len(server.requests) + 5 + 2 * kill
-            while len(server.requests) < wanted and process.poll() is None:
-                time.sleep(0.002)
-            process.kill()
-            process.communicate()
-            repeated_at_most += server.at_once and concurrency
-            with closing(sqlite3.connect(tmp_path / "labels.db")) as connection:
-                assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        out, _ = start(tmp_path, server, "--concurrency", str(concurrency)).communicate(timeout=120)
-        assert ", 0 failed, 0 left" in out
-        again, _ = start(tmp_path, server).communicate(timeout=60)
-    assert again.startswith("600 pairs: 0 graded by m, 600 in the store before")
-    assert len(server.started) == 600
-    repeated = sum(count - 1 for count in server.started.values())
-    assert repeated <= 20 * concurrency
-    qrels = rs.read_qrels(tmp_path / "labels.db")
-    assert all(qrels[q] == {d: int(d[1:]) % 5 + 1 for d in sorted(corpus)} for q in queries)
-
-
 def test_two_processes_share_a_store_and_the_work(files) -> None:
     with JudgeServer(lambda request, n: Reply(delay=0.1)) as server:
         both = [start(files, server, "--concurrency", "2") for _ in range(2)]

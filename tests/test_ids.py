@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import unicodedata
 import warnings
 from dataclasses import asdict
@@ -24,6 +22,7 @@ from rag_selectivity.scale import out_of_core
 from rag_selectivity.scale.engines import report_of_states, tally_rows
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally
+from tests.forked_cli import run_command
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 
@@ -646,11 +645,11 @@ def test_fewer_fields_of_a_run_stay_an_error(tmp_path) -> None:
 )
 def test_the_commands_take_the_form_that_their_error_names(tmp_path, words) -> None:
     write_trec(tmp_path, QRELS, UPPER)
-    command = [sys.executable, "-m", "rag_selectivity", *words, "--qrels", "qrels.trec", "--run", "run.trec"]
-    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [*words, "--qrels", "qrels.trec", "--run", "run.trec"]
+    refused = run_command(*command, cwd=tmp_path)
     assert refused.returncode == 2
     assert "--ids casefold" in " ".join(refused.stderr.split())
-    done = subprocess.run([*command, "--ids", "casefold"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_command(*command, "--ids", "casefold", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

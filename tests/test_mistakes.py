@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked_cli import run_command
+
 FILES = {
     "qrels.trec": "q1 0 d1 1\nq2 0 d2 1\n",
     "run.trec": "q1 Q0 d1 1 2.0 r\nq1 Q0 d9 2 1.0 r\nq2 Q0 d8 1 1.0 r\n",
@@ -113,14 +115,7 @@ def folder(tmp_path_factory) -> Path:
 
 def command(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
-    return subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**inherited, "COLUMNS": "200", **environment},
-    )
+    return run_command(*words, cwd=folder, env={**inherited, "COLUMNS": "200", **environment})
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ import rag_selectivity as rs
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import default_depths, default_measures, given_depths, plan_of, ranks_in
 from rag_selectivity.scale.tally import Tally
+from tests.forked_cli import run_command
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 
@@ -38,18 +37,10 @@ def test_every_way_in_has_the_same_measures(tmp_path, scale, sized) -> None:
     (tmp_path / "run.trec").write_text("".join(lines))
     words = ["evaluate", "--qrels", "qrels.trec", "--run", "run.trec", "--scale", scale, "--format", "json"]
     for how in ([], ["--out-of-core"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "rag_selectivity", *words, *(["--corpus-size", "100"] if sized else []), *how],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = run_command(*words, *(["--corpus-size", "100"] if sized else []), *how, cwd=tmp_path)
         measures = json.loads(done.stdout)["runs"]["run"]["measures"]
         assert list(dict.fromkeys(key.split("@")[0] for key in measures)) == expected
-        table = subprocess.run(
-            [sys.executable, "-m", "rag_selectivity", *words[:-2], *how], cwd=tmp_path, capture_output=True, text=True
-        )
+        table = run_command(*words[:-2], *how, cwd=tmp_path)
         assert all(name in table.stdout for name in EXPECTED[scale, False])
 
 

@@ -55,7 +55,7 @@ def grade(
         o.option(
             o.BUDGET,
             "REASON",
-            "Try pairs again that failed in an earlier run: all (default), or a reason such as off_schema. Repeat for more.",
+            "Try failed pairs of earlier runs again: all (default), or a reason such as off_schema. Repeat for more.",
         ),
     ] = None,
     escalate_to: Annotated[
