@@ -21,7 +21,7 @@ from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
-from rag_selectivity.statistics.expected_grades import ExpectedGrades, expected_grades
+from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
 from rag_selectivity.statistics.prediction_powered import MIN_UNITS, PredictionPowered, prediction_powered_mean
 from rag_selectivity.wording import counted
 
@@ -215,6 +215,14 @@ def _expected_of(
     rows = np.flatnonzero(~np.isnan(pairs.human) & ~np.isnan(expected))
     if not len(rows):
         return None, "no pair that people graded has an expected grade"
+    for row in rows.tolist():
+        if not scale.lowest - ROUNDING <= expected[row] <= (scale.highest or math.inf) + ROUNDING:
+            query, passage = pairs.key(row)
+            raise InputError(
+                f"labels: query {query!r}, passage {passage!r}: expected grade {expected[row]:g} is off the "
+                f"{scale.name} scale ({scale.range_text}); correct it in an export of the labels, and import that "
+                f"into a new store"
+            )
     return expected_grades(
         pairs.human[rows].astype(np.int64),
         pairs.judge[rows],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -317,11 +318,13 @@ def test_no_relevant_pair_gives_no_area_but_errors(tmp_path) -> None:
 def test_an_expected_grade_off_the_scale_is_named(tmp_path) -> None:
     path = tmp_path / "labels.db"
     stored(path, [("m", "q", "d", [(5, 7.5)])], [("q", "d", 5)])
-    with pytest.raises(rs.InputError, match="the expected grade must be between 1 and 5, got 7.5"):
+    with pytest.raises(
+        rs.InputError, match=r"query 'q', passage 'd': expected grade 7\.5 is off the utility scale \(1 to 5\)"
+    ):
         rs.agree(path, path, bootstrap=FEW)
 
 
-def test_agree_reads_while_another_process_may_grade(tmp_path) -> None:
+def test_agree_reads_a_store_that_is_being_written(tmp_path) -> None:
     path = tmp_path / "labels.db"
     stored(path, by_a_judge(), PEOPLE)
     reports = []
@@ -343,3 +346,23 @@ def test_agree_changes_nothing_in_the_file(tmp_path) -> None:
     before = path.read_bytes()
     rs.agree(path, path, bootstrap=FEW)
     assert path.read_bytes() == before
+
+
+def test_the_page_shows_what_agree_prints(tmp_path) -> None:
+    # 200 queries of 3 passages; the judge's probabilities know more than its grade says.
+    rng = np.random.default_rng(1)
+    human = rng.integers(1, 6, 600)
+    expected = np.clip(human + rng.normal(0, 0.5, 600), 1, 5)
+    grades = np.clip(np.rint(expected + rng.normal(0, 0.5, 600)), 1, 5).astype(int)
+    pairs = [(f"q{i // 3}", f"d{i % 3}") for i in range(600)]
+    path = tmp_path / "labels.db"
+    with Store(path) as store:
+        number = store.settings_id(Settings("grade", "m", {}))
+        store.add_texts((q, d, digest(q), digest(d)) for q, d in pairs)
+        labels = zip(pairs, grades.tolist(), expected.tolist(), strict=True)
+        store.put([Label((number, digest(q), digest(d), 0), g, expected=e) for (q, d), g, e in labels]).result()
+        store.put_human([(q, d, g, None) for (q, d), g in zip(pairs, human.tolist(), strict=True)], "ada")
+    printed = rs.agree(path, path).to_text(ruled=False)
+    shown = printed[printed.index("600 of 600 pairs have") : printed.index("No corrected means")].strip()
+    page = (Path(__file__).parent.parent / "docs" / "labelling.md").read_text(encoding="utf-8")
+    assert shown in page

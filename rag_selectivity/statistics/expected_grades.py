@@ -17,7 +17,8 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.dirichlet import WeightedSums
 
 CLOSER, FARTHER, NOT_SHOWN = "closer", "farther", "not shown to be closer"
-_ROUNDING = 1e-9
+#: A mean over probabilities may be a rounding error beyond the end of the scale.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,7 @@ def expected_grades(
     if not len(mean):
         raise InputError("no pair has an expected grade and a grade of a person: give at least one")
     lowest, highest = grades
-    # A mean over probabilities may be a rounding error beyond the end of the scale.
-    mean = np.where(np.abs(mean - np.clip(mean, lowest, highest)) < _ROUNDING, np.clip(mean, lowest, highest), mean)
+    mean = np.where(np.abs(mean - np.clip(mean, lowest, highest)) < ROUNDING, np.clip(mean, lowest, highest), mean)
     for name, values in (("a person's grade", by_hand), ("the judge's grade", plain), ("the expected grade", mean)):
         for row in np.flatnonzero(~((values >= lowest) & (values <= highest)))[:1].tolist():
             raise InputError(
