@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -211,12 +212,15 @@ def _expected_of(
         return None, ""
     if labels_grade_map is not None:
         return None, "a grade map is for whole grades, so it cannot be applied to the expected grades of the labels"
-    expected = np.array([by_pair.get(pairs.key(row), np.nan) for row in range(len(pairs.judge))])
-    rows = np.flatnonzero(~np.isnan(pairs.human) & ~np.isnan(expected))
+    expected = np.full(len(pairs.judge), np.nan)
+    for row in np.flatnonzero(~np.isnan(pairs.human)).tolist():
+        expected[row] = by_pair.get(pairs.key(row), np.nan)
+    rows = np.flatnonzero(~np.isnan(expected))
     if not len(rows):
         return None, "no pair that people graded has an expected grade"
+    highest = sys.float_info.max if scale.highest is None else scale.highest + ROUNDING
     for row in rows.tolist():
-        if not scale.lowest - ROUNDING <= expected[row] <= (scale.highest or math.inf) + ROUNDING:
+        if not scale.lowest - ROUNDING <= expected[row] <= highest:
             query, passage = pairs.key(row)
             raise InputError(
                 f"labels: query {query!r}, passage {passage!r}: expected grade {expected[row]:g} is off the "

@@ -200,7 +200,7 @@ def stored(path, labels, people=(), escalates: bool = False) -> None:
 def test_samples_have_their_mean_and_a_better_judge_its_own(tmp_path) -> None:
     labels = [
         ("cheap", "q", "one", [(4, 3.75)]),
-        ("cheap", "q", "three", [(4, 3.5), (5, 4.5), (2, 2.5)]),
+        ("cheap", "q", "three", [(4, 3.5), (5, 4.5), (2, 1.0)]),
         ("cheap", "q", "some", [(4, 3.5), (2, None)]),
         ("cheap", "q", "none", [(1, None)]),
         ("cheap", "q", "failed", [(None, None), (3, 3.25)]),
@@ -219,7 +219,7 @@ def test_samples_have_their_mean_and_a_better_judge_its_own(tmp_path) -> None:
         assert [row[:3] for row in rows] == list(label_rows(store, humans=False, as_given=True))
     assert {passage: (grade, value) for _, passage, grade, value in rows} == {
         "one": (4, 3.75),
-        "three": (4, 3.5),
+        "three": (4, 3.0),
         "some": (2, 3.5),
         "none": (1, None),
         "failed": (3, 3.25),
@@ -315,13 +315,19 @@ def test_no_relevant_pair_gives_no_area_but_errors(tmp_path) -> None:
     assert "NaN" not in report.to_json()
 
 
-def test_an_expected_grade_off_the_scale_is_named(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("scale", "value", "message"),
+    [
+        ("utility", 7.5, r"expected grade 7\.5 is off the utility scale \(1 to 5\)"),
+        ("utility", 0.5, r"expected grade 0\.5 is off the utility scale \(1 to 5\)"),
+        ("trec", float("inf"), r"expected grade inf is off the trec scale \(0 and up\)"),
+    ],
+)
+def test_an_expected_grade_off_the_scale_is_named(tmp_path, scale, value, message) -> None:
     path = tmp_path / "labels.db"
-    stored(path, [("m", "q", "d", [(5, 7.5)])], [("q", "d", 5)])
-    with pytest.raises(
-        rs.InputError, match=r"query 'q', passage 'd': expected grade 7\.5 is off the utility scale \(1 to 5\)"
-    ):
-        rs.agree(path, path, bootstrap=FEW)
+    stored(path, [("m", "q", "d", [(5, value)])], [("q", "d", 5)])
+    with pytest.raises(rs.InputError, match=f"query 'q', passage 'd': {message}"):
+        rs.agree(path, path, scale=scale, bootstrap=FEW)
 
 
 def test_agree_reads_a_store_that_is_being_written(tmp_path) -> None:
