@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,18 +15,20 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, did_you_mean, examples
 from rag_selectivity.grading.labels_format import is_store
-from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.grading.store import Store, expected_rows, label_rows
 from rag_selectivity.io.reading import is_path, qrels_of
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
+from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
 from rag_selectivity.statistics.prediction_powered import MIN_UNITS, PredictionPowered, prediction_powered_mean
 from rag_selectivity.wording import counted
 
 DRAWN = ("random", "by query")
 Weights = Mapping[tuple[Any, Any], float]
+_ExpectedOf = Mapping[tuple[str, str], float]
 
 
 def agree(
@@ -53,7 +57,8 @@ def agree(
     judges, judge_rule
         The judges of a label store whose labels count, as in `read_qrels`.
     grade_map, labels_grade_map : {old: new} or str, optional
-        Map the grades of `human`, and of `labels`, to the scale.
+        Map the grades of `human`, and of `labels`, to the scale. Expected grades cannot be mapped: with
+        `labels_grade_map` there are no figures on them.
     drawn : {"random", "by query"}, optional
         How the pairs that people labelled were drawn from the pairs that the judge graded: single pairs, or whole
         queries. Without `drawn` and `weights` there are no corrected means.
@@ -85,8 +90,9 @@ def agree(
     """
     _refuse_runs(runs, corpus_size, measures, depths)
     chosen = scale_named(scale)
-    by_hand = _side(human, None, None, humans=True).regraded(grade_map)
-    by_judge = _side(labels, judges, judge_rule, humans=False).regraded(labels_grade_map)
+    by_hand = _by_people(human).regraded(grade_map)
+    by_judge, expected = _by_judges(labels, judges, judge_rule)
+    by_judge = by_judge.regraded(labels_grade_map)
     for side in (by_hand, by_judge):
         side.check_scale(chosen)
     pairs = _Pairs.of(by_hand, by_judge)
@@ -98,6 +104,7 @@ def agree(
         )
     grades = (chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest)
     corrected, uncorrected = _corrected(pairs, chosen, drawn, weights, bootstrap)
+    followed, without_expected = _expected_of(pairs, expected, chosen, labels_grade_map, bootstrap)
     return JudgeReport(
         agreement=agreement(
             pairs.human[both].astype(np.int64),
@@ -109,6 +116,8 @@ def agree(
         itself=_with_itself(labels, judges, bootstrap),
         corrected=corrected,
         uncorrected=uncorrected,
+        expected=followed,
+        without_expected=without_expected,
     )
 
 
@@ -164,23 +173,75 @@ class _Pairs:
         return self.queries[self.query[row]], self.passages[row]
 
 
-def _side(source: Any, judges: Sequence[str] | None, rule: str | None, *, humans: bool) -> Qrels:
-    if is_path(source) and is_store(source):
-        with Store(source, read_only=True) as store:
-            if humans:
-                rows: Iterable[tuple[str, str, int]] = list(label_rows(store, judges=()))
-            else:
-                rows = list(label_rows(store, judges=judges, rule=rule, humans=False, as_given=True))
-        qrels = Qrels.from_records(rows, source=str(source))
-        if not len(qrels):
-            raise InputError(f"{source}: the label store has no {'human' if humans else 'judge'} labels")
-        return qrels
-    if judges or rule:
-        raise InputError(
-            "--judge and --judge-rule choose among the judges of a label store, but --labels is not a label store: "
-            "leave them out"
-        )
-    return qrels_of(source)
+def _by_people(source: Any) -> Qrels:
+    if not (is_path(source) and is_store(source)):
+        return qrels_of(source)
+    with Store(source, read_only=True) as store:
+        qrels = Qrels.from_records(label_rows(store, judges=()), source=str(source))
+    if not len(qrels):
+        raise InputError(f"{source}: the label store has no human labels")
+    return qrels
+
+
+def _by_judges(source: Any, judges: Sequence[str] | None, rule: str | None) -> tuple[Qrels, _ExpectedOf]:
+    """The grades of the judges, and their expected grades: {(query, passage): expected grade}."""
+    if not (is_path(source) and is_store(source)):
+        if judges or rule:
+            raise InputError(
+                "--judge and --judge-rule choose among the judges of a label store, but --labels is not a label "
+                "store: leave them out"
+            )
+        return qrels_of(source), {}
+    with Store(source, read_only=True) as store:
+        rows = list(expected_rows(store, judges=judges, rule=rule))
+    if not rows:
+        raise InputError(f"{source}: the label store has no judge labels")
+    qrels = Qrels.from_records([(query, passage, grade) for query, passage, grade, _ in rows], source=str(source))
+    return qrels, {(query, passage): value for query, passage, _, value in rows if value is not None}
+
+
+def _expected_of(
+    pairs: _Pairs,
+    by_pair: _ExpectedOf,
+    scale: Scale,
+    labels_grade_map: str | Mapping[int, int] | None,
+    bootstrap: Bootstrap,
+) -> tuple[ExpectedGrades | None, str]:
+    """How well the expected grades follow people's, or the reason why that is unknown; neither without any."""
+    if not by_pair:
+        return None, ""
+    if labels_grade_map is not None:
+        return None, "a grade map is for whole grades, so it cannot be applied to the expected grades of the labels"
+    expected = np.full(len(pairs.judge), np.nan)
+    for row in np.flatnonzero(~np.isnan(pairs.human)).tolist():
+        expected[row] = by_pair.get(pairs.key(row), np.nan)
+    rows = np.flatnonzero(~np.isnan(expected))
+    if not len(rows):
+        return None, "no pair that people graded has an expected grade"
+    highest = sys.float_info.max if scale.highest is None else scale.highest + ROUNDING
+    for row in rows.tolist():
+        if not scale.lowest - ROUNDING <= expected[row] <= highest:
+            query, passage = pairs.key(row)
+            raise InputError(
+                f"labels: query {query!r}, passage {passage!r}: expected grade {expected[row]:g} is off the "
+                f"{scale.name} scale ({scale.range_text}); correct it in an export of the labels, and import that "
+                f"into a new store"
+            )
+    return expected_grades(
+        pairs.human[rows].astype(np.int64),
+        pairs.judge[rows],
+        expected[rows],
+        [pairs.queries[number] for number in pairs.query[rows].tolist()],
+        grades=(scale.lowest, _highest(scale, pairs, expected)),
+        relevant_from=scale.relevant_from,
+        bootstrap=bootstrap,
+    ), ""
+
+
+def _highest(scale: Scale, pairs: _Pairs, expected: FloatArray) -> int:
+    if scale.highest is not None:
+        return scale.highest
+    return math.ceil(max(float(x) for x in (np.nanmax(pairs.human), pairs.judge.max(), np.nanmax(expected))))
 
 
 def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap) -> Agreement | None:

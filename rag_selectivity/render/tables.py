@@ -30,6 +30,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.statistics.prediction_powered import PredictionPowered
 from rag_selectivity.wording import between, counted, level_text, number, signed
@@ -227,6 +228,7 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         ],
         breaks=False,
     )
+    yield from _expected_blocks(report)
     if report.corrected:
         yield Table(
             ["all judged pairs", "corrected", "human only", "judge only", "λ"],
@@ -238,6 +240,30 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         )
     else:
         yield Paragraph(f"No corrected means: {report.uncorrected}.")
+
+
+def _expected_blocks(report: JudgeReport) -> Iterable[Block]:
+    found = report.expected
+    if found is None:
+        if report.without_expected:
+            yield Paragraph(f"No figures on expected grades: {report.without_expected}.")
+        return
+    place = {CLOSER: "closer to", FARTHER: "farther from", NOT_SHOWN: "not shown to be closer to"}[found.verdict]
+    yield Paragraph(
+        f"{found.n:,} of {counted(report.agreement.n, 'pair')} have an expected grade. Over these pairs it is {place} "
+        f"people's grade than the judge's grade is."
+    )
+    yield Table(
+        ["", "mean error [interval]", f"AUC for grades ≥ {found.relevant_from}"],
+        [
+            ["expected grade", _interval(found.expected_error), number(found.expected_auc)],
+            ["grade", _interval(found.grade_error), number(found.grade_auc)],
+            ["difference", _interval(found.error_difference), BLANK],
+        ],
+        breaks=False,
+    )
+    if found.auc_reason:
+        yield Paragraph(found.auc_reason)
 
 
 def _interval(estimate: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_selectivity.results.result import Result
 from rag_selectivity.statistics.agreement import Agreement
+from rag_selectivity.statistics.expected_grades import ExpectedGrades
 from rag_selectivity.statistics.prediction_powered import PredictionPowered
 
 SCHEMA = "rag-selectivity/agreement/1"
@@ -27,12 +28,18 @@ class JudgeReport(Result):
         Means over all pairs that the judge graded, corrected by the human grades; empty if there are none.
     uncorrected : str
         Why there are no corrected means; empty if there are.
+    expected : ExpectedGrades or None
+        Whether the judge's expected grades are closer to people's grades than its grades are; None if there are none.
+    without_expected : str
+        Why `expected` is None although labels have expected grades; otherwise empty.
     """
 
     agreement: Agreement
     itself: Agreement | None
     corrected: Mapping[str, PredictionPowered]
     uncorrected: str
+    expected: ExpectedGrades | None = None
+    without_expected: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; the figures of the agreement come first."""
@@ -42,10 +49,14 @@ class JudgeReport(Result):
             "itself": self.itself.to_dict() if self.itself is not None else None,
             "corrected": {name: mean.to_dict() for name, mean in self.corrected.items()},
             "uncorrected": self.uncorrected or None,
+            "expected": self.expected.to_dict() if self.expected is not None else None,
+            "without_expected": self.without_expected or None,
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row for each figure of the agreement, as in the CSV output."""
-        data = self.agreement.to_dict()
+        """One row for each figure, as in the CSV output; the areas under the ROC curve have no interval."""
+        data = {**self.agreement.to_dict(), **(self.expected.to_dict() if self.expected is not None else {})}
         names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
-        return [{"figure": name, **{key: data[name][key] for key in ("value", "low", "high")}} for name in names]
+        rows = [{"figure": name, **{key: data[name][key] for key in ("value", "low", "high")}} for name in names]
+        areas = [name for name in ("expected_auc", "grade_auc") if name in data]
+        return rows + [{"figure": name, "value": data[name], "low": None, "high": None} for name in areas]

@@ -29,9 +29,7 @@ def label_rows(
     InputError
         If several judges graded a pair, and neither `judges` nor `rule` decides; the message lists the judges.
     """
-    rules = {None: None, "median": median_grade, "lowest": min, "highest": max}
-    if rule not in rules:
-        raise InputError(f"the rule for several judges must be median, lowest or highest, got {rule!r}")
+    combine = _rule(rule)
     human_grades: dict[tuple[str, str], list[int]] = {}
     if humans:
         for query, passage, grade in store.human_grades():
@@ -41,7 +39,31 @@ def label_rows(
     for query, passage, by_judge in store.best_judge_grades(judges, as_given=as_given):
         if (query, passage) not in human_grades:
             medians = {judge: median_grade(samples) for judge, samples in by_judge.items()}
-            yield query, passage, _combined((query, passage), medians, rules[rule], store)
+            yield query, passage, _combined((query, passage), medians, combine, store)
+
+
+def expected_rows(
+    store: Store, *, judges: Sequence[str] | None = None, rule: str | None = None
+) -> Iterator[tuple[str, str, int, float | None]]:
+    """(query id, passage id, grade, expected grade) rows of judges alone, one for each pair.
+
+    The grades are those of `label_rows` with `humans=False` and `as_given=True`. The expected grade is the mean over
+    the samples that have one, and of the judge whose grade is used. It is None if no sample has one, or if the grade
+    combines several judges.
+
+    Raises
+    ------
+    InputError
+        As `label_rows`.
+    """
+    combine = _rule(rule)
+    for query, passage, by_judge in store.best_judge_samples(judges):
+        medians = {judge: median_grade([grade for grade, _ in samples]) for judge, samples in by_judge.items()}
+        expected = None
+        if len(by_judge) == 1:
+            known = [value for _, value in next(iter(by_judge.values())) if value is not None]
+            expected = sum(known) / len(known) if known else None
+        yield query, passage, _combined((query, passage), medians, combine, store), expected
 
 
 def median_grade(grades: Sequence[int]) -> int:
@@ -51,6 +73,14 @@ def median_grade(grades: Sequence[int]) -> int:
     (4, 2)
     """
     return sorted(grades)[(len(grades) - 1) // 2]
+
+
+def _rule(name: str | None) -> Callable[[list[int]], int] | None:
+    rules: dict[str | None, Callable[[list[int]], int] | None]
+    rules = {None: None, "median": median_grade, "lowest": min, "highest": max}
+    if name not in rules:
+        raise InputError(f"the rule for several judges must be median, lowest or highest, got {name!r}")
+    return rules[name]
 
 
 def _combined(

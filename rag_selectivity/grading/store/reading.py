@@ -9,6 +9,8 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from rag_selectivity.grading.store.draws import draws_by_number
@@ -16,6 +18,8 @@ from rag_selectivity.grading.store.records import UNKNOWN_FAILURE, Canary, Label
 
 #: A query, a passage, and the grades of its samples by the number of their settings.
 GradesOfPair = tuple[str, str, dict[int, list[int]]]
+#: The same, with the expected grade of each sample; None if the endpoint gave no probabilities.
+SamplesOfPair = tuple[str, str, dict[int, list[tuple[int, float | None]]]]
 
 _PAIRS_OF_LABELS = "CROSS JOIN pairs p ON p.query_hash = l.query_hash AND p.passage_hash = l.passage_hash"
 _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
@@ -131,18 +135,9 @@ def grades_by_pair(
 ) -> Iterator[GradesOfPair]:
     """The grades of some settings for each pair, in the order of the ids; `as_given` as in `Store.judge_grades`."""
     junk = "CASE WHEN l.misleading IS NULL OR l.grade > 2 THEN l.grade WHEN l.misleading THEN 1 ELSE 2 END"
-    total = connection.execute("SELECT count(*) FROM settings").fetchone()[0]
-    # A store's only judge is read in the order of the file; one of several by the index on the settings.
-    of_chosen = "" if len(chosen) == total else f"AND l.settings IN ({', '.join('?' * len(chosen))})"
-    labels = connection.execute(
-        f"SELECT p.query_id, p.passage_id, l.settings, {'l.grade' if as_given else junk} FROM labels l"
-        f" {_PAIRS_OF_LABELS} WHERE l.grade IS NOT NULL {of_chosen}"
-        " ORDER BY p.query_id, p.passage_id, l.settings, l.sample",
-        tuple(chosen) if of_chosen else (),
-    )
     pair: tuple[str, str] | None = None
     grades: dict[int, list[int]] = {}
-    for query, passage, settings, grade in labels:
+    for query, passage, settings, grade in _graded(connection, chosen, "l.grade" if as_given else junk):
         if pair is None or passage != pair[1] or query != pair[0]:
             if pair is not None:
                 yield *pair, grades
@@ -153,6 +148,16 @@ def grades_by_pair(
             grades[settings] = [grade]
     if pair is not None:
         yield *pair, grades
+
+
+def samples_by_pair(connection: sqlite3.Connection, chosen: Collection[int]) -> Iterator[SamplesOfPair]:
+    """The grades of some settings for each pair as given, with their expected grades, in the order of the ids."""
+    labels = _graded(connection, chosen, "l.grade, l.expected")
+    for (query, passage), of_pair in groupby(labels, key=itemgetter(0, 1)):
+        samples: dict[int, list[tuple[int, float | None]]] = {}
+        for _, _, settings, grade, expected in of_pair:
+            samples.setdefault(settings, []).append((grade, expected))
+        yield query, passage, samples
 
 
 def labels_of_query(
@@ -225,6 +230,19 @@ def canaries(connection: sqlite3.Connection, settings: int) -> list[Canary]:
         (settings,),
     )
     return [Canary(*row) for row in found]
+
+
+def _graded(connection: sqlite3.Connection, chosen: Collection[int], columns: str) -> sqlite3.Cursor:
+    """(query id, passage id, settings, columns) rows of the labels that have a grade, in the order of the ids."""
+    total = connection.execute("SELECT count(*) FROM settings").fetchone()[0]
+    # A store's only judge is read in the order of the file; one of several by the index on the settings.
+    of_chosen = "" if len(chosen) == total else f"AND l.settings IN ({', '.join('?' * len(chosen))})"
+    return connection.execute(
+        f"SELECT p.query_id, p.passage_id, l.settings, {columns} FROM labels l"
+        f" {_PAIRS_OF_LABELS} WHERE l.grade IS NOT NULL {of_chosen}"
+        " ORDER BY p.query_id, p.passage_id, l.settings, l.sample",
+        tuple(chosen) if of_chosen else (),
+    )
 
 
 def _failed(

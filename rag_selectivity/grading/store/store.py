@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import draws, reading
@@ -24,6 +24,7 @@ from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
 
 _AT_ONCE = 2000
+_T = TypeVar("_T")
 
 
 class Store:
@@ -339,12 +340,20 @@ class Store:
             names = self._names_of(connection, judges)
             better = reading.escalations(connection)
             for query, passage, grades in reading.grades_by_pair(connection, names, as_given=as_given):
-                kept = {
-                    names[settings]: samples
-                    for settings, samples in grades.items()
-                    if len(grades) == 1 or better.get(settings, set()).isdisjoint(grades)
-                }
-                yield query, passage, kept
+                yield query, passage, _of_best(grades, better, names)
+
+    def best_judge_samples(
+        self, judges: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, str, dict[str, list[tuple[int, float | None]]]]]:
+        """(query id, passage id, {judge: (grade, expected grade) of its samples}) rows, with the grades as given.
+
+        The expected grade is None if the endpoint gave no probabilities. The judges as in `best_judge_grades`.
+        """
+        with self._reading() as connection:
+            names = self._names_of(connection, judges)
+            better = reading.escalations(connection)
+            for query, passage, samples in reading.samples_by_pair(connection, names):
+                yield query, passage, _of_best(samples, better, names)
 
     # -- connections -----------------------------------------------------------------------------
 
@@ -394,3 +403,12 @@ class Store:
                 )
             chosen |= matches
         return chosen
+
+
+def _of_best(of_pair: Mapping[int, _T], better: Mapping[int, set[int]], names: Mapping[int, str]) -> dict[str, _T]:
+    """{judge: what it said of a pair}, without the judges that escalated to another one that graded the pair."""
+    return {
+        names[settings]: said
+        for settings, said in of_pair.items()
+        if len(of_pair) == 1 or better.get(settings, set()).isdisjoint(of_pair)
+    }
