@@ -95,7 +95,8 @@ BEARING = {
     "report": Bearing("html html_edges", "not command and not label_store"),
     "demo": Bearing(""),
     "judge": Bearing(
-        "grading claims store", "not (command or ctrl_c or key_is_asked or kills or two_processes or parquet)"
+        "grading claims store store_writing store_reading store_migration injection canary",
+        "not (command or ctrl_c or key_is_asked or kills or two_processes or parquet or reading_changes)",
     ),
     "ragas": Bearing("ragas adapters adapter_judges", "ragas"),
     "llama-index": Bearing(
