@@ -45,9 +45,9 @@ class JudgeFailure(GradingError):
     ----------
     kind : str
         `rate_limit`, `timeout`, `server_error` (5xx, a cut connection, a damaged reply) and `unreachable` are
-        temporary: another attempt may succeed. `rejected`, `too_long`, `refusal`, `content_filter`, `cut` and `off_schema`
-        concern this pair alone. `fatal` (a wrong key, an empty account, an unknown model) concerns every request.
-        `adapted`: the endpoint refused a field, and the judge will not send it again.
+        temporary: another attempt may succeed. `rejected`, `too_long`, `refusal`, `content_filter`, `cut` and
+        `off_schema` concern this pair alone. `fatal` (a wrong key, an empty account, an unknown model) concerns every
+        request. `adapted`: the endpoint refused a field, and the judge will not send it again.
     retry_after : float or None
         Seconds to wait before the next request, if the endpoint named them.
     overloaded : bool

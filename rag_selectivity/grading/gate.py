@@ -375,7 +375,7 @@ class Gate:
                 self._hold(failure)
 
     def _cancelled(self, ticket: _Ticket) -> Usage:
-        """The usage of a request that was given up: the endpoint may still finish it, with an answer of usual length."""
+        """The usage of a request that was given up: the endpoint may still finish it, with a typical answer."""
         with self._lock:
             spending = self.spending
             answers = spending.counted + spending.estimated

@@ -59,6 +59,6 @@ def _load_texts(texts: PoolTexts, source: Any, what: str, names: Sequence[str]) 
     count, some = texts.missing(limit=3)
     if count:
         raise InputError(
-            f"{what}: {counted(count, 'id')} of the pool without a text ({examples(some)}); add the texts, or check that "
-            f"the {what} and the pool use the same ids"
+            f"{what}: {counted(count, 'id')} of the pool without a text ({examples(some)}); add the texts, or check "
+            f"that the {what} and the pool use the same ids"
         )

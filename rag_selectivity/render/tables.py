@@ -285,8 +285,8 @@ def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
         yield Note(f"{canary.interval_text} Mean change of the grade: {rises}.".strip())
         if canary.queries < canary.n:
             yield Note(
-                f"the passages belong to {counted(canary.queries, 'query', 'queries')}, and the interval treats them as "
-                f"independent"
+                f"the passages belong to {counted(canary.queries, 'query', 'queries')}, and the interval treats them "
+                f"as independent"
             )
     if canary.left_out and canary.n:
         yield Note(f"{counted(canary.left_out, 'passage')} left out because an answer failed")
@@ -307,8 +307,8 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
         if grading.escalation is not None:
             yield (
-                f"not in this estimate: the requests to {grading.escalation.judge} for the pairs of which {grading.judge} "
-                f"will be unsure"
+                f"not in this estimate: the requests to {grading.escalation.judge} for the pairs of which "
+                f"{grading.judge} will be unsure"
             )
         return
     yield (
@@ -321,8 +321,8 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.escalation is not None:
         better = grading.escalation
         yield (
-            f"{counted(better.unsure or 0, 'pair')} of which {grading.judge} is unsure: {better.graded:,} graded by {better.judge}, "
-            f"{better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
+            f"{counted(better.unsure or 0, 'pair')} of which {grading.judge} is unsure: {better.graded:,} graded by "
+            f"{better.judge}, {better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
         )
         if better.other_models:
             yield f"warning: the endpoint named {', '.join(better.other_models)} as the model, not {better.judge}"

@@ -62,7 +62,7 @@ def migrate(path: Path, connection: StoreConnection, *, backup: bool = True) -> 
             connection.execute(f"DROP TABLE former_{table}")
     if copy is not None:
         warnings.warn(
-            f"{path}: the format was older and was changed to the present one; a copy of the old file is {copy.name}",
+            f"{path}: the store was brought to the present format; a copy of the old file is kept as {copy.name}",
             SelectivityWarning,
             stacklevel=4,
         )

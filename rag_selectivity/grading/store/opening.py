@@ -198,7 +198,7 @@ def _create_private(path: Path) -> None:
 
 
 def _use_write_ahead_log(connection: StoreConnection) -> None:
-    """With this log, readers and a writer do not wait for each other. SQLite tries this once, so it is repeated here."""
+    """Let readers and a writer not wait for each other. SQLite tries this only once, so it is repeated here."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -215,7 +215,7 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
     if _tables(connection) and application != APPLICATION:
         raise InputError(f"{path}: an SQLite file, but not a label store; give the path of a label store")
     if _version(connection) > VERSION:
-        raise InputError(f"{path}: a newer version of rag-selectivity made this store; update rag-selectivity")
+        raise InputError(f"{path}: made by a newer version of rag-selectivity; update rag-selectivity")
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -240,8 +240,8 @@ def _size(path: Path) -> int:
 def _refused(path: Path, error: sqlite3.Error | OSError) -> Exception:
     if isinstance(error, OSError):
         return InputError(
-            f"{path}: the file cannot be opened or created ({error.strerror or error}); give a file in a folder that you "
-            f"can write to"
+            f"{path}: the file cannot be opened or created ({error.strerror or error}); give a file in a folder that "
+            f"you can write to"
         )
     found = explained(path, error)
     return found if found is not error else InputError(f"{path}: cannot be used as a label store ({error})")

@@ -16,7 +16,7 @@ _GO_ON = "The labels stored so far are in the file, and the same command goes on
 # The first entry that SQLite's name of the error begins with decides, so the particular names come first.
 _PROBLEMS = {
     "SQLITE_FULL": f"the disk is full, and the last labels were not written. Free some space. {_GO_ON}",
-    "SQLITE_IOERR_WRITE": f"the file cannot grow: a limit of the system or a quota is reached. Raise that limit. {_GO_ON}",
+    "SQLITE_IOERR_WRITE": f"the file cannot grow: a limit of the system or a quota is reached. Raise it. {_GO_ON}",
     "SQLITE_IOERR_LOCK": "@locks",
     "SQLITE_IOERR_UNLOCK": "@locks",
     "SQLITE_IOERR_RDLOCK": "@locks",
@@ -24,7 +24,7 @@ _PROBLEMS = {
     "SQLITE_NOLFS": "@locks",
     "SQLITE_PROTOCOL": "@locks",
     "SQLITE_IOERR": f"reading or writing the file failed. Check that its disk is still connected. {_GO_ON}",
-    "SQLITE_READONLY": "the file or its folder is read-only; copy the store to a folder that you can write to",
+    "SQLITE_READONLY": "the file or its folder is read-only; copy the file to a folder that you can write to",
     "SQLITE_PERM": "you have no permission to open the file; ask its owner for it",
     "SQLITE_CANTOPEN": "the file cannot be opened or created; give a file in a folder that you can write to",
     "SQLITE_BUSY": "another process has kept the store locked for too long. Wait until it is done, or end it",
@@ -33,14 +33,14 @@ _PROBLEMS = {
     "SQLITE_NOTADB": "@damaged",
 }
 _SHARED = {
-    "@locks": "its file system cannot lock files, which is so with some network file systems; move the store to a local disk",
+    "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
     "what is left with SQLite's own program: sqlite3 FILE .recover",
 }
 
 
 def explained(path: Path, error: sqlite3.Error) -> Exception:
-    """An InputError that says what is wrong with the file and what to do; the error itself if the file is not at fault."""
+    """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is."""
     name = getattr(error, "sqlite_errorname", None) or ""
     for prefix, problem in _PROBLEMS.items():
         if name.startswith(prefix):
@@ -87,7 +87,7 @@ class StoreConnection(sqlite3.Connection):
     def begin(self) -> None:
         """Begin a transaction that writes, as soon as no other process is in one.
 
-        SQLite itself would try again only every 100 ms, so that two busy processes can make a third one wait for seconds.
+        SQLite itself would try again only every 100 ms, so that two busy processes could make a third wait for seconds.
         """
         until = time.monotonic() + self.busy_seconds
         self.execute("PRAGMA busy_timeout = 0")
