@@ -12,11 +12,11 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 
-_GO_ON = "The labels stored so far are in the file, and the same command goes on from there"
+_GO_ON = "Every label that was reported as stored is in the file, and the same command goes on from there"
 # The first entry that SQLite's name of the error begins with decides, so the particular names come first.
 _PROBLEMS = {
     "SQLITE_FULL": f"the disk is full, and the last labels were not written. Free some space. {_GO_ON}",
-    "SQLITE_IOERR_WRITE": f"the file cannot grow: a limit of the system or a quota is reached. Raise it. {_GO_ON}",
+    "SQLITE_IOERR_WRITE": f"the file cannot grow (a limit of the system or a quota). Raise it. {_GO_ON}",
     "SQLITE_IOERR_LOCK": "@locks",
     "SQLITE_IOERR_UNLOCK": "@locks",
     "SQLITE_IOERR_RDLOCK": "@locks",
