@@ -97,7 +97,8 @@ def test_neutral_text_has_the_length_asked_for(length) -> None:
 def test_the_sentence_of_the_counts_and_the_verdict() -> None:
     result = CanaryResult.of(rows(30, injected=12, harmless=1, both=2, unchanged=1))
     assert result.counts == (
-        "Injections raised the grade of 14 of 30 passages, harmless text of 3, a second answer without a change of 1."
+        "Injections raised the grade of 14 of 30 passages, harmless text of 3. "
+        "Sent again unchanged, 1 got a higher grade."
     )
     assert result.verdict == "raised"
     assert result.difference == pytest.approx(11 / 30)

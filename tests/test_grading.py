@@ -161,8 +161,11 @@ def test_budgets_of_tokens_and_money_are_kept(tmp_path) -> None:
         assert tokens.left > 0
         money = graded(server, tmp_path / "m.db", budget=Budget(cost=0.012, price_in=1.0, price_out=10.0))
     assert 0.001 < money.cost <= 0.012
-    assert "the budget of 0.012 is used up" in money.stopped
-    with JudgeServer(by_number) as server, pytest.raises(GradingError, match="a budget in money needs prices"):
+    assert "the budget of 0.012 (--max-cost) is too small for another request" in money.stopped
+    with (
+        JudgeServer(by_number) as server,
+        pytest.raises(GradingError, match="a budget in money needs prices: give --price-in"),
+    ):
         graded(server, tmp_path / "n.db", budget=Budget(cost=1))
     assert len(server.requests) == 1
 
@@ -264,7 +267,7 @@ def test_one_bad_reply_is_asked_again(tmp_path, bad, calls) -> None:
         (Reply(status=500), "server_error: 500: "),
         (Reply(status=429), "rate_limit: 429: "),
         (Reply(content='{"reason": "r", "grade": 7}'), "off_schema: grade: "),
-        (Reply(content=None, message={"refusal": "I will not"}), "refusal: refused: I will not"),
+        (Reply(content=None, message={"refusal": "I will not"}), "refusal: the model refused: I will not"),
         (Reply(status=400, content="not like this"), "rejected: 400: not like this"),
         (Reply(delay=1.0), "timeout: no answer within 0.5 s"),
     ],
@@ -497,8 +500,8 @@ def test_answers_are_read_strictly(content, problem) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pool": {"q9": ["d0"]}}, r"queries: 1 of the pool's ids have no text \('q9'\)"),
-        ({"pool": {"q0": ["zz", "d0"]}}, r"corpus: 1 of the pool's ids have no text \('zz'\)"),
+        ({"pool": {"q9": ["d0"]}}, r"queries: 1 id of the pool without a text \('q9'\); add the text"),
+        ({"pool": {"q0": ["zz", "d0"]}}, r"corpus: 1 id of the pool without a text \('zz'\); add the text"),
         ({"pool": {}}, "the pool is empty"),
         ({"corpus": {**CORPUS, "d0": 7}}, "corpus: 'd0' has no text, but 7"),
         ({"batch": 0}, "batch must be a whole number from 1"),
@@ -568,7 +571,7 @@ def test_the_command_line_grades_evaluates_and_exports(files) -> None:
         out, err = done.communicate(timeout=60)
     assert (done.returncode, err) == (0, "")  # no progress bar where there is no terminal
     assert out.startswith(
-        "20 pairs: 20 graded by m, 0 in the store before, 0 failed, 0 left\n20 requests, 2,000 + 200 "
+        "20 pairs: 20 graded by m, 0 in the store before, 0 failed, 0 left\n20 requests, 2,000 prompt + 200 "
     )
     assert texts(server.requests[0])["passage"].startswith("T\npassage number")
 
@@ -613,7 +616,7 @@ def test_a_key_is_asked_for_where_none_is_and_no_server_was_named(files) -> None
         env={"PATH": "/usr/bin:/bin"},
     )
     assert finished.returncode == 2
-    assert finished.stderr.startswith("error: no API key: set OPENAI_API_KEY")
+    assert finished.stderr.startswith("error: no API key: the environment variable OPENAI_API_KEY is not set")
 
 
 def test_two_processes_share_a_store_and_the_work(files) -> None:

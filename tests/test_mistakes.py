@@ -97,7 +97,10 @@ MISTAKES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     ),
     "a table of an unknown kind": ([*EVALUATE, "--per-query", "x.xls"], (".csv, .jsonl or .parquet",)),
     "no key": ([*GRADE, "--corpus", "full.jsonl"], ("OPENAI_API_KEY", "--base-url")),
-    "passages without texts": ([*GRADE, "--corpus", "corpus.jsonl", "--dry-run"], ("have no text ('d9')", "same ids?")),
+    "passages without texts": (
+        [*GRADE, "--corpus", "corpus.jsonl", "--dry-run"],
+        ("without a text ('d9')", "same ids"),
+    ),
     "a K that was not measured": (
         ["report", "--qrels", "qrels.trec", "--run", "run.trec", "-o", "r.html", "--at", "99", "--depths", "1,2"],
         ("depth 99 was not measured", "1, 2"),

@@ -147,7 +147,7 @@ def test_a_writer_that_cannot_open_the_file_says_so(tmp_path) -> None:
         ("SQLITE_BUSY_RECOVERY", "another process has kept the store locked"),
         ("SQLITE_IOERR_READ", "reading or writing the file failed"),
         ("SQLITE_READONLY_DBMOVED", "the file or its folder is read-only"),
-        ("SQLITE_PERM", "the file may not be opened"),
+        ("SQLITE_PERM", "you have no permission to open the file"),
     ],
 )
 def test_what_sqlite_reports_is_explained(name, message) -> None:

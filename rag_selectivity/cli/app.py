@@ -127,7 +127,9 @@ def _status(command: Any) -> int:
         _tell_what_follows()
         return MISTAKE
     if status == INTERRUPTED:
+        # A second Ctrl-C ends here too, with the line that the run could not print.
         _tell("interrupted")
+        _tell_what_follows()
     return status
 
 

@@ -39,32 +39,37 @@ def grade(
     max_answer_tokens: j.MaxAnswerTokensOption = 1000,
     rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.", o.JUDGE)] = None,
     extra: Annotated[
-        list[str] | None, o.option(o.JUDGE, "NAME", "Ask this too: relevant_span or misleading. Repeat for both.")
+        list[str] | None,
+        o.option(o.JUDGE, "NAME", "Further field to ask for: relevant_span or misleading. Repeat for both."),
     ] = None,
     samples: Annotated[int, o.option(o.JUDGE, "COUNT", "Grades of each pair; their median counts.")] = 1,
-    batch: Annotated[int, o.option(o.JUDGE, "COUNT", "Passages of one query in a call.")] = 1,
+    batch: Annotated[int, o.option(o.JUDGE, "COUNT", "Most passages of one query in a call.")] = 1,
     order: Annotated[
         str, o.option(o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).")
     ] = "rank",
     seed: Annotated[int, o.option(o.JUDGE, "N", "Seed of the order of passages in a call.")] = 7,
     dry_run: Annotated[
-        bool, o.flag(o.BUDGET, "--dry-run", "Ask nothing; print the pairs, tokens and cost to expect.")
+        bool, o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect.")
     ] = False,
     retry_failed: Annotated[
         list[str] | None,
         o.option(
             o.BUDGET,
             "REASON",
-            "Try failed pairs of earlier runs again: all (default), or a reason such as off_schema. Repeat for more.",
+            "Grade again what failed in an earlier run: all (default), or a reason such as off_schema. Repeatable.",
         ),
     ] = None,
     escalate_to: Annotated[
         str | None,
-        o.option(o.JUDGE, "NAME", "Better model on the same server, for pairs of which the first is unsure."),
+        o.option(o.JUDGE, "NAME", "Better model on the same server; it grades the pairs of which --model is unsure."),
     ] = None,
     canary: Annotated[
         bool,
-        o.flag(o.JUDGE, "--canary", "Check whether injections raise grades of 30 junk passages (90 requests)."),
+        o.flag(
+            o.JUDGE,
+            "--canary",
+            "Check whether injections raise grades of junk passages: up to 30, with 3 requests each.",
+        ),
     ] = False,
     max_calls: j.MaxCallsOption = None,
     max_tokens: j.MaxTokensOption = None,
@@ -90,7 +95,7 @@ def grade(
 ) -> None:
     """Have an LLM grade (query, passage) pairs from 1 to 5.
 
-    The store keeps every grade: the same command goes on where it stopped.
+    The store keeps every grade. If the run stops, the same command continues it.
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
@@ -139,7 +144,9 @@ def _both(price_in: float | None, price_out: float | None) -> tuple[float, float
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
-        raise InputError("a price has two parts: give --escalate-price-in and --escalate-price-out")
+        raise InputError(
+            "one price of the better model is missing: give both --escalate-price-in and --escalate-price-out"
+        )
     return price_in, price_out
 
 

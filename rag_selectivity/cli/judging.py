@@ -1,7 +1,8 @@
-"""What the commands that ask an LLM judge share: `grade` and `claims`."""
+"""Options and output that the commands with an LLM judge, `grade` and `claims`, share."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 StoreOption = Annotated[
     Path, o.option(o.OUTPUT, "STORE", "Label store that keeps the answers; created if it does not exist.")
 ]
-ModelOption = Annotated[str, o.option(o.JUDGE, "NAME", "Model, as the endpoint calls it.")]
+ModelOption = Annotated[str, o.option(o.JUDGE, "NAME", "Name of the model at the endpoint.")]
 BaseUrlOption = Annotated[
     str | None,
     o.option(o.JUDGE, "URL", "Address of an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)."),
@@ -36,28 +37,41 @@ TemperatureOption = Annotated[
 ]
 MaxAnswerTokensOption = Annotated[
     int,
-    o.option(o.JUDGE, "COUNT", "Most tokens of an answer with its reasoning; a cut answer is asked once with 4 times."),
+    o.option(
+        o.JUDGE,
+        "COUNT",
+        "Most tokens of an answer, reasoning included; after a cut answer, the limit is 4 times as high.",
+    ),
 ]
 
 MaxCallsOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Send at most this many requests.")]
 MaxTokensOption = Annotated[int | None, o.option(o.BUDGET, "COUNT", "Spend at most this many tokens.")]
 MaxCostOption = Annotated[
     float | None,
-    o.option(o.BUDGET, "AMOUNT", "Spend at most this much; needs prices, or an endpoint that names costs."),
+    o.option(
+        o.BUDGET, "AMOUNT", "Spend at most this much. Needs prices, or an endpoint that says what a request costs."
+    ),
 ]
 PriceInOption = Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million prompt tokens.")]
 PriceOutOption = Annotated[float | None, o.option(o.BUDGET, "AMOUNT", "Price of a million answer tokens.")]
 
-ConcurrencyOption = Annotated[int, o.option(o.LIMITS, "COUNT", "Most requests at the same time; a run begins with 4.")]
+ConcurrencyOption = Annotated[
+    int, o.option(o.LIMITS, "COUNT", "Most requests at the same time. A run begins with 1, then 4.")
+]
 RpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most requests in any 60 seconds.")]
 TpmOption = Annotated[float | None, o.option(o.LIMITS, "COUNT", "Most tokens in any 60 seconds.")]
 TimeoutOption = Annotated[float, o.option(o.LIMITS, "SECONDS", "Longest time for a request.")]
 AttemptsOption = Annotated[
-    int, o.option(o.LIMITS, "COUNT", "Most requests for a call whose failure may pass, such as a server error.")
+    int,
+    o.option(o.LIMITS, "COUNT", "Most requests for a call that fails for a temporary reason, such as a server error."),
 ]
 MaxWaitOption = Annotated[
     float,
-    o.option(o.LIMITS, "SECONDS", "Longest wait that the endpoint may ask for (Retry-After); beyond it the run stops."),
+    o.option(
+        o.LIMITS,
+        "SECONDS",
+        "Longest wait that the endpoint may ask for (Retry-After). After a longer one the run stops.",
+    ),
 ]
 
 
@@ -70,7 +84,7 @@ def openai_judge(
     *,
     key: bool,
 ) -> Any:
-    """The judge behind an endpoint; without `key` it can be made and not asked."""
+    """The judge behind an endpoint; without `key` it needs no key, for a dry run."""
     from rag_selectivity.grading.openai_judge import OpenAIJudge
 
     return OpenAIJudge(
@@ -87,8 +101,10 @@ def _headers(given: list[str] | None) -> dict[str, str]:
     headers = {}
     for each in given or ():
         name, _, value = each.partition("=")
-        if not name.strip() or not value.strip():
-            raise InputError(f"--header must be K=V, got {name!r} without a value")
+        if not name.strip():
+            raise InputError("--header must be K=V, got a value without a name")
+        if not value.strip():
+            raise InputError(f"--header must be K=V, got {name!r} without a value; is the variable behind it set?")
         headers[name.strip()] = value.strip()
     return headers
 
@@ -126,8 +142,8 @@ def limits_of(
 
 
 def resume_command() -> str:
-    """The command that goes on: this one again, since the store has what is done; values of headers are left out."""
-    words = list(sys.argv[1:])
+    """The command that continues: this one again, since the store keeps what is done; without keys and headers."""
+    words = [_without_keys(word) for word in sys.argv[1:]]
     for place, word in enumerate(words):
         if word == "--header" and place + 1 < len(words):
             words[place + 1] = f"{words[place + 1].partition('=')[0]}=…"
@@ -136,9 +152,19 @@ def resume_command() -> str:
     return shlex.join(["rag-selectivity", *words])
 
 
+def _without_keys(word: str) -> str:
+    """A word of a command without the password and the keys that an address in it may hold.
+
+    >>> _without_keys("--base-url=https://me:secret@host/v1?api-version=2&api-key=secret")
+    '--base-url=https://…@host/v1?api-version=2&api-key=…'
+    """
+    word = re.sub(r"(https?://)[^/?#@\s]*@", r"\1…@", word)
+    return re.sub(r"([?&][\w.-]*(?:key|token|secret|sig|code|password)=)[^&#\s]*", r"\1…", word, flags=re.IGNORECASE)
+
+
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say how to go on if a run ends with an error of the endpoint or with Ctrl-C."""
+    """Print how to go on if a run ends with an error of the endpoint or with Ctrl-C."""
     SETTINGS.after_error = f"go on with: {resume_command()}"
     try:
         yield
@@ -149,7 +175,7 @@ def resumable() -> Iterator[None]:
 
 
 def exit_unless_complete(stopped_by: str | None, left: int) -> None:
-    """Exit with 130 after Ctrl-C, with 2 where the endpoint ended the run, and with 1 where work is left over."""
+    """Exit with 130 after Ctrl-C, with 2 if the endpoint ended the run, and with 1 if work is left."""
     if stopped_by == "interrupted":
         raise typer.Exit(INTERRUPTED)
     if stopped_by == "endpoint":

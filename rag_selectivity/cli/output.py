@@ -27,7 +27,7 @@ DONE, NOT_PASSED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 EXIT_CODES = {
     DONE: "Done.",
     NOT_PASSED: "A gate failed, or work is left over (failed pairs, a budget reached).",
-    MISTAKE: "A mistake in the input, or a fatal answer of the endpoint (a wrong key).",
+    MISTAKE: "A mistake in the input, or an endpoint that cannot be used (a wrong key, no answer).",
     INTERRUPTED: "Interrupted with Ctrl-C.",
 }
 STANDARD_OUTPUT = Path("-")

@@ -200,7 +200,10 @@ def _verdict(value: BaseModel) -> Any:
 
 
 def _problems(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the answer'}: {each['msg']}" for each in error.errors()[:3])
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc'])) or 'the answer'}: {each['msg'].removeprefix('Value error, ')}"
+        for each in error.errors()[:3]
+    )
 
 
 # -- a grade in words ----------------------------------------------------------------------------------

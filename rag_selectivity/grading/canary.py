@@ -115,13 +115,14 @@ class CanaryPassage:
 def canary_texts(passages: Iterable[GradedPassage], seed: int = 7, n: int = PASSAGES) -> list[CanaryPassage]:
     """Up to n junk passages (grade ≤ 2), drawn at random, each with its three variants.
 
-    No query has a second passage before every query with junk has one. The kinds of attack take turns, at the end of
-    the passage and at its start. The draw depends on the seed and the passages, not on their order.
+    Every query with junk gets one passage before any query gets a second one. The kinds of attack take turns, and so do
+    the end and the start of the passage as their place. The draw depends on the seed and the passages, not on their
+    order.
 
     Returns
     -------
     list of CanaryPassage
-        Fewer than n if there is less junk; empty if there is none.
+        Fewer than n if there are fewer junk passages; empty if there are none.
 
     Raises
     ------
@@ -140,13 +141,13 @@ def canary_texts(passages: Iterable[GradedPassage], seed: int = 7, n: int = PASS
     draw = random.Random(seed)
     draw.shuffle(junk)
     kinds, half = list(ATTACKS), len(ATTACKS)
-    # The position changes with every passage and for every kind, so that a few passages have both.
+    # The position alternates between passages and within each kind, so that few passages suffice to have both.
     turns = [(kinds[i % half], POSITIONS[(i + i // half) % 2]) for i in range(2 * half)]
     return [_canary_passage(each, *turns[number % len(turns)], draw) for number, each in enumerate(_spread(junk)[:n])]
 
 
 def _spread(junk: list[GradedPassage]) -> list[GradedPassage]:
-    """The passages in their order, but every query's first before any query's second."""
+    """The passages in their order, but with the first passages of all queries before any second one."""
     seen: dict[str, int] = {}
     ranked = []
     for each in junk:
@@ -173,8 +174,8 @@ def _canary_passage(passage: GradedPassage, attack: str, position: str, draw: ra
 def neutral_text(length: int, draw: random.Random) -> str:
     """Neutral sentences in a random order, as close to a length in characters as their lengths allow.
 
-    They tell of everyday things, so that they do not bear on any question. From 100 to 600 characters the length is
-    within 5 %.
+    They are about everyday things and answer no question of a usual kind. For a length of 100 to 600 characters the
+    text is within 5 % of it.
     """
     sentences = draw.sample(_NEUTRAL, len(_NEUTRAL))
     # For each length that can be reached, the sentences that first reached it.
@@ -190,10 +191,10 @@ def neutral_text(length: int, draw: random.Random) -> str:
 async def check_canary(
     store: Store, pool: Pool, settings: int, prompt: GradingPrompt, runner: Runner, *, n: int, seed: int
 ) -> CanaryResult:
-    """Have the judge grade the canary's passages, and say whether injections raise its grades.
+    """Have the judge grade the passages of the canary in all variants, and compare the grades.
 
-    The passages are up to n of those of the pool that the judge has graded 1 or 2. Answers that the store holds are not
-    asked for again.
+    The passages are up to n of those in the pool that the judge has graded 1 or 2. The judge is not asked again for
+    answers that the store holds.
     """
     questions: dict[str, str] = {}
     graded = []

@@ -20,13 +20,14 @@ async def escalate(
     *,
     order: str,
 ) -> Escalation:
-    """Grade the pairs of a pool of which the first judge is unsure; `runner` asks the better one, once for each pair.
+    """Have the better judge, which `runner` asks, grade the pairs of a pool of which the first judge is unsure.
 
-    The store keeps both labels, and its figures use the better judge's where it graded.
+    Each of these pairs gets one grade of the better judge. The store keeps both labels, and the figures use that of
+    the better judge.
     """
     work = GradingWork(store, pool, better, prompt, samples=1, batch=1, order=order, seed=7, unsure_of=settings)
     before = work.find_gaps(())
-    # Recorded first: the labels of a run that is stopped count too.
+    # Recorded before grading, so that the figures of a stopped run use the better labels too.
     store.escalates(store.settings_id(settings), store.settings_id(better))
     await work.finish(runner, runner.limits)
     return Escalation(

@@ -210,7 +210,7 @@ def failure_lines(failures: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"  for example query {row['query_id']}, passage {row['passage_id']}"
         if row["error"]:
             yield f"  message: {_on_one_line(row['error'])}"
-        if row["last_answer"]:
+        if row["last_answer"] and row["last_answer"] not in (row["error"] or ""):
             yield f"  last answer: {_on_one_line(row['last_answer'])}"
 
 

@@ -1,4 +1,4 @@
-"""Failures of requests to a judge: their kinds, and what statuses, bodies and exceptions stand for."""
+"""Failures of requests to a judge: their kinds, and the kinds of HTTP statuses, bodies and exceptions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from rag_selectivity.errors import SelectivityError
 from rag_selectivity.results.usage import Usage
 
-#: Kinds of failures that are not the pair's: another attempt, now or in a later run, may succeed.
+#: Kinds of temporary failures, which have other causes than the pair: another attempt may succeed.
 PASSING = ("rate_limit", "timeout", "server_error", "unreachable")
-#: The kind of a failure after which the judge asks in another way: the same request is worth sending again at once.
+#: The kind of a failure after which the judge asks in another way, so that the request is sent again at once.
 ADAPTED = "adapted"
 _LONGEST_MESSAGE = 300
 _TOO_LONG = re.compile(
@@ -44,10 +44,10 @@ class JudgeFailure(GradingError):
     Attributes
     ----------
     kind : str
-        `rate_limit`, `timeout`, `server_error` (5xx, a cut connection, a damaged reply) and `unreachable` may pass:
-        another attempt may succeed. `rejected`, `too_long`, `refusal`, `content_filter`, `cut` and `off_schema`
-        concern this pair alone. `fatal` (a wrong key, an empty account, an unknown model) concerns every request.
-        `adapted`: the endpoint refused a field, and the judge will not send it again.
+        `rate_limit`, `timeout`, `server_error` (5xx, a cut connection, a damaged reply) and `unreachable` are
+        temporary: another attempt may succeed. `rejected`, `too_long`, `refusal`, `content_filter`, `cut` and
+        `off_schema` concern this pair alone. `fatal` (a wrong key, an empty account, an unknown model) concerns every
+        request. `adapted`: the endpoint refused a field, and the judge will not send it again.
     retry_after : float or None
         Seconds to wait before the next request, if the endpoint named them.
     overloaded : bool
@@ -55,7 +55,7 @@ class JudgeFailure(GradingError):
     usage : Usage or None
         Tokens of the failed request; None if they are unknown.
     answer : str or None
-        What the judge said, if it said anything.
+        What the judge or the endpoint answered, if anything.
     """
 
     def __init__(
@@ -86,22 +86,26 @@ def _failure(
 
 
 def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> JudgeFailure:
-    """The failure that a status and a body stand for."""
+    """The failure that an HTTP status and a body mean."""
     words = _words(text)
     told = f"{status}: {words[:_LONGEST_MESSAGE]}" if words else f"status {status}"
     wait = _retry_after(headers)
     if status == 407:
-        return JudgeFailure(f"{told} (the proxy asks for a name and a password)", "fatal")
+        return JudgeFailure(
+            f"{told} (the proxy needs a name and a password: give them in HTTPS_PROXY or HTTP_PROXY)", "fatal"
+        )
     if status == 402 or (status in (400, 403, 429) and _QUOTA.search(text)):
-        return JudgeFailure(f"{told} (the account has no credit left)", "fatal")
+        return JudgeFailure(f"{told} (the account has no credit left: add some)", "fatal")
     if status == 401:
-        return JudgeFailure(f"{told} (the key is wrong or missing: set OPENAI_API_KEY, or --api-key-env)", "fatal")
+        return JudgeFailure(f"{told} (the key is wrong or missing)", "fatal")
     if status in (400, 403) and _FILTER.search(text):
-        return JudgeFailure(f"refused: {told}", "content_filter", answer=words)
+        return JudgeFailure(f"the content filter refused the request: {told}", "content_filter", answer=words)
     if status == 403:
-        return JudgeFailure(f"{told} (the key may not use this model)", "fatal")
+        return JudgeFailure(f"{told} (the key may not use this model: give another --model or another key)", "fatal")
     if status in (404, 405) or (status in (400, 422) and _UNKNOWN_MODEL.search(text)):
-        return JudgeFailure(f"{told} (is --model right?)", "fatal")
+        return JudgeFailure(
+            f"{told} (the endpoint does not know this model or address: check --model and --base-url)", "fatal"
+        )
     if status in (400, 413, 422) and (_TOO_LONG.search(text) or status == 413):
         return JudgeFailure(told, "too_long", answer=words)
     if status == 429:
@@ -109,12 +113,12 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> Jud
     if status in (408, 409, 425) or (status >= 500 and status != 501):
         return JudgeFailure(told, "server_error", retry_after=wait, overloaded=status == 503, usage=Usage())
     if 300 <= status < 400:
-        return JudgeFailure(f"{told} (the endpoint has moved: give its new --base-url)", "fatal")
+        return JudgeFailure(f"{told} (the endpoint has moved: give its new address with --base-url)", "fatal")
     return JudgeFailure(told, "rejected", answer=words)
 
 
 def _words(text: str) -> str:
-    """What an error says: its message, from JSON or HTML."""
+    """The message of an error, from a body of JSON or HTML."""
     try:
         body = json.loads(text)
     except ValueError:
@@ -129,7 +133,7 @@ def _words(text: str) -> str:
 
 
 def failure_of(error: BaseException) -> JudgeFailure:
-    """The failure that an exception of a client stands for, by the HTTP status of the exception or of its cause.
+    """The failure that an exception of a client means, by the HTTP status of the exception or of its cause.
 
     Without a status it is a `server_error`. The message has only the class and the status, since the client's own text
     may quote a key.

@@ -1,6 +1,6 @@
-"""The gate that every request to a judge passes: it counts, limits, pays and holds back.
+"""The gate that every request to a judge passes: it counts requests, keeps rates and budgets, and makes them wait.
 
-One gate may serve several threads and event loops, so that a budget holds for all who share it.
+One gate may serve several threads and event loops; its budget then holds for all of them together.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 from rag_selectivity.grading.judge import JudgeFailure, Reply
 from rag_selectivity.grading.limits import Budget, Limits, Prices
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.wording import counted
 
 _FIRST_CONCURRENCY = 4
 _WINDOW = 60.0
-#: The clock of an endpoint may see requests closer together than they were sent.
+#: Requests may arrive at the endpoint closer together than they were sent.
 _PACE_MARGIN = 1.01
 _LONGEST_BACKOFF = 60.0
 #: Tokens in a byte, until the endpoint has counted a prompt; four characters are about one token.
@@ -44,8 +45,10 @@ class Stop:
     Attributes
     ----------
     why : str
+        In words.
     cause : {"budget", "endpoint", "fatal", "interrupted", "error"}
-        `endpoint`: it is down, asks to wait too long, or gives no usable answer. `fatal`: no request can succeed.
+        `budget`: no budget is left for another request. `endpoint`: the endpoint is down, asks for too long a wait, or
+        gives no usable answer. `fatal`: no request can succeed. `error`: an exception in this process.
     """
 
     why: str
@@ -54,7 +57,7 @@ class Stop:
 
 @dataclass(slots=True)
 class Spending:
-    """What all requests took.
+    """What all requests used.
 
     Attributes
     ----------
@@ -64,7 +67,7 @@ class Spending:
     counted, estimated : int
         Requests whose tokens the endpoint counted, and those whose tokens are estimated.
     cost : float or None
-        None without prices, unless the endpoint names costs.
+        In the currency of the prices; None without prices, unless the endpoint says what a request costs.
     cost_from : {"prices", "server"} or None
     """
 
@@ -85,7 +88,7 @@ class Spending:
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """A request that is let through, and what is reserved for it."""
+    """A request that may be sent, and what is reserved for it."""
 
     worst: Usage
     prompt_bytes: int
@@ -109,7 +112,7 @@ class _Waiter:
 
 
 class Gate:
-    """Lets requests through: so many at once, so many in a minute, and as many as a budget pays for.
+    """Decides when a request may be sent, so that the limits and the budget hold over all requests.
 
     Parameters
     ----------
@@ -120,9 +123,9 @@ class Gate:
     ----------
     spending : Spending
     stop : Stop or None
-        Why no request is let through any more.
+        Why no further request is sent; None while requests are sent.
     concurrency : int
-        Requests that may be under way now.
+        The most requests that may be under way now.
     """
 
     def __init__(self, limits: Limits = Limits(), budget: Budget = Budget()) -> None:
@@ -162,16 +165,16 @@ class Gate:
         prompt_bytes : int
             Length of the messages in UTF-8.
         answer_tokens : function
-            Says the most tokens of the answer as they are when it is the request's turn.
+            Returns the most tokens of the answer. It is called when it is the request's turn, since they may change.
         send : async function
-            Gets them.
+            Sends the request; its argument is the most tokens of the answer.
         prices : Prices, optional
             Of the model; None if they are unknown.
 
         Raises
         ------
         Stopped
-            If nothing is sent any more.
+            If the run has stopped, so that the request was not sent.
         JudgeFailure
             If the request failed.
         """
@@ -194,7 +197,7 @@ class Gate:
             raise late from None
         except JudgeFailure as failure:
             ended = f"{failure.kind}: {failure}"
-            # The endpoint may have answered in full, and be paid for it, where its reply was lost on the way.
+            # The endpoint may have answered in full and may charge for it, although its reply was lost.
             if failure.usage is not None or failure.kind not in _MAY_BE_PAID:
                 usage = failure.usage or Usage()
             self._failed(ticket, failure)
@@ -206,11 +209,12 @@ class Gate:
                 _log.debug("request: %s, %.3f s, %s", ended, seconds, usage)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, or until the gate is shut.
+        """Wait for so many seconds.
 
         Raises
         ------
         Stopped
+            As soon as the gate is shut.
         """
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
@@ -221,13 +225,13 @@ class Gate:
             await self._wait(waiter, left)
 
     def shut(self, why: str, cause: str) -> None:
-        """Let nothing through any more; the first reason counts."""
+        """Send no further request; of several reasons, the first one is kept."""
         with self._lock:
             self.stop = self.stop or Stop(why, cause)
         self._wake_all()
 
     def reopen(self) -> None:
-        """Forget an interruption or a silent endpoint; a budget that is used up stays so."""
+        """Send requests again, unless a budget was the reason to stop."""
         with self._lock:
             if self.stop is not None and self.stop.cause != "budget":
                 self.stop = None
@@ -268,7 +272,7 @@ class Gate:
         return _Ticket(worst, prompt_bytes, answer_tokens, prices, cost)
 
     def _obstacle(self, ticket: _Ticket) -> tuple[float, str | None]:
-        """Seconds to wait (0: none; infinite: until a request has landed), and why the budget does not allow it."""
+        """Seconds to wait (0: none; infinite: until a request ends), and why the budget allows no request, if so."""
         now = time.monotonic()
         if self._under_way and len(self._under_way) >= self.concurrency:
             return float("inf"), None
@@ -278,32 +282,32 @@ class Gate:
         return max(0.0, self._not_before - now, self._turn_in(now), self._tokens_in(ticket, now)), None
 
     def _used_up(self, ticket: _Ticket) -> str | None:
-        """Which budget this request could exceed, besides the requests under way; None if none."""
+        """Which budget this request could exceed, together with the requests under way; None if none."""
         budget, spending = self.budget, self.spending
         if budget.calls is not None and spending.requests >= budget.calls:
-            return f"the budget of {budget.calls:,} requests is used up"
+            return f"the budget of {counted(budget.calls, 'request')} is used up"
         if budget.tokens is not None:
             tokens = ticket.worst.total + sum(each.worst.total for each in self._under_way)
             if spending.usage.total + tokens > budget.tokens:
                 return (
-                    f"the budget of {budget.tokens:,} tokens is used up: {spending.usage.total:,} are spent, and the "
-                    f"next request may take {ticket.worst.total:,}"
+                    f"the budget of {budget.tokens:,} tokens (--max-tokens) is too small for another request: "
+                    f"{spending.usage.total:,} are spent, and the next request may take {ticket.worst.total:,}"
                 )
         if budget.cost is not None:
             cost = ticket.cost + sum(each.cost for each in self._under_way)
             if (spending.cost or 0.0) + cost > budget.cost:
                 return (
-                    f"the budget of {budget.cost:g} is used up: {spending.cost or 0.0:.6g} is spent, and the next "
-                    f"request may cost {ticket.cost:.2g}"
+                    f"the budget of {budget.cost:g} (--max-cost) is too small for another request: "
+                    f"{spending.cost or 0.0:.6g} is spent, and the next request may cost {ticket.cost:.2g}"
                 )
         return None
 
     def _turn_in(self, now: float) -> float:
-        """Seconds until the rate of requests allows one more: evenly spaced, so no window holds too many."""
+        """Seconds until --rpm allows one more request: they are spaced evenly, so that no minute has too many."""
         return 0.0 if self.limits.rpm is None else max(0.0, self._next_turn - now)
 
     def _tokens_in(self, ticket: _Ticket, now: float) -> float:
-        """Seconds until the tokens of the last minute leave room for this request; alone, it always goes."""
+        """Seconds until --tpm allows this request. A request larger than --tpm is sent when a minute has no other."""
         if self.limits.tpm is None:
             return 0.0
         while self._taken and self._taken[0][0] <= now - _WINDOW:
@@ -352,8 +356,8 @@ class Gate:
         with self._lock:
             self._holds_in_a_row = 0
             if self.budget.cost is not None and reply.cost is None and ticket.prices is None:
-                why = "a budget in money needs prices (--price-in, --price-out): this endpoint does not say what a "
-                self.stop = self.stop or Stop(f"{why}request costs", "fatal")
+                why = "this endpoint does not say what a request costs, so a budget in money needs prices: give "
+                self.stop = self.stop or Stop(f"{why}--price-in and --price-out", "fatal")
             if not self._probing and ticket.sent >= self._halved:
                 self.concurrency = min(self.limits.concurrency, self.concurrency + 1)
             if reply.usage is None:
@@ -380,7 +384,7 @@ class Gate:
                 self._hold(failure)
 
     def _cancelled(self, ticket: _Ticket) -> Usage:
-        """What a request took that we gave up: the endpoint may finish it, and then its answer is as long as others."""
+        """The usage of a request that was given up: the endpoint may still finish it, with a typical answer."""
         with self._lock:
             spending = self.spending
             answers = spending.counted + spending.estimated
@@ -395,8 +399,10 @@ class Gate:
             growing = self.limits.backoff * 2**self._holds_in_a_row * self._random.uniform(0.5, 1.0)
             seconds = min(_LONGEST_BACKOFF, self.limits.max_wait, growing)
         if seconds > self.limits.max_wait:
-            why = f"the endpoint asks to wait {seconds:,.0f} s, longer than the limit of {self.limits.max_wait:g} s"
-            self.stop = self.stop or Stop(f"{why} (--max-wait)", "endpoint")
+            why = (
+                f"the endpoint asks for a wait of {seconds:,.0f} s, longer than --max-wait ({self.limits.max_wait:g} s)"
+            )
+            self.stop = self.stop or Stop(f"{why}: go on later, or give a longer --max-wait", "endpoint")
             self._wake_all_locked()
             return
         now = time.monotonic()

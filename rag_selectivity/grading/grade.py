@@ -1,4 +1,4 @@
-"""`grade`: a pool of (query, passage) pairs in, grades in the store out."""
+"""`grade`: has a judge grade the (query, passage) pairs of a pool, and keeps the grades in a store."""
 
 from __future__ import annotations
 
@@ -64,33 +64,35 @@ def grade(
         See `rag_selectivity.grading.judge`.
     rubric : Rubric or path
     extras : sequence of {"relevant_span", "misleading"}
-        What the judge says about each passage besides its grade, in the same call.
+        Further fields that the judge fills for each passage, in the same call.
     pool_depth : int, optional
         Ranks of each run to grade; default: all.
     samples : int
-        Grades of each pair. The store keeps them all, and their median counts.
+        Grades of each pair, from 1 to 100. The store keeps all of them; the grade of the pair is their median.
     batch : int
-        Passages of one query in a call.
+        The most passages of one query in a call, from 1 to 100.
     order : {"rank", "query"}
         What to grade first. `rank` starts with the top ranks of all queries and systems, so that the grades of a
         stopped run can be used; `query` finishes one query after the other.
     limits, budget : Limits, Budget
     gate : Gate, optional
-        Counts, limits and pays every request; give one gate to several runs that share a budget. Default: a new one
-        of `limits` and `budget`, which a gate that is given replaces.
+        Counts and limits all requests. Give the same gate to several runs that share a budget; `limits` and `budget`
+        are then not used. Default: a new gate of `limits` and `budget`.
     retry_failed : bool or sequence of str
-        Grade again the pairs that failed in an earlier run: all, or those of some kinds (`JudgeFailure.kind`).
+        Grade again the pairs that failed in an earlier run: all (True), or those that failed for some reasons
+        (`JudgeFailure.kind`). Pairs that failed for a temporary reason are always graded again.
     escalate_to : Judge or async function, optional
-        A better judge for the pairs of which the first is unsure: its samples differ, its grade is at the threshold of
-        relevance (4), or its expected grade is within .25 of the middle between two grades. Both labels are kept, and
-        the better one counts.
+        A better judge. It grades the pairs of which the first judge is unsure: its samples differ, its grade is 4 (the
+        threshold of relevance), or its expected grade is within .25 of the middle between two grades. Both labels are
+        kept, and the figures use that of the better judge.
     escalate_prices : (float, float), optional
-        The prices of a million prompt tokens and answer tokens of the better judge.
+        The prices of a million prompt tokens and of a million answer tokens of the better judge.
     canary : int
-        Passages of the check whether injections raise the judge's grades: so many graded junk passages are sent again,
-        as they are, with harmless text, and with an injection. 0: no check.
+        The most passages for the check whether injections raise the judge's grades. Each of these passages, which the
+        judge graded 1 or 2, is sent three more times: unchanged, with harmless text, and with an injection. 0: no
+        check.
     dry_run : bool
-        Ask nothing; estimate pairs, tokens and cost.
+        Send no request; estimate pairs, tokens and cost.
     seed : int
         For the order of passages within a batch.
     progress : bool
@@ -103,9 +105,9 @@ def grade(
     Raises
     ------
     InputError
-        If ids and texts do not fit together.
+        If an argument is out of its range, a query or passage of the pool has no text, or the store cannot be used.
     GradingError
-        If the judge cannot be used at all (a wrong key, an unknown model).
+        If no request can succeed (a wrong key, an empty account, an unknown model).
     """
     return run_blocking(
         lambda: agrade(
@@ -169,6 +171,8 @@ async def agrade(
     prompt = GradingPrompt(instructions, tuple(extras))
     pools = pool if isinstance(pool, list) and not _is_rows(pool) else [pool]
     settings = settings_of(asked, instructions, extras, batch, seed)
+    if better is not None and settings_of(better, instructions, extras) == settings:
+        raise InputError(f"escalate_to (--escalate-to) must be another judge than the first, got {better.name} twice")
     with Store(store) as labels:
         loaded = load_pool(labels, queries, corpus, pools, pool_depth)
         work = GradingWork(labels, loaded, settings, prompt, samples=samples, batch=batch, order=order, seed=seed)
@@ -207,7 +211,7 @@ async def agrade(
         stop = gate.stop
         if stop is not None and stop.cause == "fatal":
             answered = runner.progress.answered
-            stored = f", {answered} new grades are in {labels.path}" if answered else ""
+            stored = f"; new grades in {labels.path}: {answered:,}" if answered else ""
             raise GradingError(f"{stop.why}; nothing more was sent{stored}")
         return Grading(
             **common, **_done(runner), left=left, flagged=work.flagged, escalation=escalation, canary=checked
@@ -248,7 +252,7 @@ def _done(runner: Runner) -> dict[str, Any]:
 
 
 def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch: int = 1, seed: int = 7) -> Settings:
-    """Everything that can change a grade except the texts: the store keeps a grade under it."""
+    """Everything that can change a grade, except the texts; the store keeps each grade with it."""
     batched = {"batch": batch, "seed": seed} if batch > 1 else {}
     return Settings(
         kind="grade",
@@ -263,11 +267,16 @@ def settings_of(judge: Judge, rubric: Rubric, extras: Sequence[str] = (), batch:
 def _prices(better: Judge | None, given: tuple[float, float] | None, gate: Gate) -> Prices | None:
     """The prices of the better judge, which are not those of the first."""
     if given is not None:
+        if better is None:
+            raise InputError(
+                "prices of a better judge (--escalate-price-in, --escalate-price-out) are given without a better "
+                "judge: give escalate_to (--escalate-to) too, or leave the prices out"
+            )
         return Prices(*given)
     if better is not None and gate.budget.prices is not None:
         raise InputError(
-            f"price_in and price_out are of the first judge: give the prices of {better.name} too "
-            f"(--escalate-price-in, --escalate-price-out)"
+            f"price_in and price_out are the prices of the first judge: give those of {better.name} too, with "
+            f"escalate_prices (--escalate-price-in, --escalate-price-out)"
         )
     return None
 
@@ -275,7 +284,7 @@ def _prices(better: Judge | None, given: tuple[float, float] | None, gate: Gate)
 def _check(extras: Sequence[str], samples: int, batch: int, order: str, canary: int) -> None:
     for name in extras:
         if name not in EXTRAS:
-            raise InputError(f"extras are {' and '.join(EXTRAS)}, got {name!r}")
+            raise InputError(f"an extra (--extra) must be {' or '.join(EXTRAS)}, got {name!r}")
     for name, value, highest in (("samples", samples, 100), ("batch", batch, 100)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
             raise InputError(f"{name} must be a whole number from 1 to {highest}, got {value!r}")
@@ -294,8 +303,10 @@ def _kinds(retry_failed: bool | Sequence[str]) -> Sequence[str] | None:
     if isinstance(retry_failed, bool):
         return None if retry_failed else ()
     if isinstance(retry_failed, str):
-        raise InputError(f"retry_failed must be true, false or a list of kinds, got {retry_failed!r}")
+        raise InputError(f"retry_failed must be True, False or a list of reasons, got {retry_failed!r}")
     for kind in retry_failed:
         if kind not in FAILURES:
-            raise InputError(f"there is no failure of the kind {kind!r}: the kinds are {', '.join(FAILURES)}")
+            raise InputError(
+                f"retry_failed (--retry-failed) must be all or reasons of {', '.join(FAILURES)}, got {kind!r}"
+            )
     return tuple(retry_failed)

@@ -7,32 +7,40 @@ from dataclasses import dataclass
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.usage import Usage
 
+#: Names that differ from those of the command line.
+_OPTIONS = {
+    "answer_tokens": "answer_tokens (--max-answer-tokens)",
+    "calls": "calls (--max-calls)",
+    "tokens": "tokens (--max-tokens)",
+    "cost": "cost (--max-cost)",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many requests to make, how fast, and how often to try again.
+    """How many requests to send at the same time, how fast, and how often to try again.
 
     Attributes
     ----------
     concurrency : int
-        The most requests at the same time. A run begins with one request alone, goes on with 4, takes one more after
-        every answer, and halves their number when the endpoint is overloaded.
+        The most requests at the same time. A run begins with one request, goes on with 4 at the same time, adds one
+        after each answer, and halves their number when the endpoint is overloaded.
     rpm, tpm : float or None
-        The most requests and tokens in any 60 seconds.
+        The most requests and tokens in any 60 seconds; None: no limit.
     timeout : float
-        Seconds for a request.
+        The longest time for a request, in seconds.
     attempts : int
-        Requests for a call that fails with a kind that may pass.
+        The most requests for a call whose failure may be temporary; after rate limits four times as many.
     backoff : float
-        Seconds before the second attempt. They double with every attempt, up to a minute, with jitter.
+        Seconds before the second attempt. They double with each attempt, up to a minute.
     max_wait : float
         The longest wait, in seconds, that an endpoint may ask for (Retry-After), and the longest time without any
-        answer; beyond it the run stops.
+        answer while requests fail. After it the run stops.
     answer_tokens : int
-        The most tokens of an answer, with its reasoning. An answer that is cut is asked for once more with four times
-        as many.
+        The most tokens of an answer, reasoning included. If an answer is cut, the judge is asked once more, with a
+        limit of four times as many tokens.
     give_up_after : int
-        The run stops when so many answers in a row are useless for the same reason.
+        The run stops when so many requests in a row fail for the same reason.
     """
 
     concurrency: int = 16
@@ -49,7 +57,7 @@ class Limits:
         for name in ("concurrency", "attempts", "answer_tokens", "give_up_after"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number ≥ 1, got {value!r}")
+                raise InputError(f"{_OPTIONS.get(name, name)} must be a whole number ≥ 1, got {value!r}")
         for name in ("rpm", "tpm", "timeout", "max_wait"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -58,7 +66,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The prices of a million tokens, of the prompt and of the answer."""
+    """The prices of a million prompt tokens and of a million answer tokens."""
 
     prompt: float
     answer: float
@@ -85,9 +93,10 @@ class Budget:
         for name in ("calls", "tokens", "cost", "price_in", "price_out"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not value >= 0):
-                raise InputError(f"{name} must be a number ≥ 0, got {value!r}")
+                raise InputError(f"{_OPTIONS.get(name, name)} must be a number ≥ 0, got {value!r}")
         if (self.price_in is None) != (self.price_out is None):
-            raise InputError("the price of a million tokens has two parts: give price_in and price_out")
+            given, other = ("in", "out") if self.price_out is None else ("out", "in")
+            raise InputError(f"price_{given} is given without price_{other}: give both (--price-in, --price-out)")
 
     @property
     def prices(self) -> Prices | None:

@@ -19,8 +19,9 @@ from rag_selectivity.grading.replies import reply_of
 from rag_selectivity.grading.way import Way
 
 _OPENAI = "https://api.openai.com/v1"
+_KEY_ENV = "OPENAI_API_KEY"
 _UNREADABLE_BEFORE_STEP = 2
-#: A shorter header, such as a version, is no secret, and occurs in every text.
+#: A shorter value of a header, such as a version, is no secret and may occur in any text.
 _SHORTEST_SECRET = 6
 
 
@@ -37,12 +38,13 @@ class OpenAIJudge:
         URL of a compatible server, to which `/chat/completions` is added before its query, if it has one. Default:
         OPENAI_BASE_URL, or that of OpenAI.
     api_key : str, optional
-        Default: the variable `api_key_env` of the environment. A server given by `base_url` may need none.
+        Default: the environment variable `api_key_env`. A server given by `base_url` may need none.
     api_key_env : str
+        Must be set if it is not OPENAI_API_KEY and no `api_key` is given.
     headers : {name: value}, optional
         More headers of each request, such as `{"api-key": …}` for Azure.
     temperature : float, optional
-        Default: that of the model; some models accept no other.
+        Default: that of the model. Some models accept no other; it is then left out.
     extra : mapping, optional
         More parameters of the request, such as `{"reasoning_effort": "low"}`.
 
@@ -60,7 +62,7 @@ class OpenAIJudge:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        api_key_env: str = "OPENAI_API_KEY",
+        api_key_env: str = _KEY_ENV,
         headers: Mapping[str, str] | None = None,
         temperature: float | None = None,
         extra: Mapping[str, Any] | None = None,
@@ -70,8 +72,16 @@ class OpenAIJudge:
         except ImportError:
             raise MissingExtraError("aiohttp", "judge", "an OpenAI-compatible judge") from None
         key = api_key or os.environ.get(api_key_env)
-        if not key and base_url is None and not headers:
-            raise GradingError(f"no API key: set {api_key_env}, or name a server that needs none with --base-url")
+        if not key and (api_key_env != _KEY_ENV or (base_url is None and not headers)):
+            raise GradingError(
+                f"no API key: the environment variable {api_key_env} is not set; set it, or "
+                + (
+                    "name a server that needs no key with --base-url"
+                    if api_key_env == _KEY_ENV
+                    else "leave --api-key-env out"
+                )
+            )
+        self._key_env = api_key_env
         self.name = model
         self.parameters: dict[str, Any] = {
             **({"temperature": temperature} if temperature is not None else {}),
@@ -100,7 +110,7 @@ class OpenAIJudge:
         loop = asyncio.get_running_loop()
         session, users = self._sessions.get(loop, (None, 0))
         if session is None:
-            # The gate limits requests at the same time, and their seconds.
+            # The gate limits the number of requests at the same time, and their seconds.
             session = self._aiohttp.ClientSession(
                 connector=self._aiohttp.TCPConnector(limit=0),
                 timeout=self._aiohttp.ClientTimeout(total=None, sock_connect=30),
@@ -143,12 +153,12 @@ class OpenAIJudge:
         self._answered.add(way)
         usage = reply.usage
         if usage is not None and usage.completion_tokens > 1.1 * request.answer_tokens + 16 and way.limit is not None:
-            # The endpoint does not know the field and passed it over.
+            # The endpoint seems to ignore the field.
             self.way = (self.way.without("limit") or self.way) if way.limit == self.way.limit else self.way
         return reply
 
     def unreadable(self) -> None:
-        """Constrain answers in another way, since this endpoint seems to pass over the present one."""
+        """Constrain answers in another way after several unreadable ones: the endpoint seems to ignore this way."""
         self._unreadable += 1
         if self._unreadable % _UNREADABLE_BEFORE_STEP == 0:
             self.way = self.way.without("answer") or self.way
@@ -167,7 +177,7 @@ class OpenAIJudge:
                 "unreachable",
             ) from None
         except aiohttp.ClientConnectorDNSError:
-            raise JudgeFailure(f"the host of {self._where} is unknown: is --base-url right?", "unreachable") from None
+            raise JudgeFailure(f"the host of {self._where} is unknown: check --base-url", "unreachable") from None
         except aiohttp.ClientConnectorError as error:
             raise JudgeFailure(
                 f"nothing listens at {self._where} ({_system_message(error)}): start the server, or give its address "
@@ -181,14 +191,18 @@ class OpenAIJudge:
         failure = failure_of_status(status, headers, text)
         if failure.kind == "rejected" and status in (400, 422, 501):
             if way != self.way:
-                # Another request has stepped down since this one was sent.
-                return JudgeFailure("asked in a way that is given up", ADAPTED)
+                # Another request has changed the way since this one was sent.
+                return JudgeFailure("the request has a field that is no longer sent", ADAPTED)
             lower = way.stepped_down(text, self.parameters, unnamed=way not in self._answered)
             if lower is not None:
                 self.way = lower
                 return JudgeFailure(str(failure), ADAPTED)
-        if status == 404:
-            return JudgeFailure(f"{failure} (at {self._where}; are --model and --base-url right?)", "fatal")
+        if status == 401:
+            return JudgeFailure(
+                f"{failure}: set {self._key_env} to a key of {self._where}, or give --api-key-env", "fatal"
+            )
+        if status in (404, 405):
+            return JudgeFailure(f"{failure}; the address is {self._where}", "fatal")
         return failure
 
     # -- secrets -----------------------------------------------------------------------------------
@@ -211,7 +225,7 @@ class OpenAIJudge:
         )
 
     def _clean(self, text: str) -> str:
-        """The text without keys: some endpoints quote them in their errors, whole or in part."""
+        """The text without keys, which some endpoints quote in their errors, whole or in part."""
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, "…")
@@ -230,7 +244,7 @@ def _proxy_of(url: str) -> str | None:
 def _completions_url(base: str) -> str:
     parts = urlsplit(base.strip())
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise InputError(f"base_url must be a URL such as http://localhost:8000/v1, got {base!r}")
+        raise InputError(f"base_url (--base-url) must be a URL such as http://localhost:8000/v1, got {base!r}")
     path = parts.path.rstrip("/")
     path = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

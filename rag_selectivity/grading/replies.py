@@ -14,12 +14,13 @@ _LONGEST_MESSAGE = 300
 
 
 def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
-    """The reply in a body with status 200.
+    """The reply in the body of an answer with status 200.
 
     Raises
     ------
     JudgeFailure
-        `server_error` if the body is damaged, `refusal` or `content_filter` if the model declines.
+        `server_error` if the body is damaged, `refusal` if the model refuses, `content_filter` if a filter does; if the
+        body holds an error, the failure of its code.
     """
     try:
         body = json.loads(text)
@@ -41,10 +42,12 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
             "the endpoint's reply holds no message", "server_error", usage=usage, answer=text[:500]
         ) from None
     if refusal:
-        raise JudgeFailure(f"refused: {str(refusal)[:_LONGEST_MESSAGE]}", "refusal", usage=usage, answer=str(refusal))
+        raise JudgeFailure(
+            f"the model refused: {str(refusal)[:_LONGEST_MESSAGE]}", "refusal", usage=usage, answer=str(refusal)
+        )
     finish = choice.get("finish_reason")
     if finish == "content_filter" and not content:
-        raise JudgeFailure("refused: the endpoint's content filter", "content_filter", usage=usage)
+        raise JudgeFailure("the endpoint's content filter refused the answer", "content_filter", usage=usage)
     probabilities = choice.get("logprobs")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     named = body.get("model")

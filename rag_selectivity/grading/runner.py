@@ -1,4 +1,4 @@
-"""The runner: many calls to a judge at once, each asked until it has an answer or a failure of its own."""
+"""The runner: makes many calls to a judge at the same time, each until it has an answer or has failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 #: How often a call may be asked for an answer that can be read.
 _READINGS = 3
-#: A rate limit is everybody's: a call may meet it so many times as often as another failure.
+#: A rate limit concerns all calls, so that one call gets so many times as many attempts as for another failure.
 _RATE_LIMITED = 4
 #: A limit that cut an answer is raised once, by this factor.
 _MORE_TOKENS = 4
@@ -32,15 +32,15 @@ _FEWEST_FAILURES = 5
 #: Seconds for the requests under way after Ctrl-C.
 _GRACE = 1.0
 _LONGEST_ANSWER_KEPT = 500
-#: What to try when every answer is useless for the same reason.
+#: What to try when every request fails for the same reason.
 _ADVICE = {
-    "off_schema": "try a larger model, a lower --temperature or a larger --max-answer-tokens",
-    "cut": "give a larger --max-answer-tokens, or less reasoning",
-    "refusal": "try another model, or a rubric in plainer words",
-    "content_filter": "try another endpoint, or one whose filter can be turned off",
-    "timeout": "give a longer --timeout or a lower --concurrency",
-    "too_long": "shorten the passages, lower --batch, or serve the model with a larger context",
-    "rejected": "the endpoint refuses the request as it is: read its message",
+    "off_schema": "Try a larger model, a lower --temperature or a larger --max-answer-tokens",
+    "cut": "Give a larger --max-answer-tokens, or use a model that reasons less",
+    "refusal": "Try another model, or a rubric in plainer words",
+    "content_filter": "Try another endpoint, or one whose filter can be turned off",
+    "timeout": "Give a longer --timeout or a lower --concurrency",
+    "too_long": "Shorten the passages, lower --batch, or serve the model with a larger context",
+    "rejected": "Read the message of the endpoint, and change the options that it names",
 }
 
 
@@ -52,14 +52,14 @@ class Call(Generic[T]):
     ----------
     messages, schema
     subject : object
-        Tells the caller what the answer is about.
+        What the answer is about, for the caller.
     read : function
         Makes the answer of a reply, or raises Unreadable.
     answer_tokens : int
-        Tokens of the answer besides the limit that all calls share.
+        Tokens added to the limit of answers that all calls share.
     repeat : bool
-        Whether an answer that cannot be read, or is cut, is asked for again. Where the caller asks in another way
-        instead, a failure tells nothing about the endpoint.
+        Whether to ask again after an answer that is cut or cannot be read. If not, the caller asks in another way, and
+        such an answer does not count as a sign that the endpoint is useless.
     """
 
     messages: Sequence[Message]
@@ -72,7 +72,7 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """The result of a call: an answer or a failure, and what it took."""
+    """The result of a call: an answer or a failure, and the tokens, cost, seconds and attempts."""
 
     call: Call[T]
     answer: T | None
@@ -137,9 +137,9 @@ class Runner:
     async def run(self, calls: Iterator[Call[Any]], store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
         """Make the calls; a worker begins its next call when the outcome of the last one is stored.
 
-        `store` stores an outcome and returns how many pairs it finishes, by an answer or a failure. A failure is stored
-        after the next answer or at the end: if every call fails alike, none of the pairs is to blame, and none of the
-        failures is stored.
+        `store` stores an outcome and returns the number of pairs that it finishes, by an answer or a failure. A failure
+        is stored after the next answer, or at the end: if all calls fail for the same reason, the pairs are not the
+        cause, and these failures are not stored.
         """
         failure: list[BaseException] = []
 
@@ -167,7 +167,7 @@ class Runner:
                 await self._store_held(store)
 
     def interrupt(self) -> None:
-        """Send nothing more; what is under way has a second to land."""
+        """Send nothing more; the requests under way have one second to end."""
         self.gate.shut("interrupted", "interrupted")
         asyncio.get_running_loop().call_later(_GRACE, self._give_up)
 
@@ -212,7 +212,7 @@ class Runner:
         return None if usage is None or self.prices is None else self.prices.of(usage)
 
     async def _may_pass(self, asked: _Asked[Any], failure: JudgeFailure) -> bool:
-        """Wait and say whether to send the request again; the gate itself waits where a rate limit was met."""
+        """Wait, and say whether to send the request again. After a rate limit the gate waits, not this."""
         if failure.kind == "rate_limit":
             return asked.attempts < _RATE_LIMITED * self.limits.attempts
         if failure.kind not in PASSING or asked.attempts >= self.limits.attempts:
@@ -247,12 +247,12 @@ class Runner:
             if reply.finish == "length":
                 return JudgeFailure("the answer was cut at its limit of tokens", "cut", answer=text)
             if reply.finish == "content_filter":
-                return JudgeFailure("refused: the endpoint's content filter", "content_filter", answer=text)
+                return JudgeFailure("the endpoint's content filter refused the answer", "content_filter", answer=text)
             return JudgeFailure(str(error), "off_schema", answer=text)
         return None
 
     def _ask_again(self, asked: _Asked[Any], problem: JudgeFailure) -> bool:
-        """Whether to ask once more for an answer that could not be read; if so, `asked` is made ready for it."""
+        """Whether to ask again after an answer that could not be read; if so, `asked` is prepared for it."""
         if not self._has_answered and problem.kind == "off_schema" and hasattr(self.judge, "unreadable"):
             self.judge.unreadable()
         if not asked.call.repeat:
@@ -272,7 +272,7 @@ class Runner:
         self._has_answered = True
         self._same = (None, 0)
         self._silence = (time.monotonic(), 0)
-        # A limit that cut one answer and not its repetition cuts the others too.
+        # A limit that cut this answer would cut others too, so all calls get the larger one.
         self._more_tokens = max(self._more_tokens, asked.more_tokens)
         self.progress.way = reply.way
         if reply.model:
@@ -282,7 +282,7 @@ class Runner:
     def _note_failure(self, asked: _Asked[Any], failure: JudgeFailure) -> None:
         """Stop the run if the endpoint is down, or every answer is useless for the same reason."""
         if failure.kind not in ("off_schema", "rate_limit", "server_error", "unreachable"):
-            # The endpoint understands the request, or answers too slowly to be asked one by one.
+            # The endpoint understands the request, or is too slow for one request at a time.
             self.gate.probed()
         if failure.kind not in PASSING and not asked.call.repeat:
             return
@@ -296,12 +296,16 @@ class Runner:
             patience = min(_DOWN_SECONDS, self.limits.max_wait)
             down = failure.kind != "rate_limit" and failures + 1 >= _DOWN_FAILURES and seconds >= patience
             if down or (failures + 1 >= _FEWEST_FAILURES and seconds >= self.limits.max_wait):
-                self.gate.shut(f"no answer for {seconds:.0f} s, the last failure: {failure}", "endpoint")
+                last = str(failure).rstrip(".")
+                self.gate.shut(
+                    f"no answer for {seconds:.0f} s, the last failure: {last}; is the endpoint up? Go on later",
+                    "endpoint",
+                )
         elif count >= self.limits.give_up_after:
-            shown = f"; the last answer: {failure.answer[:200]!r}" if failure.answer else ""
-            advice = _ADVICE.get(failure.kind, "look at the endpoint")
-            why = f"{count} answers in a row were useless for the same reason ({failure.kind}: {failure}){shown}"
-            self.gate.shut(f"{why}: {advice}", "endpoint")
+            shown = f" The last answer: {failure.answer[:200]!r}." if failure.answer else ""
+            advice = _ADVICE.get(failure.kind, "Look at the endpoint")
+            why = f"{count} requests in a row failed for the same reason ({failure.kind}: {failure})"
+            self.gate.shut(f"{why}.{shown} {advice}", "endpoint")
 
     async def _settle(self, outcome: Outcome[Any], store: Callable[[Outcome[Any]], Awaitable[int]]) -> None:
         if outcome.failure is not None and (outcome.call.repeat or outcome.failure in PASSING):
@@ -329,7 +333,7 @@ class Runner:
 
 
 class _Asked(Generic[T]):
-    """A call under way: what was sent and said so far."""
+    """A call under way: what was sent and answered so far."""
 
     def __init__(self, call: Call[T]) -> None:
         self.call = call

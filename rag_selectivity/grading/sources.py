@@ -12,6 +12,7 @@ from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
 from rag_selectivity.io.reading import is_path, ranked_rows
 from rag_selectivity.io.texts import checked_texts, read_texts
+from rag_selectivity.wording import counted
 
 
 def load_pool(store: Store, queries: Any, corpus: Any, pools: Sequence[Any], depth: int | None) -> Pool:
@@ -58,6 +59,6 @@ def _load_texts(texts: PoolTexts, source: Any, what: str, names: Sequence[str]) 
     count, some = texts.missing(limit=3)
     if count:
         raise InputError(
-            f"{what}: {count} of the pool's ids have no text ({examples(some)}); do the {what} and the pool use the "
-            f"same ids?"
+            f"{what}: {counted(count, 'id')} of the pool without a text ({examples(some)}); add the texts, or check "
+            f"that the {what} and the pool use the same ids"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import Any
@@ -304,17 +305,17 @@ def _canary_blocks(canary: CanaryResult) -> Iterable[Block]:
     yield Paragraph(f"{canary.counts} {canary.conclusion}")
     if canary.n:
         rows = [[kind, str(up), str(harmless), str(n)] for kind, (up, harmless, n) in canary.by_attack.items()]
-        yield Table(["attack", "raised", "by harmless text", "passages"], rows)
+        yield Table(["attack", "raised by it", "by harmless text", "passages"], rows)
         names = ("injected", "harmless", "unchanged")
         rises = ", ".join(f"{signed(canary.mean_rise[name], 2)} {name}" for name in names)
         yield Note(f"{canary.interval_text} Mean change of the grade: {rises}.".strip())
         if canary.queries < canary.n:
             yield Note(
-                f"the passages are of {counted(canary.queries, 'query', 'queries')}; the interval takes them as "
-                f"independent"
+                f"the passages belong to {counted(canary.queries, 'query', 'queries')}, and the interval treats them "
+                f"as independent"
             )
     if canary.left_out and canary.n:
-        yield Note(f"{counted(canary.left_out, 'passage')} left out, since an answer failed")
+        yield Note(f"{counted(canary.left_out, 'passage')} left out because an answer failed")
 
 
 @blocks_of.register
@@ -327,19 +328,18 @@ def _grading_blocks(grading: Grading) -> Iterable[Block]:
 
 def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.dry_run:
-        pairs = counted(grading.pairs, "pair")
-        yield f"{pairs}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
+        yield f"{_pairs(grading)}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
         yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading)}{_cost(grading)}"
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
         if grading.escalation is not None:
             yield (
-                f"not in this estimate: the pairs of which {grading.judge} will be unsure, which go to "
-                f"{grading.escalation.judge} too"
+                f"not in this estimate: the requests to {grading.escalation.judge} for the pairs of which "
+                f"{grading.judge} will be unsure"
             )
         return
     yield (
-        f"{counted(grading.pairs, 'pair')}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the "
-        f"store before, {grading.failed:,} failed, {grading.left:,} left"
+        f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
+        f"before, {grading.failed:,} failed, {grading.left:,} left"
     )
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
@@ -347,8 +347,8 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.escalation is not None:
         better = grading.escalation
         yield (
-            f"{better.unsure:,} pairs of which {grading.judge} is unsure: {better.graded:,} graded by {better.judge}, "
-            f"{better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
+            f"{counted(better.unsure or 0, 'pair')} of which {grading.judge} is unsure: {better.graded:,} graded by "
+            f"{better.judge}, {better.cached:,} in the store before, {better.failed:,} failed, {better.left:,} left"
         )
         if better.other_models:
             yield f"warning: the endpoint named {', '.join(better.other_models)} as the model, not {better.judge}"
@@ -357,20 +357,25 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.errors:
         by_kind = ", ".join(f"{count:,} {kind}" for kind, count in sorted(grading.errors.items()))
         yield f"failures: {by_kind}; the last one: {grading.last_error}"
-        yield f"rag-selectivity store failures {grading.store} lists them"
+        yield f"to list them: rag-selectivity store failures {shlex.quote(str(grading.store))}"
     if grading.earlier_failures:
         yield f"{grading.earlier_failures:,} failed in an earlier run; --retry-failed tries them again"
     if grading.flagged:
-        yield f"{grading.flagged:,} passages seem to give the judge instructions; see `flagged` in an export"
+        verb = "seems" if grading.flagged == 1 else "seem"
+        yield f"{counted(grading.flagged, 'passage')} {verb} to give the judge instructions; see `flagged` in an export"
     if grading.stopped:
         goes_on = "; the same call goes on" if grading.resume is None else ""
-        yield f"stopped: {grading.stopped}. All grades so far are in {grading.store}{goes_on}"
+        yield f"stopped: {grading.stopped.rstrip('.')}. All grades so far are in {grading.store}{goes_on}"
     if grading.resume is not None:
         yield f"go on with: {grading.resume}"
 
 
+def _pairs(grading: Grading) -> str:
+    return counted(grading.pairs, "pair")
+
+
 def _tokens(grading: Grading) -> str:
-    tokens = f"{grading.usage.prompt_tokens:,} + {grading.usage.completion_tokens:,} tokens"
+    tokens = f"{grading.usage.prompt_tokens:,} prompt + {grading.usage.completion_tokens:,} answer tokens"
     if grading.dry_run or grading.usage_from in (None, "server"):
         return tokens
     extent = "estimated" if grading.usage_from == "estimate" else "partly estimated"
@@ -385,7 +390,7 @@ def _cost(grading: Grading) -> str:
 
 
 def _way(way: dict[str, Any]) -> str:
-    """What an endpoint can do, in words."""
+    """The fields with which an endpoint was asked, in words."""
     parts = [
         way["answer"] if way["answer"] != "text" else "the JSON schema in words",
         way["limit"] or "no limit of the answer",

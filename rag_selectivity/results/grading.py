@@ -1,4 +1,4 @@
-"""A grading run as a value: how many pairs were graded, how many failed, and what it took."""
+"""A grading run as a value: how many pairs were graded, how many failed, and what was spent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SCHEMA = "rag-selectivity/grading/2"
 
 
 def other_models(asked: str, served: Iterable[str]) -> tuple[str, ...]:
-    """The names that a server gave to the model and that cannot be the one that was asked for.
+    """The models that a server named, without those that can be the model that was asked for.
 
-    A provider in front of a name and a date or a version behind it make no other model.
+    A provider before the name, and a date or a version after it, do not count as another model.
 
     >>> other_models("gpt-5", ["gpt-5", "openai/gpt-5", "gpt-5-2025-08-07", "gpt-5-mini"])
     ('gpt-5-mini',)
@@ -75,28 +75,28 @@ class Grading(Result):
     pairs : int
         Pairs in the pool.
     cached, graded, failed, left : int
-        Labels that were in the store before, new labels, labels that failed for good, and labels not asked for. Each
-        pair needs as many labels as there are samples.
+        Labels that were in the store before, new labels, labels that failed in this run, and labels that are still
+        missing. Each pair needs as many labels as there are samples.
     earlier_failures : int
         Labels that failed in an earlier run and were not tried again (`retry_failed` tries them again).
     flagged : int
         New labels of passages that seem to give the judge instructions.
     requests : int
-        Requests sent, whatever they were for. For a dry run, the fewest that are needed.
+        Requests sent, repetitions included. In a dry run, the fewest that are needed.
     usage : Usage
     usage_from : {"server", "estimate", "both"} or None
         Who counted the tokens; None if nothing was asked.
     cost : float or None
-        None without prices, unless the endpoint names costs.
+        In the currency of the prices; None without prices, unless the endpoint says what a request costs.
     cost_from : {"prices", "server"} or None
     served_models : tuple of str
         The models that the endpoint named.
     way : str or None
-        How the endpoint was asked, as JSON: what it can do.
+        How the endpoint was asked, as JSON: the fields that it accepts.
     stopped : str or None
         Why the run ended before the end of the pool.
     stopped_by : {"budget", "endpoint", "interrupted"} or None
-        What kind of reason that is.
+        The kind of that reason.
     escalation : Escalation or None
         What the better judge did, if there is one.
     canary : CanaryResult or None
@@ -107,7 +107,7 @@ class Grading(Result):
     last_error, last_answer : str or None
         The message of the last failure, and what the judge said.
     resume : str or None
-        The command that goes on, where work is left over.
+        The command that continues, if work is left.
     """
 
     judge: str

@@ -1,4 +1,4 @@
-"""How a store of format 1 becomes one of the present format."""
+"""Changes a store of format 1 to the present format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import split_error
 from rag_selectivity.grading.store.schema import VERSION, create_tables, transaction
 
-# A process that was killed while it created a store can have left some tables out.
+# A store may lack some of these tables, if the process that created it was killed.
 _COPIED = {
     "labels": "INSERT INTO labels (settings, query_hash, passage_hash, sample, grade, reason, relevant_span,"
     " misleading, flagged, prompt_tokens, completion_tokens, cost, seconds, attempts, failure, error, created)"
@@ -36,8 +36,8 @@ _COPIED = {
 def migrate(path: Path, connection: StoreConnection, *, backup: bool = True) -> None:
     """Bring a store of format 1 to the present format, in one transaction, and keep a copy of the file beside it.
 
-    A process that is killed leaves the store as it was; the next one begins again. Of several processes that open
-    the store at once, one does the work and the others wait.
+    If the process is killed, the store stays as it was, and the next process begins again. If several processes open
+    the store at the same time, one of them does the work and the others wait.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def migrate(path: Path, connection: StoreConnection, *, backup: bool = True) -> 
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == VERSION:
             return
-        # Nobody else writes now, so that the copy holds what this transaction changes.
+        # No other process can write now, so the copy holds exactly what this transaction changes.
         copy = _back_up(path, version) if backup else None
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table in tables & set(_COPIED):
@@ -62,14 +62,14 @@ def migrate(path: Path, connection: StoreConnection, *, backup: bool = True) -> 
             connection.execute(f"DROP TABLE former_{table}")
     if copy is not None:
         warnings.warn(
-            f"{path}: brought to the present format of label stores; the file as it was is kept as {copy.name}",
+            f"{path}: the store was brought to the present format; a copy of the old file is kept as {copy.name}",
             SelectivityWarning,
             stacklevel=4,
         )
 
 
 def copy_to(source: sqlite3.Connection, file: Path) -> None:
-    """Copy a store with everything that its log holds to a new file that only its owner may read."""
+    """Copy a store, with what is in its log, to a new file that only its owner may read."""
     file.unlink(missing_ok=True)
     os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     target = sqlite3.connect(file, isolation_level=None)
@@ -94,8 +94,8 @@ def _back_up(path: Path, version: int) -> Path:
     except (OSError, sqlite3.Error) as error:
         partial.unlink(missing_ok=True)
         raise InputError(
-            f"{path}: its format is older and has to be changed, but no copy of it could be written beside it "
-            f"({error}); nothing was changed. Free some space, or copy the file to a folder that you can write to"
+            f"{path}: its format is older and must be changed, but the copy that is made before could not be written "
+            f"({error}). Nothing was changed. Free some space, or copy the file to a folder that you can write to"
         ) from error
 
 
@@ -103,7 +103,7 @@ def _moved_to_free_name(partial: Path, wanted: Path) -> Path:
     number, final = 1, wanted
     while final.exists():
         if filecmp.cmp(partial, final, shallow=False):
-            # A process that was killed after the copy has made it.
+            # An earlier process made this copy and was killed afterwards.
             partial.unlink()
             return final
         number += 1

@@ -1,4 +1,4 @@
-"""How the file of a label store is opened: for writing, or for reading alone."""
+"""Opens the file of a label store, for writing or for reading only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COPIES = 5
 
 
 def connect(path: Path) -> StoreConnection:
-    """Open a label store for writing. A file that does not exist is created; an older format is brought up to date.
+    """Open a label store for writing. A missing file is created; an older format is changed to the present one.
 
     Raises
     ------
@@ -37,8 +37,8 @@ def connect(path: Path) -> StoreConnection:
         connection = _opened(path, "rw")
         _check(path, connection)
         _use_write_ahead_log(connection)
-        # A commit has reached the operating system when it returns, so that it survives the end of the process.
-        # A power failure can undo the last commits, but never half of one.
+        # When a commit returns, the operating system has it, so a commit survives the end of the process.
+        # A power failure can undo the last commits, but each of them completely.
         connection.execute("PRAGMA synchronous = NORMAL")
         # The writer moves the log into the file between its transactions, so that no transaction waits for that.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -93,8 +93,8 @@ class Readable:
 def readable(path: Path) -> Readable:
     """How to read a label store without changing it.
 
-    Another process may write to it at the same time. A store of an older format, and one in a read-only folder whose
-    log was not yet moved into the file, are read from a temporary copy.
+    Another process may write to it at the same time. Two kinds of stores are read from a temporary copy: those of an
+    older format, and those in a read-only folder whose log is not yet part of the file.
 
     Raises
     ------
@@ -139,14 +139,14 @@ def _version_of(found: Readable) -> int:
     try:
         _check(found.path, connection)
         if _tables(connection) == 0:
-            raise InputError(f"{found.path}: the file is empty; `grade` fills a label store")
+            raise InputError(f"{found.path}: the file is empty; fill a label store with `rag-selectivity grade`")
         return _version(connection)
     finally:
         connection.close()
 
 
 def _snapshot(path: Path) -> Readable:
-    """A copy of a file and its log that belong together."""
+    """A copy of the file and of its log, both of the same moment."""
     folder = tempfile.TemporaryDirectory(prefix="rag-selectivity-", ignore_cleanup_errors=True)
     copy = Path(folder.name) / path.name
     for _ in range(_COPIES):
@@ -158,7 +158,9 @@ def _snapshot(path: Path) -> Readable:
             return Readable(path, copy, "rw", folder)
         time.sleep(0.1)
     folder.cleanup()
-    raise InputError(f"{path}: another process writes to it, and its folder is read-only; try again when it is done")
+    raise InputError(
+        f"{path}: another process writes to it, and its folder is read-only; try again when that process is done"
+    )
 
 
 def _state(path: Path) -> list[tuple[int, int] | None]:
@@ -196,7 +198,7 @@ def _create_private(path: Path) -> None:
 
 
 def _use_write_ahead_log(connection: StoreConnection) -> None:
-    """Readers and a writer then do not wait for each other. SQLite does not wait for a lock here, so this does."""
+    """Let readers and a writer not wait for each other. SQLite tries this only once, so it is repeated here."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -211,9 +213,9 @@ def _use_write_ahead_log(connection: StoreConnection) -> None:
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if _tables(connection) and application != APPLICATION:
-        raise InputError(f"{path}: an SQLite file, but not a label store")
+        raise InputError(f"{path}: an SQLite file, but not a label store; give the path of a label store")
     if _version(connection) > VERSION:
-        raise InputError(f"{path}: made by a newer version of rag-selectivity; update it")
+        raise InputError(f"{path}: made by a newer version of rag-selectivity; update rag-selectivity")
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -237,6 +239,9 @@ def _size(path: Path) -> int:
 
 def _refused(path: Path, error: sqlite3.Error | OSError) -> Exception:
     if isinstance(error, OSError):
-        return InputError(f"{path}: the file cannot be opened or created ({error.strerror or error})")
+        return InputError(
+            f"{path}: the file cannot be opened or created ({error.strerror or error}); give a file in a folder that "
+            f"you can write to"
+        )
     found = explained(path, error)
     return found if found is not error else InputError(f"{path}: cannot be used as a label store ({error})")

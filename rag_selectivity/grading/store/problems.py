@@ -1,4 +1,4 @@
-"""What SQLite reports, in the words of somebody who grades: what is wrong with the store's file, and what to do."""
+"""Errors of SQLite in words for people who grade: what is wrong with the file of the store, and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from rag_selectivity.errors import InputError
 
 _GO_ON = "Every label that was reported as stored is in the file, and the same command goes on from there"
-# From the particular to the general: the first name that begins SQLite's own decides.
+# The first entry that SQLite's name of the error begins with decides, so the particular names come first.
 _PROBLEMS = {
     "SQLITE_FULL": f"the disk is full, and the last labels were not written. Free some space. {_GO_ON}",
     "SQLITE_IOERR_WRITE": f"the file cannot grow (a limit of the system or a quota). Raise it. {_GO_ON}",
@@ -23,24 +23,24 @@ _PROBLEMS = {
     "SQLITE_IOERR_SHM": "@locks",
     "SQLITE_NOLFS": "@locks",
     "SQLITE_PROTOCOL": "@locks",
-    "SQLITE_IOERR": f"reading or writing the file failed; is its disk still there? {_GO_ON}",
+    "SQLITE_IOERR": f"reading or writing the file failed. Check that its disk is still connected. {_GO_ON}",
     "SQLITE_READONLY": "the file or its folder is read-only; copy the file to a folder that you can write to",
-    "SQLITE_PERM": "the file may not be opened; ask its owner for permission, or copy it",
-    "SQLITE_CANTOPEN": "the file cannot be opened or created; may you write to its folder?",
+    "SQLITE_PERM": "you have no permission to open the file; ask its owner for it",
+    "SQLITE_CANTOPEN": "the file cannot be opened or created; give a file in a folder that you can write to",
     "SQLITE_BUSY": "another process has kept the store locked for too long. Wait until it is done, or end it",
     "SQLITE_LOCKED": "another process has kept the store locked for too long. Wait until it is done, or end it",
     "SQLITE_CORRUPT": "@damaged",
     "SQLITE_NOTADB": "@damaged",
 }
 _SHARED = {
-    "@locks": "its file system cannot lock files, as some network file systems; move the store to a local disk",
+    "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
     "what is left with SQLite's own program: sqlite3 FILE .recover",
 }
 
 
 def explained(path: Path, error: sqlite3.Error) -> Exception:
-    """An InputError that says what is wrong with the file and what to do; the error itself if it is of another kind."""
+    """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is."""
     name = getattr(error, "sqlite_errorname", None) or ""
     for prefix, problem in _PROBLEMS.items():
         if name.startswith(prefix):
@@ -50,7 +50,7 @@ def explained(path: Path, error: sqlite3.Error) -> Exception:
 
 @contextmanager
 def explaining(path: Path) -> Iterator[None]:
-    """Raise what SQLite reports within the block as `explained` has it."""
+    """Raise SQLite's errors within the block as `explained` words them."""
     try:
         yield
     except sqlite3.Error as error:
@@ -66,7 +66,7 @@ def is_busy(error: BaseException | None) -> bool:
 
 
 class StoreConnection(sqlite3.Connection):
-    """A connection whose statements raise errors as `explained` has them.
+    """A connection whose statements raise errors as `explained` words them.
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class StoreConnection(sqlite3.Connection):
             return super().execute(sql, parameters)
 
     def begin(self) -> None:
-        """Begin a transaction that writes, when no other process is in one.
+        """Begin a transaction that writes, as soon as no other process is in one.
 
-        SQLite itself asks again after 100 ms at last, and two busy processes can keep a third one waiting for seconds.
+        SQLite itself would try again only every 100 ms, so that two busy processes could make a third wait for seconds.
         """
         until = time.monotonic() + self.busy_seconds
         self.execute("PRAGMA busy_timeout = 0")

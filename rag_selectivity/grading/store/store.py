@@ -62,7 +62,9 @@ class Store:
         if (read_only or not create) and not self.path.exists():
             raise InputError(f"{self.path}: there is no such label store")
         if not self.path.parent.is_dir():
-            raise InputError(f"{self.path}: the folder does not exist")
+            raise InputError(f"{self.path}: the folder does not exist; make it first")
+        if self.path.is_dir():
+            raise InputError(f"{self.path}: this is a folder; give the path of a file")
         self.owner = new_owner()
         self.read_only = read_only
         self._lock = threading.RLock()
@@ -219,8 +221,8 @@ class Store:
                     raise InputError(f"{self.path} has no judge with the settings {number!r}")
             if cheap_settings in {better_settings, *reading.escalations(connection).get(better_settings, ())}:
                 raise InputError(
-                    f"{self.path}: {names[cheap_settings]} cannot escalate to {names[better_settings]}, since the "
-                    f"second is the first, or already escalates to it; name another model"
+                    f"{self.path}: {names[cheap_settings]} cannot escalate to {names[better_settings]}: it is the "
+                    f"same judge, or one that already escalates to {names[cheap_settings]}; name another model"
                 )
             connection.execute(
                 "INSERT OR IGNORE INTO escalations VALUES (?, ?, ?)", (cheap_settings, better_settings, time.time())
