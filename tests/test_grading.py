@@ -507,7 +507,7 @@ def test_answers_are_read_strictly(content, problem) -> None:
         ({"batch": 0}, "batch must be a whole number from 1"),
         ({"samples": 1.5}, "samples must be a whole number from 1"),
         ({"order": "random"}, "order must be one of rank, query"),
-        ({"extras": ["tone"]}, "extras are relevant_span and misleading"),
+        ({"extras": ["tone"]}, "an extra .* must be relevant_span or misleading, got 'tone'"),
         ({"pool_depth": 0}, "pool_depth must be a whole number"),
     ],
 )
