@@ -14,8 +14,10 @@ from tests.hostile_server import (
     Request,
     answer,
     but,
+    fails,
     good,
     grade_of,
+    per_passage,
     refuses,
     with_logprobs,
 )
@@ -90,6 +92,18 @@ def test_a_refusal_that_names_nothing_is_found_out_once(tmp_path, status: int) -
     refused = statuses.count(status)
     assert refused <= 6
     assert statuses == [status] * refused + [200] * 12
+
+
+def test_a_first_pair_that_is_refused_for_itself_takes_nothing_from_the_others(tmp_path) -> None:
+    write_pairs(tmp_path, 8)
+    with HostileServer(per_passage({0: fails(400, "not this one"), 5: fails(400, "nor this one")})) as server:
+        done = run(tmp_path, server.url)
+        asked = [request.passages for request in server.requests]
+    assert (done.code, done.data["errors"]) == (1, {"rejected": 2})
+    assert (done.data["way"]["answer"], done.data["way"]["limit"]) == ("json_schema", "max_completion_tokens")
+    # What it lacks is guessed once, for the first pair.
+    assert asked.count((0,)) <= 8
+    assert asked.count((5,)) == 1
 
 
 def test_a_server_that_ignores_the_response_format_is_read_all_the_same(tmp_path) -> None:

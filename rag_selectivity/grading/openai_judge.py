@@ -97,7 +97,8 @@ class OpenAIJudge:
         self._secrets = sorted(secrets, key=len, reverse=True)
         self._proxy = _proxy_of(self._url)
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, int]] = WeakKeyDictionary()
-        self._answered: set[Way] = set()
+        self._answered = self._has_guessed = False
+        self._before_guesses: Way | None = None
         self._unreadable = 0
 
     def __repr__(self) -> str:
@@ -150,11 +151,11 @@ class OpenAIJudge:
             reply = reply_of(text, headers, str(way))
         except JudgeFailure as failure:
             raise self._cleaned(failure) from None
-        self._answered.add(way)
-        usage = reply.usage
-        if usage is not None and usage.completion_tokens > 1.1 * request.answer_tokens + 16 and way.limit is not None:
+        self._answered, self._before_guesses = True, None
+        answered = 0 if reply.usage is None else reply.usage.completion_tokens
+        if answered > 1.1 * request.answer_tokens + 16 and self.way.limit == way.limit == "max_completion_tokens":
             # The endpoint seems to ignore the field.
-            self.way = (self.way.without("limit") or self.way) if way.limit == self.way.limit else self.way
+            self.way = self.way.without("limit") or self.way
         return reply
 
     def unreadable(self) -> None:
@@ -193,10 +194,13 @@ class OpenAIJudge:
             if way != self.way:
                 # Another request has changed the way since this one was sent.
                 return JudgeFailure("the request has a field that is no longer sent", ADAPTED)
-            lower = way.stepped_down(text, self.parameters, unnamed=way not in self._answered)
+            lower = way.stepped_down(text, self.parameters) or self._guess(way)
             if lower is not None:
                 self.way = lower
                 return JudgeFailure(str(failure), ADAPTED)
+            if self._before_guesses is not None:
+                # Without all of them it is refused too: the request itself is at fault, and others are not.
+                self.way, self._before_guesses = self._before_guesses, None
         if status == 401:
             return JudgeFailure(
                 f"{failure}: set {self._key_env} to a key of {self._where}, or give --api-key-env", "fatal"
@@ -204,6 +208,18 @@ class OpenAIJudge:
         if status in (404, 405):
             return JudgeFailure(f"{failure}; the address is {self._where}", "fatal")
         return failure
+
+    def _guess(self, way: Way) -> Way | None:
+        """The way without the field that most endpoints lack, if this one has refused a request without saying why.
+
+        It is tried for one request, and only before the first answer.
+        """
+        if self._answered or (self._has_guessed and self._before_guesses is None):
+            return None
+        lower = way.without_any(self.parameters)
+        if lower is not None and not self._has_guessed:
+            self._has_guessed, self._before_guesses = True, way
+        return lower
 
     # -- secrets -----------------------------------------------------------------------------------
 

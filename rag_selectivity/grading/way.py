@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -20,11 +20,11 @@ _TOP_LOGPROBS = 5
 #: Words by which an endpoint names what it refuses.
 _NAMED = {
     "logprobs": re.compile(r"logprobs", re.IGNORECASE),
-    "limit": re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
-    "temperature": re.compile(r"temperature", re.IGNORECASE),
     "answer": re.compile(
         r"response_?format|json_?schema|json_?object|structured|guided|grammar|tool|function", re.IGNORECASE
     ),
+    "limit": re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
+    "temperature": re.compile(r"temperature", re.IGNORECASE),
 }
 
 
@@ -105,17 +105,19 @@ class Way:
             return replace(self, temperature=False)
         return None
 
-    def stepped_down(self, refusal: str, parameters: Mapping[str, Any], *, unnamed: bool) -> Way | None:
-        """The way that avoids what an endpoint refuses by these words; None if they concern nothing that was sent.
-
-        With `unnamed`, words that name nothing are taken to mean the field that most endpoints lack.
-        """
+    def stepped_down(self, refusal: str, parameters: Mapping[str, Any]) -> Way | None:
+        """The way without what an endpoint names as refused; None if it names nothing that is sent."""
         for name in parameters:
             if name not in ("temperature", *self.refused) and re.search(rf"\b{re.escape(name)}\b", refusal):
                 return replace(self, refused=(*self.refused, name))
-        named = [what for what, words in _NAMED.items() if words.search(refusal)]
-        candidates = named or (["logprobs", "answer", "limit", "temperature"] if unnamed else [])
-        for what in candidates:
+        return self._first_without([what for what, words in _NAMED.items() if words.search(refusal)], parameters)
+
+    def without_any(self, parameters: Mapping[str, Any]) -> Way | None:
+        """The way without the next of the fields that endpoints lack most often; None if none is left."""
+        return self._first_without(_NAMED, parameters)
+
+    def _first_without(self, fields: Iterable[str], parameters: Mapping[str, Any]) -> Way | None:
+        for what in fields:
             if what == "temperature" and "temperature" not in parameters:
                 continue
             if what == "logprobs" and self.answer == "tools":
