@@ -56,7 +56,8 @@ def _load_texts(texts: PoolTexts, source: Any, what: str, names: Sequence[str]) 
         texts.add(checked_texts(rows, what))
     else:
         texts.add(read_texts(source, what, names))
-    count, some = texts.missing(limit=3)
+    # An empty passage helps nobody and can be graded so; of an empty question nothing can be said.
+    count, some = texts.missing(limit=3, empty_too=what == "queries")
     if count:
         raise InputError(
             f"{what}: {counted(count, 'id')} of the pool without a text ({examples(some)}); add the texts, or check "

@@ -140,9 +140,10 @@ class PoolTexts:
             ((id_, digest(text), text) for id_, text in texts),
         )
 
-    def missing(self, limit: int) -> tuple[int, list[str]]:
-        """How many ids have no text, and the first few of them."""
-        without_text = f"FROM needed_{self._table} WHERE id NOT IN (SELECT id FROM {self._table})"
+    def missing(self, limit: int, *, empty_too: bool = False) -> tuple[int, list[str]]:
+        """How many ids have no text (or an empty one), and the first few of them."""
+        filled = " WHERE trim(text, char(9, 10, 13, 32)) != ''" if empty_too else ""
+        without_text = f"FROM needed_{self._table} WHERE id NOT IN (SELECT id FROM {self._table}{filled})"
         count = int(self._connection.execute(f"SELECT count(*) {without_text}").fetchone()[0])
         ids = self._connection.execute(f"SELECT id {without_text} LIMIT ?", (limit,))
         return count, [row[0] for row in ids]

@@ -30,7 +30,8 @@ _PROBLEMS = {
     "SQLITE_BUSY": "another process has kept the store locked for too long. Wait until it is done, or end it",
     "SQLITE_LOCKED": "another process has kept the store locked for too long. Wait until it is done, or end it",
     "SQLITE_CORRUPT": "@damaged",
-    "SQLITE_NOTADB": "@damaged",
+    "SQLITE_NOTADB": "cannot be used as a label store: it is none, or its beginning is damaged. Name the file that "
+    "`grade` made, or restore it from a copy",
 }
 _SHARED = {
     "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
