@@ -13,6 +13,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -112,13 +113,14 @@ def commands(page: Path) -> list[Command]:
     return found
 
 
-def in_folder(arguments: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
-    return run_command(
-        *shlex.split(arguments, comments=True),
-        cwd=folder,
-        timeout=60,
-        env={**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url, "OPENBLAS_NUM_THREADS": "1"},
-    )
+def in_folder(arguments: str, folder: Path, url: str, *, installed: bool) -> subprocess.CompletedProcess[str]:
+    """Run a command; with packages `installed` in its folder, in a process that finds them when it starts."""
+    words = shlex.split(arguments, comments=True)
+    env = {**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url, "OPENBLAS_NUM_THREADS": "1"}
+    if not installed:
+        return run_command(*words, cwd=folder, timeout=60, env=env)
+    command = [sys.executable, "-m", "rag_selectivity", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60, env=env)
 
 
 def answer(request, n) -> Reply:
@@ -236,7 +238,10 @@ def ran(folder, server, tmp_path_factory) -> dict[tuple[str, int], subprocess.Co
             (own / "labels.db").unlink()
             for name, like in LIKE_THE_README.items():
                 shutil.copy(own / like, own / name)
-        return {(page.name, each.line): in_folder(each.arguments, own, server.url) for each in commands(page)}
+        return {
+            (page.name, each.line): in_folder(each.arguments, own, server.url, installed=page.name == PAGE.name)
+            for each in commands(page)
+        }
 
     done: dict[tuple[str, int], subprocess.CompletedProcess[str]] = {}
     with ThreadPoolExecutor(4) as pool:

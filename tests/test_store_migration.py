@@ -158,7 +158,7 @@ def test_without_room_for_the_copy_nothing_is_changed(tmp_path) -> None:
         try:
             Store(former)
         except rs.InputError as error:
-            os._exit(7 if "no copy of it could be written beside it" in str(error) else 8)
+            os._exit(7 if "the copy that is made before could not be written" in str(error) else 8)
         os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert (version(former), dump(former)) == (1, before)
