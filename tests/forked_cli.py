@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -40,7 +41,9 @@ PRELOADED = (
 def serve() -> None:
     """Fork for every line of standard input, until it ends."""
     for name in PRELOADED:
-        import_module(name)
+        # What an extra lacks is missed by the commands that need it, and tested there.
+        with suppress(ImportError):
+            import_module(name)
     gc.freeze()
     buffer = b""
     while True:
