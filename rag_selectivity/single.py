@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import whole_grade
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.identity import (
@@ -36,7 +37,7 @@ from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.data.qrels import Qrels, whole_grade
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.cells import label_grade, locate, query_text
 from rag_selectivity.data.chunks import chunks_by_document
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
@@ -23,6 +23,7 @@ from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.data.origins import LabelOrigins
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, examples
 
@@ -57,6 +58,8 @@ class Qrels(Held):
         The scale, if the source names it, as a label store does.
     levels : tuple of int
         Grades that the judge could give, besides those that it gave.
+    origins : LabelOrigins or None
+        Where the judgments come from, if the source says so, as a label store does.
     """
 
     kind = "qrels"
@@ -74,6 +77,7 @@ class Qrels(Held):
         expected: NDArray[np.bool_] | None = None,
         scale: str | None = None,
         levels: Iterable[int] = (),
+        origins: LabelOrigins | None = None,
     ) -> None:
         self.remarks = remarks
         self.form = AS_THEY_ARE
@@ -93,6 +97,7 @@ class Qrels(Held):
         self.passages = passages.take(order)
         self._lines = lines[order] if lines is not None else None
         self.expected = expected[order] if expected is not None and expected.any() else None
+        self.origins = origins.take(order) if origins is not None else None
         self.repeated = 0
         self._build_index()
 
@@ -130,6 +135,7 @@ class Qrels(Held):
         expected: Sequence[bool] | None = None,
         scale: str | None = None,
         levels: Iterable[int] = (),
+        origins: LabelOrigins | None = None,
     ) -> Qrels:
         """From (query, passage, grade) rows; `queries` names further queries, which may have no judgment."""
         position: dict[str, int] = {}
@@ -145,7 +151,7 @@ class Qrels(Held):
             name = query_text(query, where)
             query_column.append(position.setdefault(name, len(position)))
             passages.append(passage)
-            grades.append(_label_grade(grade, f"{where}: query {name!r}, passage {passage!r}"))
+            grades.append(label_grade(grade, f"{where}: query {name!r}, passage {passage!r}"))
         return cls(
             tuple(position),
             np.array(query_column, np.int64),
@@ -157,6 +163,7 @@ class Qrels(Held):
             expected=np.array(expected, bool) if expected is not None else None,
             scale=scale,
             levels=levels,
+            origins=origins,
         )
 
     @classmethod
@@ -254,6 +261,7 @@ class Qrels(Held):
             expected=None if self.expected is None else self.expected[rows],
             scale=self.scale,
             levels=self.levels,
+            origins=None if self.origins is None else self.origins.take(rows),
         )
         result.form = self.form
         return result
@@ -406,6 +414,7 @@ class Qrels(Held):
             self.passages = self.passages.take(rows)
             self._lines = self._lines[rows] if self._lines is not None else None
             self.expected = self.expected[rows] if self.expected is not None else None
+            self.origins = self.origins.take(rows) if self.origins is not None else None
             self._build_index_from(pair_keys(self.query, self.passages))
         else:
             self._sorted_keys, self._by_key = keys, by_key
@@ -452,46 +461,3 @@ class Qrels(Held):
 def pair_keys(query: IntArray, passages: IdColumn) -> HashArray:
     """A 64-bit key for each (query, passage) pair."""
     return mix(passages.hashes(), query.astype(np.uint64) + np.uint64(1))
-
-
-def query_text(query: Any, where: str) -> str:
-    """A query id as a non-empty string."""
-    if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
-        return str(query)
-    if not isinstance(query, str) or not query:
-        raise InputError(f"{where}: query id {query!r} is not a non-empty string or an integer")
-    return query
-
-
-def whole_grade(value: Any, where: str) -> int:
-    """A grade as an int; a fractional or non-numeric grade is an InputError."""
-    try:
-        grade = int(value)
-        if (isinstance(value, str) or grade == value) and abs(grade) < 1 << 31:
-            return grade
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(f"{where}: grade {value!r} is not a whole number")
-
-
-def _label_grade(value: Any, where: str) -> int:
-    """A grade as an int; a fractional one may be the score of a run."""
-    try:
-        return whole_grade(value, where)
-    except InputError as error:
-        if _is_fraction(value):
-            raise InputError(f"{error}: is this a run? The labels come first") from None
-        raise
-
-
-def _is_fraction(value: Any) -> bool:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return False
-    return math.isfinite(number) and not number.is_integer()
-
-
-def locate(source: str, line: int | None) -> str:
-    """`file:line`, or the file if the line is unknown."""
-    return f"{source}:{line}" if line is not None else source

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.cells import query_text
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -24,7 +25,6 @@ from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import TIES, Policy, TieKey
-from rag_selectivity.data.qrels import query_text
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.errors import InputError
 

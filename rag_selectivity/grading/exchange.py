@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.qrels import whole_grade
+from rag_selectivity.data.cells import whole_grade
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import HumanLabel, Label, Origin, Settings, Store, label_rows, split_error
 from rag_selectivity.io.reading import is_table, read_qrels, read_records

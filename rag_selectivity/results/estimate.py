@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+#: What a figure rests on: the labels as they are, the judge's labels with random controls, or people's labels too.
+AS_JUDGED, WITH_CONTROLS, CALIBRATED = "as judged", "with controls", "calibrated"
+
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
@@ -37,6 +40,21 @@ class Estimate:
         The possible range of the figure, if lists are judged in part.
     caveats : tuple of Caveat
         Reasons not to take the figure at face value.
+    basis : {"as judged", "with controls", "calibrated"}
+        What the value and its interval rest on: the labels as they are; the same judge's labels of random passages too;
+        or people's labels too.
+    as_judged : float or None
+        The figure with the labels as they are, if the value rests on more; else None.
+    as_judged_interval : (low, high) or None
+        The interval of that figure over queries.
+    shown : float or None
+        The bits that are shown without a model of the judge's errors, if random controls were graded.
+    rough : bool
+        Whether the value of a calibrated figure is known to be less sure than its interval says.
+    placebo : float or None
+        The expected figure if the same grades were shuffled; None if it is not known.
+    above_placebo : (low, high) or None
+        The paired interval of value − placebo.
     """
 
     value: float
@@ -47,6 +65,13 @@ class Estimate:
     reason: str | None = None
     possible: tuple[float, float] | None = None
     caveats: tuple[Caveat, ...] = ()
+    basis: str = AS_JUDGED
+    as_judged: float | None = None
+    as_judged_interval: tuple[float, float] | None = None
+    shown: float | None = None
+    rough: bool = False
+    placebo: float | None = None
+    above_placebo: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
@@ -65,6 +90,18 @@ class Estimate:
             result["reason"] = "no interval was computed"
         if self.possible is not None:
             result["possible"] = list(self.possible)
+        if self.basis != AS_JUDGED:
+            result["basis"] = self.basis
+        for name in ("as_judged", "shown", "placebo"):
+            number = getattr(self, name)
+            if number is not None:
+                result[name] = finite(number)
+        for name in ("as_judged_interval", "above_placebo"):
+            ends = getattr(self, name)
+            if ends is not None:
+                result[name] = [finite(end) for end in ends]
+        if self.rough:
+            result["rough"] = True
         if self.caveats:
             result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
         return result

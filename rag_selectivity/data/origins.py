@@ -1,0 +1,76 @@
+"""Where labels come from: how each pair was chosen, and who graded it, as columns beside the judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntFlag
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.ids import IntArray
+
+#: Stands in `LabelOrigins.judge_grade` for a pair that no judge graded.
+NO_GRADE = -1
+
+
+class Chosen(IntFlag):
+    """How a pair was chosen for grading; a pair that was chosen in two ways has both. 0: nobody wrote it down."""
+
+    POOL = 1
+    TAIL = 2
+    CONTROL = 4
+    PERSON = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOrigins:
+    """The origin of every judgment, by its row.
+
+    Attributes
+    ----------
+    chosen : uint8[judgments]
+        Flags of `Chosen`: the top ranks of a run (POOL), drawn from the ranks below (TAIL), drawn from the rest of the
+        corpus (CONTROL), drawn for a person (PERSON); 0 if unknown.
+    by_person : bool[judgments]
+        Whether the grade is a person's. Otherwise it is a judge's.
+    judge_grade : int64[judgments]
+        The grade that the judge gave to the pair; −1 if none did. It differs from the judgment's grade only where a
+        person's grade took its place.
+    tail_size : int64[judgments]
+        For a pair drawn from a tail: the number of passages that its query's tail has, drawn or not; else 0.
+    tail_ranks : (first, last) or None
+        The ranks that tails were drawn from, from 1, both included.
+    pools : {name of a run: depth or None}
+        The runs whose top ranks were graded; None: whole lists.
+    judges, annotators : {name: number of its grades}
+    drawn_for_people : {name of the draw: number of pairs}
+        How the pairs that people graded were drawn, such as `calibrate:200`; empty name: not by this tool.
+    outdated : int
+        Labels of an older text of their query or passage.
+    """
+
+    chosen: NDArray[np.uint8]
+    by_person: NDArray[np.bool_]
+    judge_grade: IntArray
+    tail_size: IntArray
+    tail_ranks: tuple[int, int] | None = None
+    pools: Mapping[str, int | None] = field(default_factory=dict)
+    judges: Mapping[str, int] = field(default_factory=dict)
+    annotators: Mapping[str, int] = field(default_factory=dict)
+    drawn_for_people: Mapping[str, int] = field(default_factory=dict)
+    outdated: int = 0
+
+    def take(self, rows: NDArray[Any]) -> LabelOrigins:
+        """The origins of some rows, by mask or by position."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
+
+    def are(self, how: Chosen) -> NDArray[np.bool_]:
+        """The rows that were chosen in this way: bool[judgments]."""
+        result: NDArray[np.bool_] = (self.chosen & int(how)) != 0
+        return result
+
+
+_COLUMNS = ("chosen", "by_person", "judge_grade", "tail_size")
