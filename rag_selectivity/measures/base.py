@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.registry import Registry
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.universe import Universe
 
 FloatArray = NDArray[np.float64]
 
@@ -157,6 +158,37 @@ class Outcome:
         return result
 
 
+@dataclass(frozen=True, slots=True)
+class Placebo:
+    """What a measure would show if the same grades were shuffled, and what its figure has beyond that.
+
+    Weights, best sets and ideal gains are the same after shuffling, so the expectations are exact.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        The placebo's figures, with the measure's own aggregate.
+    beyond : Outcome
+        The figure minus its placebo, over the same queries.
+    """
+
+    outcome: Outcome
+    beyond: Outcome
+
+    @classmethod
+    def of_mean(cls, figures: Outcome, expected: FloatArray) -> Placebo:
+        """The placebo of a mean over queries, from its expectation for each query."""
+        values = figures.parts[0]
+        placebo = np.where(np.isnan(values), np.nan, expected)
+        gap = values - placebo
+        # A difference that is only rounding is none.
+        gap = np.where(np.abs(gap) <= 1e-12 * np.maximum(1.0, np.abs(values)), 0.0, gap)
+        return cls(
+            replace(figures, parts=(placebo,)),
+            Outcome((gap,), figures.undefined, figures.aggregate, bounds=(-1.0, 1.0)),
+        )
+
+
 def effective_number(total: FloatArray, squares: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
     """(Σp)²/Σp², infinite where all p are the same (Kish 1965, Survey Sampling)."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -247,6 +279,9 @@ class Measure(ABC):
     unjudged_is_a_miss: ClassVar[bool] = False
     #: Whether it compares with a random draw, which needs the corpus size N.
     needs_corpus_size: ClassVar[bool] = False
+    #: Whether it compares what was retrieved with all labelled passages: with their number, the best of them, or a
+    #: random draw. Labels of nothing but what was retrieved then make it a figure about itself.
+    compares_with_all_labels: ClassVar[bool] = False
     #: Whether its figures rest on the candidates before selection, not on the list alone.
     uses_pool: ClassVar[bool] = False
     #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.
@@ -315,6 +350,13 @@ class Measure(ABC):
     @abstractmethod
     def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         """The figures of every query at every depth, and how they aggregate."""
+
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        """Its expected figures if the grades were shuffled within the universe, at the universe's depths.
+
+        None for a measure that has no placebo, or if none is known for these labels.
+        """
+        return None
 
     def details(self, judged: JudgedRun, depths: NDArray[Any]) -> Mapping[str, FloatArray]:
         """What the figures were made of, for who asks why: float64[queries] or float64[queries, depths] by name."""

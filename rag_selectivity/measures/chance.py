@@ -5,7 +5,7 @@ After "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Select
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from rag_selectivity.measures.base import (
     FloatArray,
     Measure,
     Outcome,
+    Placebo,
     Refusal,
     Whole,
     parameter,
@@ -28,6 +29,7 @@ from rag_selectivity.measures.base import (
 )
 from rag_selectivity.measures.hypergeometric import log2_of, random_success
 from rag_selectivity.measures.sampled import estimated_miss, estimated_relevant
+from rag_selectivity.measures.universe import Universe
 
 
 def m_parameter() -> Any:
@@ -143,6 +145,7 @@ class _BaselineMeasure(_ChanceMeasure):
     """The base of measures that use the random baseline."""
 
     needs_corpus_size: ClassVar[bool] = True
+    compares_with_all_labels: ClassVar[bool] = True
     R: str = r_parameter()
 
     def __post_init__(self) -> None:
@@ -253,6 +256,27 @@ class EF(_BaselineMeasure):
         parts = (success, chance, miss)
         return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refusal_of(judged))
 
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        if judged.documents is not None or self.R != "judged":
+            return None
+        figures = self.outcome(judged, universe.depths)
+        _, chance, miss = figures.parts
+        defined = ~np.isnan(chance)
+        shuffled = [
+            np.where(defined, probability, np.nan)
+            for probability in random_success(
+                np.maximum(universe.size, 1), judged.relevant(self.rel)[:, None], universe.listed, self.m
+            )
+        ]
+        return Placebo(
+            replace(figures, parts=(shuffled[0], chance, miss)), self._beyond(figures, shuffled[0], shuffled[1])
+        )
+
+    def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
+        """EF minus its placebo: the ratio of mean (Success − shuffled Success) to mean RandomSuccess."""
+        success, chance, miss = figures.parts
+        return replace(figures, parts=(success - shuffled, chance, miss))
+
 
 @register_measure
 @dataclass(frozen=True, repr=False)
@@ -276,6 +300,10 @@ class BoR(EF):
     name: ClassVar[str] = "BoR"
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: log2(.60/.01983) = 4.92 bits"
     aggregate: ClassVar[Aggregate] = _BITS
+
+    def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:
+        """BoR minus its placebo: log2 of mean Success / mean shuffled Success. The random baseline cancels."""
+        return replace(figures, parts=(figures.parts[0], shuffled, missed))
 
 
 @register_measure
@@ -333,6 +361,7 @@ class BoR_recall(Measure):
     """
 
     name: ClassVar[str] = "BoR_recall"
+    compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True
     example: ClassVar[str] = "recall .857 at K = 1000 of N = 8,841,823: log2(.857·8841.8) = 12.89 bits"
     per_query: ClassVar[bool] = False
@@ -385,6 +414,7 @@ class Lambda(Measure):
 
     name: ClassVar[str] = "lambda"
     example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4"
+    compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None
     rel: int | None = rel_parameter()

@@ -22,6 +22,7 @@ from rag_selectivity.measures.base import (
     FloatArray,
     Measure,
     Outcome,
+    Placebo,
     Real,
     Whole,
     parameter,
@@ -29,6 +30,7 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.recall_free import f_score
+from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank
 from rag_selectivity.measures.utility import Judged, over_slots
 
 _NEVER = "no query returned anything"
@@ -91,10 +93,15 @@ class R(Measure):
 
     name: ClassVar[str] = "R"
     example: ClassVar[str] = "three relevant passages, two of them in the top 10: R@10 = 2/3"
+    compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
+
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        expected = np.where(judged.relevant(self.rel)[:, None] > 0, universe.share(), 0.0)
+        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
 
 
 @register_measure
@@ -109,6 +116,7 @@ class F(Measure):
 
     name: ClassVar[str] = "F"
     example: ClassVar[str] = "K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455"
+    compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
     beta: float = parameter(1.0, Real(0, 1e6), "how much more recall weighs than precision")
     alpha: float | None = parameter(None, Real(0, 1), "weight of precision, in place of beta")
@@ -134,6 +142,7 @@ class Rprec(_RankedMeasure):
 
     name: ClassVar[str] = "Rprec"
     example: ClassVar[str] = "three relevant passages, two of them in the top 3: Rprec = 2/3"
+    compares_with_all_labels: ClassVar[bool] = True
 
     @classmethod
     def check_cutoff(cls, at: int | float) -> None:
@@ -157,11 +166,27 @@ class AP(_RankedMeasure):
 
     name: ClassVar[str] = "AP"
     example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
+    compares_with_all_labels: ClassVar[bool] = True
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
+
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        relevant, size = judged.relevant(self.rel), universe.size
+        # How likely another passage of the universe is relevant, if one is.
+        another = np.maximum(relevant[:, None] - 1, 0) / np.maximum(size - 1, 1)
+        of_labels = np.maximum(relevant - 1, 0) / np.maximum(judged.labels.sum(axis=1) - 1, 1)
+        listed = universe.ranks_in_corpus()
+        harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, int(listed.max(initial=0)) + 1)))
+        total = universe.sum_over_ranks(
+            lambda query, rank, number: (1 + (number - 1) * of_labels[query]) / rank,
+            harmonic[listed] * (1 - another) + listed * another,
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            expected = np.where(relevant[:, None] > 0, total / size, 0.0)
+        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
 
 
 @register_measure
@@ -204,6 +229,23 @@ class RR(_RankedMeasure):
         first = hits.chosen(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        relevant, labelled = judged.relevant(self.rel), judged.labels.sum(axis=1)
+        listed = universe.ranks_in_corpus()
+        of_corpus = np.zeros(listed.shape)
+        sizes = judged.corpus_size
+        if sizes is not None and listed.any():
+            deepest = int(listed.max())
+            by_rank = 1 / np.arange(1, deepest + 1)
+            for size, count in np.unique(np.stack([sizes, relevant]), axis=1).T.tolist():
+                rows = (sizes == size) & (relevant == count)
+                terms = first_relevant_by_rank(size, count, deepest) * by_rank
+                of_corpus[rows] = np.append(0.0, np.cumsum(terms))[listed[rows]]
+        expected = universe.sum_over_ranks(
+            lambda query, rank, number: first_relevant_at(labelled[query], relevant[query], number) / rank, of_corpus
+        )
+        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+
 
 @register_measure
 @dataclass(frozen=True, repr=False)
@@ -218,6 +260,7 @@ class nDCG(Measure):
 
     name: ClassVar[str] = "nDCG"
     example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
+    compares_with_all_labels: ClassVar[bool] = True
     gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
 
     def _gain(self, grades: IntArray) -> FloatArray:
@@ -228,16 +271,34 @@ class nDCG(Measure):
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits = judged.hits.chosen(~judged.hits.repeated)
         gained = count_at(hits, len(judged), depths, self._gain(hits.grade) / np.log2(hits.rank + 1))
+        return Outcome((self._normalised(gained, judged, depths),), _NEVER)
 
+    def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        """A discounted gain divided by that of the best order; 0 where that is 0."""
         reach = int(min(depths.max(), judged.labels.sum(axis=1).max(initial=0)))
-        discounts = np.append(0.0, np.cumsum(1 / np.log2(np.arange(2, reach + 2))))
+        discounts = _discounts(reach)
         best = np.zeros(gained.shape)
         start = np.zeros(gained.shape, np.int64)
         for level in range(len(judged.grades) - 1, -1, -1):
             stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
             best += self._gain(judged.grades[level : level + 1]) * (discounts[stop] - discounts[start])
             start = stop
-        return Outcome((np.divide(gained, best, out=np.zeros(best.shape), where=best > 0),), _NEVER)
+        return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
+
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        listed = universe.ranks_in_corpus()
+        discounted = universe.sum_over_ranks(
+            lambda query, rank, number: 1 / np.log2(rank + 1), _discounts(int(listed.max(initial=0)))[listed]
+        )
+        gains = (judged.labels * self._gain(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
+        expected = self._normalised(gains * discounted, judged, universe.depths)
+        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+
+
+def _discounts(ranks: int) -> FloatArray:
+    """The sums of the discounts 1/log2(rank + 1) down to each rank, from 0 on: float64[ranks + 1]."""
+    result: FloatArray = np.append(0.0, np.cumsum(1 / np.log2(np.arange(2, ranks + 2))))
+    return result
 
 
 @register_measure
@@ -253,6 +314,7 @@ class IPrec(Measure):
 
     name: ClassVar[str] = "IPrec"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
+    compares_with_all_labels: ClassVar[bool] = True
     cutoff: ClassVar[Whole | Real] = Real(0, 1)
     rel: int | None = rel_parameter()
     rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R: up as in trec_eval 9, nearest as in 10")

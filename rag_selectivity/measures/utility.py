@@ -14,16 +14,19 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
 from rag_selectivity.measures.base import (
+    WHOLE_LIST,
     Aggregate,
     Choice,
     FloatArray,
     Measure,
     Outcome,
+    Placebo,
     Real,
     Whole,
     parameter,
     register_measure,
 )
+from rag_selectivity.measures.universe import Universe, mean_of_best
 
 LEVELS = np.array([1, 2, 3, 4, 5])
 
@@ -141,6 +144,7 @@ class _WeightedMeasure(Measure):
     """The base of measures of rarity-weighted evidence."""
 
     required_scale: ClassVar[str | None] = "utility"
+    compares_with_all_labels: ClassVar[bool] = True
     alpha: float = parameter(1.0, Real(0, 10), "how much rarity counts")
     cap4: float = parameter(1.0, Real(0, 1), "largest weight of a grade 4")
     cap3: float = parameter(0.25, Real(0, 1), "largest weight of a grade 3")
@@ -204,6 +208,12 @@ class RANWG(_WeightedMeasure):
         observed, oracle = self._observed(judged, weights, depths), self._oracle(judged, weights, depths)
         return Outcome((observed / oracle,), self._undefined)
 
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        weights = self._weights(judged)
+        in_universe = (weights * _level_counts(judged)).sum(axis=1)[:, None]
+        expected = universe.share() * in_universe / self._oracle(judged, weights, universe.depths)
+        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+
     def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
         """The weights, and the gains of the top K, of the best K of the pool, and of the best K of all."""
         weights = self._weights(judged)
@@ -235,6 +245,31 @@ class PROC(_WeightedMeasure):
         weights = self._weights(judged)
         pool, oracle = self._pool(judged, weights, depths), self._oracle(judged, weights, depths)
         return Outcome((pool / oracle,), self._undefined)
+
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        weights, counts = self._weights(judged), _level_counts(judged)
+        depths = universe.depths
+        slots, size, drawn = _evidence_slots(judged, depths), universe.size, self._candidates_in(judged, universe)
+        ordered = -np.sort(-weights, axis=1)
+        best = np.zeros(slots.shape)
+        for place in range(weights.shape[1]):
+            weight = ordered[:, place]
+            step = weight - (ordered[:, place + 1] if place + 1 < weights.shape[1] else 0.0)
+            marked = (counts * (weights >= weight[:, None])).sum(axis=1)
+            if step.any():
+                best += step[:, None] * mean_of_best(size, marked[:, None], drawn, slots)
+        expected = best / self._oracle(judged, weights, depths)
+        return Placebo.of_mean(self.outcome(judged, depths), expected)
+
+    def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
+        """How many passages of the pool are in the universe; those of the top K that the pool lacks are added."""
+        candidates = judged.candidates.chosen(~judged.candidates.repeated)
+        everything = np.full(len(universe.depths), WHOLE_LIST)
+        drawn = universe.found(candidates, judged.candidates_returned, everything)
+        outside = judged.hits_outside_pool()
+        if len(outside.query):
+            drawn = drawn + count_at(outside, len(judged), universe.depths)
+        return np.minimum(drawn, universe.size)
 
 
 def _share_of_means(observed: FloatArray, ceiling: FloatArray) -> FloatArray:
@@ -278,6 +313,7 @@ class PercentPROC(_WeightedMeasure):
 @dataclass(frozen=True, repr=False)
 class _NormalisedRecall(Measure):
     required_scale: ClassVar[str | None] = "utility"
+    compares_with_all_labels: ClassVar[bool] = True
     _lowest: ClassVar[int]
 
     def companions(self) -> tuple[Measure, ...]:
@@ -292,6 +328,12 @@ class _NormalisedRecall(Measure):
             (np.where(available[:, None] > 0, recall, np.nan),),
             f"no query has a passage of grade {self._lowest} or more",
         )
+
+    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+        available = judged.relevant(self._lowest)[:, None]
+        reachable = np.minimum(available, _evidence_slots(judged, universe.depths))
+        expected = universe.share() * available / np.maximum(reachable, 1)
+        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
 
 
 @register_measure

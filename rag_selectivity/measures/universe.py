@@ -1,0 +1,153 @@
+"""The passages among which a placebo shuffles the grades, and the expectations that placebos are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
+
+FloatArray = NDArray[np.float64]
+#: (query, rank, number among the labelled passages of the list) → the terms of a sum.
+Term = Callable[[IntArray, IntArray, IntArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Universe:
+    """The passages among which grades are shuffled, for each query and depth.
+
+    Attributes
+    ----------
+    judged : JudgedRun
+    depths : int64[depths]
+    of_labels : bool[depths]
+        Whether grades are shuffled among the query's labelled passages only. Otherwise they are shuffled among all
+        passages of the corpus, where unlabelled ones have no gain.
+    """
+
+    judged: JudgedRun
+    depths: IntArray
+    of_labels: NDArray[np.bool_]
+
+    def at(self, columns: NDArray[Any]) -> Universe:
+        """The universe at some of the depths."""
+        return Universe(self.judged, self.depths[columns], self.of_labels[columns])
+
+    @property
+    def size(self) -> IntArray:
+        """n, the number of passages: int64[queries, depths]."""
+        labelled = self.judged.labels.sum(axis=1)[:, None]
+        if self.of_labels.all():
+            return np.broadcast_to(labelled, (len(self.judged), len(self.depths)))
+        return np.where(self.of_labels, labelled, self._corpus_size)
+
+    @property
+    def _corpus_size(self) -> IntArray:
+        return self.judged.require_corpus_size("a placebo")[:, None]
+
+    @property
+    def listed(self) -> IntArray:
+        """How many of the top K are among these passages: int64[queries, depths]."""
+        return self.found(self._distinct, self.judged.returned, self.depths)
+
+    def found(self, hits: Hits, returned: IntArray, depths: IntArray) -> IntArray:
+        """How many of the first K of some lists are among these passages: int64[queries, depths]."""
+        labelled = count_at(hits, len(self.judged), depths)
+        if self.of_labels.all():
+            return labelled
+        slots = np.minimum(returned[:, None], depths)
+        return np.where(self.of_labels, labelled, np.minimum(slots, self._corpus_size))
+
+    def share(self) -> FloatArray:
+        """The share of the passages that the top K holds: float64[queries, depths]; NaN without passages."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result: FloatArray = self.listed / self.size
+        return result
+
+    @property
+    def _distinct(self) -> Hits:
+        return self.judged.hits.chosen(~self.judged.hits.repeated)
+
+    def sum_over_ranks(self, term: Term, of_corpus: FloatArray) -> FloatArray:
+        """The sum of a term over the ranks of the top K that hold one of these passages: float64[queries, depths].
+
+        `term` is called with (query, rank, number among these passages from 1) of the labelled passages; `of_corpus`
+        is the sum where every rank counts.
+        """
+        hits = self._distinct
+        before = np.searchsorted(hits.query, np.arange(len(self.judged)))
+        number = np.arange(len(hits.query)) - before[hits.query] + 1
+        weights = term(hits.query, hits.rank, number)
+        by_labels: FloatArray = count_at(hits, len(self.judged), self.depths, weights)
+        return np.where(self.of_labels, by_labels, of_corpus)
+
+    def ranks_in_corpus(self) -> IntArray:
+        """The number of ranks that count where all passages of the corpus do: int64[queries, depths]; else 0."""
+        if self.of_labels.all():
+            return np.zeros((len(self.judged), len(self.depths)), np.int64)
+        return np.where(self.of_labels, 0, self.listed)
+
+
+def first_relevant_at(size: IntArray, relevant: IntArray, number: IntArray) -> FloatArray:
+    """P[the first relevant passage of a random order of n passages is the i-th], for R relevant ones.
+
+    R/(n − i + 1) · Π_{j < i} (1 − R/(n − j + 1)), which is C(n − i, R − 1)/C(n, R).
+
+    >>> first_relevant_at(np.array([4, 4, 4]), np.array([2, 2, 2]), np.array([1, 2, 4])).round(4).tolist()
+    [0.5, 0.3333, 0.0]
+    """
+    from scipy.special import gammaln
+
+    possible = (relevant > 0) & (size - number >= relevant - 1)
+    n = np.where(possible, size, 1).astype(np.float64)
+    r = np.where(possible, relevant, 1).astype(np.float64)
+    i = np.where(possible, number, 1).astype(np.float64)
+    after = gammaln(n - i + 1) - gammaln(r) - gammaln(n - i - r + 2)
+    return np.where(possible, np.exp(after - _log_choose(gammaln, n, r)), 0.0)
+
+
+def first_relevant_by_rank(size: int, relevant: int, ranks: int) -> FloatArray:
+    """`first_relevant_at` for i = 1, 2, … `ranks`, as a running product, which stays accurate in a large corpus."""
+    before = np.arange(ranks, dtype=np.float64)
+    shares = np.minimum(relevant / np.maximum(size - before, 1.0), 1.0)
+    with np.errstate(divide="ignore"):
+        still_none = np.exp(np.append(0.0, np.cumsum(np.log1p(-shares))[:-1])) if ranks else np.empty(0)
+    result: FloatArray = still_none * shares
+    return result
+
+
+def mean_of_best(size: IntArray, marked: IntArray, drawn: IntArray, slots: IntArray) -> FloatArray:
+    """E[min(K, X)], X ~ Hypergeometric(n, marked, drawn), for arrays of one shape.
+
+    >>> mean_of_best(np.array([4]), np.array([2]), np.array([2]), np.array([1])).round(4).tolist()
+    [0.8333]
+    """
+    from scipy.special import gammaln
+
+    shape = np.broadcast_shapes(size.shape, marked.shape, drawn.shape, slots.shape)
+    rows = np.stack([np.broadcast_to(x, shape).ravel() for x in (size, marked, drawn, slots)], axis=1)
+    distinct, back = np.unique(rows, axis=0, return_inverse=True)
+    n, m, d, k = distinct.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(n > 0, d * m / np.maximum(n, 1), 0.0)
+    # min(K, X) = X − max(0, X − K), and the excess is a sum over the few possible X above K.
+    highest = np.minimum(m, d)
+    for i in np.flatnonzero(highest > k).tolist():
+        x = np.arange(max(int(k[i]) + 1, int(d[i] + m[i] - n[i])), int(highest[i]) + 1, dtype=np.float64)
+        logs = (
+            _log_choose(gammaln, m[i], x)
+            + _log_choose(gammaln, n[i] - m[i], d[i] - x)
+            - _log_choose(gammaln, n[i], d[i])
+        )
+        mean[i] -= float((np.exp(logs) * (x - k[i])).sum())
+    result: FloatArray = mean[back.ravel()].reshape(shape)
+    return result
+
+
+def _log_choose(gammaln: Any, n: Any, k: Any) -> Any:
+    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)

@@ -1,0 +1,123 @@
+"""The placebo of each measure beside the mean over shuffled grades."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from rag_selectivity import join
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.measures import parse_measure
+from rag_selectivity.measures.universe import Universe, first_relevant_at, first_relevant_by_rank, mean_of_best
+
+WITH_PLACEBO = (
+    "RA-nWG",
+    "PROC",
+    "N-Recall4+",
+    "N-Recall5",
+    "R",
+    "nDCG",
+    "nDCG(gain=exp)",
+    "RR",
+    "AP",
+    "BoR",
+    "EF",
+    "EF(m=2)",
+)
+WITHOUT = ("Success", "P", "Precision4+", "Harm", "T", "Judged", "ContextPrecision", "UDCG_grades")
+DEPTHS = np.array([1, 2, 4])
+
+
+def made(labels, lists, *, size, pool=None):
+    return join(
+        Qrels.from_dict(labels),
+        Run.from_dict(lists),
+        pool=None if pool is None else Run.from_dict(pool),
+        corpus_size=size,
+        scale="utility",
+    )
+
+
+def figures(labels, lists, measure, *, size, pool=None):
+    return parse_measure(measure).outcome(made(labels, lists, size=size, pool=pool), DEPTHS)
+
+
+def shuffled_means(labels, lists, measure, passages, *, size, pool=None):
+    """The exact mean of each part over all ways to give the labels' grades to the passages."""
+    grades = [labels["q"].get(passage) for passage in passages]
+    ways = set(itertools.permutations(grades))
+    total = None
+    for way in ways:
+        given = {passage: grade for passage, grade in zip(passages, way, strict=True) if grade is not None}
+        parts = figures({"q": given}, lists, measure, size=size, pool=pool).parts
+        total = [part.copy() for part in parts] if total is None else [t + p for t, p in zip(total, parts, strict=True)]
+    return [part / len(ways) for part in total]
+
+
+LABELS = {"q": {"a": 5, "b": 4, "c": 1, "d": 2, "e": 4, "f": 3}}
+LISTS = {"q": ["c", "x", "a", "f", "e"]}
+
+
+@pytest.mark.parametrize("measure", WITH_PLACEBO)
+@pytest.mark.parametrize("pool", [None, {"q": ["b", "c", "x", "a", "f", "e"]}])
+def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure, pool):
+    judged = made(LABELS, LISTS, size=50, pool=pool)
+    placebo = parse_measure(measure).placebo(judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+    expected = shuffled_means(LABELS, LISTS, measure, sorted(LABELS["q"]), size=50, pool=pool)
+    np.testing.assert_allclose(placebo.outcome.parts[0], expected[0], rtol=1e-10)
+
+
+POSITIVES = {"q": {"a": 5, "b": 4, "e": 4}}
+
+
+@pytest.mark.parametrize("measure", WITH_PLACEBO)
+def test_shuffling_in_the_corpus_gives_the_mean_over_all_placements(measure):
+    corpus = ["a", "b", "e", "c", "x", "f", "y"]
+    lists = {"q": ["c", "x", "a", "f", "e"]}
+    judged = made(POSITIVES, lists, size=len(corpus))
+    placebo = parse_measure(measure).placebo(judged, Universe(judged, DEPTHS, np.zeros(3, bool)))
+    expected = shuffled_means(POSITIVES, lists, measure, corpus, size=len(corpus))
+    np.testing.assert_allclose(placebo.outcome.parts[0], expected[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("measure", WITHOUT)
+def test_figures_of_the_list_alone_have_no_placebo(measure):
+    judged = made(LABELS, LISTS, size=50)
+    assert parse_measure(measure).placebo(judged, Universe(judged, DEPTHS, np.ones(3, bool))) is None
+
+
+def test_what_is_beyond_the_placebo_of_bor_is_the_difference_of_the_two_figures():
+    labels = {"q": LABELS["q"], "r": {"a": 4, "z": 1, "y": 1, "x": 1}}
+    judged = made(labels, {**LISTS, "r": ["z", "a"]}, size=50)
+    for name in ("BoR", "EF", "RA-nWG"):
+        measure = parse_measure(name)
+        placebo = measure.placebo(judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+        gap = measure.outcome(judged, DEPTHS).value() - placebo.outcome.value()
+        np.testing.assert_allclose(placebo.beyond.value()[1:], gap[1:], rtol=1e-9)
+
+
+def test_the_first_relevant_passage_of_a_random_order_is_exact():
+    for size, relevant in ((1, 1), (4, 2), (6, 5), (9, 1), (7, 0), (5, 5)):
+        exact, still_none = [], Fraction(1)
+        for place in range(1, size + 1):
+            share = Fraction(relevant, size - place + 1) if size - place + 1 >= relevant else Fraction(1)
+            exact.append(float(still_none * min(share, 1)))
+            still_none *= 1 - min(share, 1)
+        place = np.arange(1, size + 1)
+        same = np.full(size, size), np.full(size, relevant)
+        np.testing.assert_allclose(first_relevant_at(*same, place), exact, atol=1e-12)
+        np.testing.assert_allclose(first_relevant_by_rank(size, relevant, size), exact, atol=1e-12)
+
+
+def test_the_mean_of_the_best_is_exact():
+    for n, m, d, k in itertools.product(range(1, 7), range(7), range(7), range(1, 4)):
+        if m > n or d > n:
+            continue
+        draws = list(itertools.combinations(range(n), d))
+        exact = Fraction(sum(min(k, sum(i < m for i in draw)) for draw in draws), len(draws))
+        value = mean_of_best(*(np.array([x]) for x in (n, m, d, k)))
+        assert value[0] == pytest.approx(float(exact), abs=1e-12)
