@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
@@ -334,6 +335,7 @@ class _Differences:
             ),
             moved=self._moved(pair, column, gaps),
             reason=reason,
+            equal_to_placebos=all(each is not None and equals_placebo(each) for each in estimates),
         )
 
     def _test_of(self, measure: Measure, pair: tuple[Outcome, Outcome], column: int) -> Measure:

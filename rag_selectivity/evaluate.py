@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.caveats import LabelFacts, with_label_caveats
 from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
@@ -22,7 +23,9 @@ from rag_selectivity.estimates import estimates_of_moments, estimates_with, note
 from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.join.reach import LabelReach, labels_found_by_any
 from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import (
     Plan,
     absent_measures,
@@ -36,6 +39,7 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import moments_of
+from rag_selectivity.statistics.placebos import PlaceboSums
 
 
 def evaluate(
@@ -266,6 +270,8 @@ def report_on(
         intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
+    found = labels_found_by_any(judged)
+    level = None if bootstrap is None else bootstrap.level
     for name, run in judged.items():
         estimates: dict[str, Estimate] = {}
         per_query = {}
@@ -279,6 +285,7 @@ def report_on(
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
         estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
+        estimates = with_label_caveats(estimates, _label_facts(run, plan, found[name]), dict(plan), level)
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
@@ -299,6 +306,23 @@ def report_on(
         settings=bootstrap.settings if bootstrap else {},
         bootstrap=bootstrap,
         absent=absent_measures(measures, sized=size is not None),
+    )
+
+
+def _label_facts(run: JudgedRun, plan: Plan, found: IntArray) -> LabelFacts:
+    """What is known of a run's labels, at all depths of the plan and for whole lists."""
+    depths = np.append(ranks_in(plan), WHOLE_LIST)
+    placebos = PlaceboSums()
+    origins = None
+    if run.qrels is not None:
+        origins = run.qrels.origins
+        placebos.add(run, plan)
+    return LabelFacts(
+        depths,
+        LabelReach.of(run, depths, found),
+        placebos,
+        tail_ranks=None if origins is None else origins.tail_ranks,
+        exhaustive=run.policy.unjudged == "worst",
     )
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag_selectivity.against import ON, SAME, Against, Change
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import LEVELS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted
 
-__all__ = ["FailIf", "MaxDrop", "failures", "parse_fail_if", "parse_max_drop"]
+__all__ = ["FailIf", "MaxDrop", "distrusted", "failures", "parse_fail_if", "parse_max_drop"]
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -212,10 +212,53 @@ def check_options(drops: Sequence[MaxDrop], *, stored: bool, on: str | None = No
         raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
 
 
+def check_level(level: str | None) -> None:
+    """Refuse an unknown level of --require-trust."""
+    if level is not None and level not in LEVELS:
+        raise InputError(
+            f"require_trust (--require-trust) must be one of {', '.join(LEVELS)}, got {level!r}"
+            f"{did_you_mean(level, LEVELS)}"
+        )
+
+
+def distrusted(report: Report, level: str, measures: Sequence[Measure] = ()) -> list[str]:
+    """A line for each caveat of this level or above that a figure has.
+
+    Parameters
+    ----------
+    report : Report
+    level : {"note", "soft", "strong"}
+    measures : sequence of Measure
+        The figures that must be trusted. Default: all that the report shows.
+
+    Raises
+    ------
+    InputError
+        If the level is not known.
+    """
+    check_level(level)
+    keys = {str(measure) for measure in measures}
+    lines = []
+    for name, run in report.runs.items():
+        for caveat in run.caveats:
+            concerned = [key for key in caveat.measures if key in keys or not keys]
+            if concerned and caveat.caveat.is_at_least(level):
+                lines.append(f"{name}: {', '.join(concerned)}: {caveat.code} ({caveat.level}): {caveat.text}")
+    return lines
+
+
 def failures(
-    report: Report, conditions: Sequence[FailIf], drops: Sequence[MaxDrop] = (), against: Against | None = None
+    report: Report,
+    conditions: Sequence[FailIf],
+    drops: Sequence[MaxDrop] = (),
+    against: Against | None = None,
+    *,
+    require_trust: str | None = None,
 ) -> list[str]:
     """The gates that a report fails, one line each.
+
+    With `require_trust`, a figure that a gate names fails if it has a caveat of this level (`note`, `soft`, `strong`)
+    or above. Without gates, this holds for every figure of the report.
 
     Raises
     ------
@@ -224,6 +267,9 @@ def failures(
     """
     check_options(drops, stored=against is not None)
     lines = [line for condition in conditions for line in condition.failures(report)]
+    if require_trust is not None:
+        gated = [*(condition.measure for condition in conditions), *(drop.measure for drop in drops)]
+        lines += distrusted(report, require_trust, gated)
     if against is None:
         return lines
     for drop in drops:

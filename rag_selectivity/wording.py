@@ -21,6 +21,10 @@ def number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.0f}"
 
 
+#: What stands at a figure with a caveat, by the caveat's level.
+MARKS = {"note": "", "soft": "†", "strong": "‡"}
+
+
 def percent(share: float) -> str:
     """A share as a percentage with one decimal, or with two near 0 % and 100 %; a share below 1 is never "100.0%".
 

@@ -75,6 +75,7 @@ def compare(
     max_drop: o.MaxDropOption = None,
     against: o.AgainstOption = None,
     on: o.OnOption = None,
+    require_trust: o.RequireTrustOption = None,
     format: o.FormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -82,7 +83,7 @@ def compare(
 
     The table also shows the smallest difference that so many queries would likely detect.
     """
-    gates = Gates.parse(fail_if, max_drop, against, on)
+    gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     bootstrap = Bootstrap(resamples, seed, level, method, clusters_of(clusters))
     comparison = compare_runs(
         read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),

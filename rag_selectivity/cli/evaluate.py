@@ -110,6 +110,7 @@ def evaluate(
     max_drop: o.MaxDropOption = None,
     against: o.AgainstOption = None,
     on: o.OnOption = None,
+    require_trust: o.RequireTrustOption = None,
     format: o.FormatOption = None,
     output: o.OutputOption = None,
     per_query: Annotated[
@@ -120,7 +121,7 @@ def evaluate(
 
     The first command to try: labels and a run in, figures with intervals out.
     """
-    gates = Gates.parse(fail_if, max_drop, against, on)
+    gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     rules = policy_choices(
         order=order,
         ties=ties,
@@ -134,7 +135,7 @@ def evaluate(
         gates.refuse_paired("out of core")
         _check_out_of_core(context, qrels, files_of(run), method)
         report = _evaluate_out_of_core(
-            qrels if is_parquet(qrels) else _labels(qrels, qrels_format, judge, judge_rule),
+            qrels if is_parquet(qrels) else read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
             named_files(run or []),
             corpus_size=corpus_size_of(corpus_size),
             passages_of=passages_of,
@@ -157,7 +158,9 @@ def evaluate(
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
     if sample is None and sample_size is not None:
         raise InputError("--sample-size counts the passages of --sample: give --sample too")
-    retrieved = _Retrieved.of(run, pool, trace, _labels(qrels, qrels_format, judge, judge_rule))
+    retrieved = _Retrieved.of(
+        run, pool, trace, read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule)
+    )
     if trace is not None:
         # A list ends where the prompt did: there is nothing further down that could have been read.
         rules = {**policy_choices(short_lists="returned"), **rules}
@@ -185,10 +188,6 @@ def evaluate(
         put_rows(report.per_query(), per_query, output)
     show(report, format, output)
     gates.check(report, bootstrap)
-
-
-def _labels(path: Path, format: str | None, judges: list[str] | None, rule: str | None) -> Qrels:
-    return read_qrels(path, format=format, judges=judges, judge_rule=rule)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import typer
 from rag_selectivity.against import Against, StoredReport
 from rag_selectivity.cli.output import NOT_PASSED, note
 from rag_selectivity.errors import InputError
-from rag_selectivity.gates import FailIf, MaxDrop, check_options, failures, parse_fail_if, parse_max_drop
+from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.report import Report
@@ -19,22 +19,29 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 
 @dataclass(frozen=True)
 class Gates:
-    """The conditions of --fail-if and --max-drop, with the report of --against and the queries of --on."""
+    """The conditions of --fail-if and --max-drop, the report of --against, the queries of --on, --require-trust."""
 
     conditions: list[FailIf]
     drops: list[MaxDrop]
     stored: StoredReport | None
     on: str
+    require_trust: str | None = None
 
     @classmethod
     def parse(
-        cls, fail_if: list[str] | None, max_drop: list[str] | None, against: Path | None, on: str | None
+        cls,
+        fail_if: list[str] | None,
+        max_drop: list[str] | None,
+        against: Path | None,
+        on: str | None,
+        require_trust: str | None,
     ) -> Gates:
         """From the options; an InputError if one of them needs another."""
         drops = [parse_max_drop(text) for text in max_drop or []]
         check_options(drops, stored=against is not None, on=on)
         stored = StoredReport.read(against) if against is not None else None
-        return cls([parse_fail_if(text) for text in fail_if or []], drops, stored, on or "all")
+        check_level(require_trust)
+        return cls([parse_fail_if(text) for text in fail_if or []], drops, stored, on or "all", require_trust)
 
     def measures(self, given: list[str] | None) -> list[str | Measure]:
         """The measures that were given, or the default ones, and those that the gates need."""
@@ -58,7 +65,7 @@ class Gates:
             against = Against.of(report, self.stored, on=self.on, bootstrap=bootstrap)
             for line in against.notes:
                 note(f"note: {line}")
-        failed = failures(report, self.conditions, self.drops, against)
+        failed = failures(report, self.conditions, self.drops, against, require_trust=self.require_trust)
         for line in failed:
             typer.echo(f"gate failed: {line}", err=True)
         if failed:

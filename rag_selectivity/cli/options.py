@@ -175,6 +175,14 @@ OnOption = Annotated[
         "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
     ),
 ]
+RequireTrustOption = Annotated[
+    str | None,
+    option(
+        GATES,
+        "LEVEL",
+        "Exit with 1 if a gated figure (without gates: any) has a caveat of this level or above: note, soft or strong.",
+    ),
+]
 
 # -- output -----------------------------------------------------------------------------------------------
 

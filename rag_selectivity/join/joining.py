@@ -148,6 +148,7 @@ def join(
             graded=len(qrels.grade) if qrels.expected is None else int((~qrels.expected).sum()),
         ),
         facts=facts,
+        qrels=qrels,
     )
     own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
     not_in_pool = len(judged.hits_outside_pool().query)

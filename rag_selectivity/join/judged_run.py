@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rag_selectivity.data.grades import SCALES, Scale
 from rag_selectivity.data.ids import HashArray, IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.facts import JoinFacts
 
@@ -154,6 +155,8 @@ class JudgedRun:
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
     facts : JoinFacts
         The facts for checks that need all queries; empty if the object was not made by `join`.
+    qrels : Qrels or None
+        The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     """
 
     queries: tuple[str, ...]
@@ -173,6 +176,7 @@ class JudgedRun:
     label_hashes: HashArray | None = None
     documents: Documents | None = None
     facts: JoinFacts = field(default_factory=JoinFacts)
+    qrels: Qrels | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_counts(

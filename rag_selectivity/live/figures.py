@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.caveats import LabelFacts, with_label_caveats
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.identity import too_few_found
 from rag_selectivity.data.passage_counts import PassageCounts
@@ -21,6 +22,7 @@ from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, w
 from rag_selectivity.join.facts import note_of_lost_labels
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
+from rag_selectivity.join.reach import LabelReach
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
@@ -30,6 +32,7 @@ from rag_selectivity.results.report import RunReport
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
+from rag_selectivity.statistics.placebos import PlaceboSums
 
 #: Gives the outcome of a measure and the column of its depth; None where the labels lack what the measure needs.
 OutcomeOf = Callable[[Measure], tuple[Outcome, int] | None]
@@ -132,6 +135,10 @@ class LiveFigures:
         self._ids_are_right = ids_are_right
         self.passages_of: PassageCounts | None = None
         self._met = _Met()
+        #: The depths of what is known of the labels: the ranks, and all that was shown.
+        self._reached = np.append(ranks_in(plan), WHOLE_LIST)
+        self._reach: LabelReach | None = None
+        self._placebos = PlaceboSums()
         self._check_measures()
 
     @property
@@ -214,6 +221,9 @@ class LiveFigures:
         else:
             for moments, outcome in zip(self._moments, outcomes, strict=True):
                 moments.add(outcome)
+        reach = LabelReach.of(judged, self._reached)
+        self._reach = reach if self._reach is None else self._reach + reach
+        self._placebos.add(judged, self._plan)
         self._count(judged)
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
@@ -315,6 +325,9 @@ class LiveFigures:
                 if measure.per_query:
                     per_query[key] = sampled[i].parts[0][:, column]
         estimates = with_caveats(estimates, measures)
+        if self._reach is not None:
+            facts = LabelFacts(self._reached, self._reach, self._placebos)
+            estimates = with_label_caveats(estimates, facts, dict(self._plan), bootstrap.level)
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         notes = tuple(self._notes(traffic, complete, self._moments[0].total))
         run = RunReport(tuple(self._names()), estimates, per_query, self._coverage, notes, None)

@@ -15,7 +15,7 @@ from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.report import Report, RunReport
-from rag_selectivity.wording import counted, enumeration, level_text, number
+from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
@@ -87,7 +87,7 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
         text += f" [{number(cell.low)}, {number(cell.high)}]"
     if cell.possible is not None:
         text += f" … {number(cell.possible[1])}"
-    return text
+    return text + cell.mark
 
 
 def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | None]) -> list[list[str]]:
@@ -129,17 +129,18 @@ def notes_of(report: Report, run: RunReport) -> list[str]:
 
 def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iterable[str]:
     """Each caveat of a measure at its first depth, with the number of other depths; equal caveats share a line."""
-    texts_of_measure: dict[tuple[Measure, str], dict[str, list[str]]] = {}
+    texts_of_measure: dict[tuple[Measure, str, str], dict[str, list[str]]] = {}
     for measure, caveats in of_figures:
         for caveat in caveats:
-            of_measure = texts_of_measure.setdefault((replace(measure, at=None), caveat.code), {})
+            of_measure = texts_of_measure.setdefault((replace(measure, at=None), caveat.code, caveat.level), {})
             of_measure.setdefault(str(measure), []).append(caveat.text)
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for texts_by_key in texts_of_measure.values():
-        alike.setdefault(tuple(" ".join(texts) for texts in texts_by_key.values()), []).append(next(iter(texts_by_key)))
-    for (text, *others), keys in alike.items():
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (_, _, level), texts_by_key in texts_of_measure.items():
+        texts = tuple(" ".join(texts) for texts in texts_by_key.values())
+        alike.setdefault((level, texts), []).append(next(iter(texts_by_key)))
+    for (level, (text, *others)), keys in alike.items():
         more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
-        yield f"{', '.join(keys)}: {text}{more}"
+        yield f"{MARKS[level]} {', '.join(keys)}: {text}{more}".strip()
 
 
 def _headline(report: Report, name: str, run: RunReport) -> str:

@@ -28,8 +28,8 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The value as text."""
-        return number(self.estimate.value)
+        """The value as text, with the mark of its caveats."""
+        return number(self.estimate.value) + self.estimate.mark
 
     @property
     def interval(self) -> str:

@@ -17,8 +17,9 @@ SCHEMA = "rag-selectivity/comparison/2"
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
+PLACEBO = "undecided: equal to a placebo"
 #: In the order of the notes below a table.
-VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED)
+VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, PLACEBO, NOT_SHOWN, NOT_TESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class RunDifference:
         The caveats of both runs' figures.
     moved : tuple of Moved
         The queries with the largest differences in either direction.
+    equal_to_placebos : bool
+        Whether the figures of both runs equal their placebos.
     reason : str or None
         Why the difference is not a finite number; None if it is.
     """
@@ -102,18 +105,22 @@ class RunDifference:
     caveats: tuple[Caveat, ...] = ()
     moved: tuple[Moved, ...] = ()
     reason: str | None = None
+    equal_to_placebos: bool = False
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse`, `no difference shown`, `undecided: judged in part` or `not tested`.
+        """`better`, `worse`, `no difference shown`, `undecided: …` or `not tested`.
 
         Better and worse need an adjusted p-value of at most 1 − level, and that unjudged passages cannot change the
-        sign of the difference.
+        sign of the difference. There is no verdict between figures that both equal their placebos, which say nothing
+        about the retrievers.
         """
         if not self.test or math.isnan(self.p_adjusted):
             return NOT_TESTED
         if self.p_adjusted > 1 - self.level:
             return NOT_SHOWN
+        if self.equal_to_placebos:
+            return PLACEBO
         if self.possible is not None and self.possible[0] <= 0 <= self.possible[1]:
             return JUDGED_IN_PART
         return BETTER if (self.difference > 0) == bool(self.measure.higher_is_better) else WORSE

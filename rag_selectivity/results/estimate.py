@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from rag_selectivity.wording import MARKS
 
 #: What a figure rests on: the labels as they are, the judge's labels with random controls, or people's labels too.
 AS_JUDGED, WITH_CONTROLS, CALIBRATED = "as judged", "with controls", "calibrated"
 
 
+#: The levels of caveats, from the mildest on; `--require-trust` names one.
+NOTE, SOFT, STRONG = "note", "soft", "strong"
+LEVELS = (NOTE, SOFT, STRONG)
+
+
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """A reason not to take a figure at face value: a code for programs and a sentence for people."""
+    """A reason not to take a figure at face value.
+
+    Attributes
+    ----------
+    code : str
+        For programs; docs/trust.md lists the codes with their rules.
+    text : str
+        For people.
+    level : {"note", "soft", "strong"}
+        `strong`: the figure does not show what its name says. `soft`: it shows less than its name says. `note`:
+        something to know.
+    figures : {name: number}
+        The numbers that the rule looked at.
+    """
 
     code: str
     text: str
+    level: str = SOFT
+    figures: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        return {"code": self.code, "text": self.text}
+        return {"code": self.code, "level": self.level, "text": self.text, "figures": dict(self.figures)}
+
+    def is_at_least(self, level: str) -> bool:
+        """Whether it has this level, or a higher one."""
+        return LEVELS.index(self.level) >= LEVELS.index(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +100,11 @@ class Estimate:
     placebo: float | None = None
     above_placebo: tuple[float, float] | None = None
 
+    @property
+    def mark(self) -> str:
+        """† if it has a soft caveat, ‡ if it has a strong one, else empty."""
+        return mark_of(self.caveats)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
         result: dict[str, Any] = {
@@ -105,6 +137,12 @@ class Estimate:
         if self.caveats:
             result["caveats"] = [caveat.to_dict() for caveat in self.caveats]
         return result
+
+
+def mark_of(caveats: Sequence[Caveat]) -> str:
+    """The mark of the highest level among some caveats; empty without any, and for notes."""
+    levels = [LEVELS.index(caveat.level) for caveat in caveats]
+    return MARKS[LEVELS[max(levels)]] if levels else ""
 
 
 def finite(value: float) -> float | None:

@@ -17,12 +17,40 @@ from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
-from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.estimate import Caveat, Estimate, finite
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.result import Result
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 SCHEMA = "rag-selectivity/report/2"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCaveat:
+    """A caveat of a run, and the figures that it concerns."""
+
+    caveat: Caveat
+    measures: tuple[str, ...]
+
+    @property
+    def code(self) -> str:
+        return self.caveat.code
+
+    @property
+    def level(self) -> str:
+        return self.caveat.level
+
+    @property
+    def text(self) -> str:
+        return self.caveat.text
+
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        return self.caveat.figures
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {**self.caveat.to_dict(), "measures": list(self.measures)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +62,8 @@ class RunReport:
     was made from sums over queries; then `summed` is their number and `summed_fingerprint` their
     fingerprint. `input` holds what is known about the input as plain data: the form of the ids (`ids`), how many
     `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that were
-    looked at (`sampled`), and what was noticed while reading (`remarks`).
+    looked at (`sampled`), and what was noticed while reading (`remarks`). `label_caveats` are the caveats about its
+    labels, which concern every figure.
     """
 
     queries: tuple[str, ...]
@@ -46,6 +75,18 @@ class RunReport:
     summed: int | None = None
     summed_fingerprint: Fingerprint | None = field(default=None, repr=False, compare=False)
     input: Mapping[str, Any] = field(default_factory=dict)
+    label_caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def caveats(self) -> tuple[RunCaveat, ...]:
+        """The caveats of all figures: one for each code and level, with the text of the first and all its measures."""
+        found: dict[tuple[str, str], tuple[Caveat, list[str]]] = {}
+        for caveat in self.label_caveats:
+            found[caveat.code, caveat.level] = caveat, list(self.estimates)
+        for key, estimate in self.estimates.items():
+            for caveat in estimate.caveats:
+                found.setdefault((caveat.code, caveat.level), (caveat, []))[1].append(key)
+        return tuple(RunCaveat(caveat, tuple(keys)) for caveat, keys in found.values())
 
     @property
     def fingerprint(self) -> Fingerprint | None:
@@ -215,6 +256,7 @@ class Report(Result):
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
                     **self._diagnoses_as_data(name),
                     "input": dict(part.input),
+                    "caveats": [caveat.to_dict() for caveat in part.caveats],
                     "notes": list(part.notes),
                     **(self._stored_as_data(name) if queries else {}),
                 }

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.caveats import LabelFacts, with_label_caveats
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IdColumn, IntArray
@@ -28,8 +29,10 @@ from rag_selectivity.join.facts import JoinFacts, joint_range
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits
 from rag_selectivity.join.lists import facts_of_run
+from rag_selectivity.join.reach import LabelReach
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.base import Refusal
+from rag_selectivity.measures.base import WHOLE_LIST
+from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import (
     DEFAULT_DEPTHS,
     Plan,
@@ -40,15 +43,17 @@ from rag_selectivity.measures.plan import (
     ranks_in,
     wanted_measures,
 )
+from rag_selectivity.measures.universe import Universe
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.records import Fingerprint
 from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.scale.stored_moments import restored_moments, stored_moments
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments, moments_of
+from rag_selectivity.statistics.placebos import PlaceboSums
 
-_MAGIC, _FORMAT = b"RSTALLY", 3
-_ARRAYS = ("sums", "products", "lowest", "highest", "count", "binary", "resampled")
+_MAGIC, _FORMAT = b"RSTALLY", 4
 
 
 class Tally:
@@ -114,6 +119,10 @@ class Tally:
         #: The error message of `unjudged="error"` for each rank that has one.
         self._unjudged: dict[int, str] = {}
         self._moments: list[Moments] | None = None
+        #: The depths of what is known of the labels: the ranks, and whole lists.
+        self._reached = np.append(self._ranks, WHOLE_LIST)
+        self._reach: LabelReach | None = None
+        self._placebos = PlaceboSums()
 
     def add(self, judged: JudgedRun, queries: Sequence[str] | None = None) -> None:
         """Add the queries of a join; no query may be added twice.
@@ -129,6 +138,10 @@ class Tally:
                 raise InputError(unjudged[max(unjudged)])
         outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
         fingerprint = _together(self.fingerprint, Fingerprint.of(judged, queries))
+        reach = LabelReach.of(judged, self._reached)
+        self._reach = reach if self._reach is None else self._reach + reach
+        if judged.qrels is not None:
+            self._placebos.add(judged, self._plan)
         self.add_outcomes(outcomes, judged.queries if queries is None else queries)
         self.fingerprint = fingerprint
         self.coverage += judged.coverage
@@ -217,6 +230,9 @@ class Tally:
             else:
                 for moments, more in zip(self._moments, other._moments, strict=True):
                     moments.merge(more)
+        if other._reach is not None:
+            self._reach = other._reach if self._reach is None else self._reach + other._reach
+        self._placebos.merge(other._placebos)
         self.fingerprint = fingerprint
         self.queries += other.queries
         self.longest = max(self.longest, other.longest)
@@ -252,7 +268,12 @@ class Tally:
             if depth in chosen[measure]
         }
         policy = {} if self.fingerprint is None else self.fingerprint.policy
-        return with_caveats(estimates, self.measures, exhaustive=policy.get("unjudged") == "worst")
+        exhaustive = policy.get("unjudged") == "worst"
+        estimates = with_caveats(estimates, self.measures, exhaustive=exhaustive)
+        if self._reach is None:
+            return estimates
+        facts = LabelFacts(self._reached, self._reach, self._placebos, exhaustive=exhaustive)
+        return with_label_caveats(estimates, facts, dict(self._plan), level)
 
     def check(self, name: str, ranks: IntArray) -> None:
         """Make the checks that need all queries, at these depths."""
@@ -296,19 +317,16 @@ class Tally:
             "size": self.size,
             "clipped": self._clipped.tolist(),
             "unjudged": list(self._unjudged.items()),
+            "reach": None if self._reach is None else self._reach.to_data(),
             "moments": None,
+            "placebos": [],
         }
         arrays: list[bytes] = []
         if self._moments is not None:
-            header["moments"] = [
-                {
-                    "total": moments.total,
-                    "premise": moments.premise,
-                    "undefined": moments.undefined,
-                    "refused": None if moments.refused is None else asdict(moments.refused),
-                    "arrays": [_described(getattr(moments, name), arrays) for name in _ARRAYS],
-                }
-                for moments in self._moments
+            header["moments"] = [stored_moments(moments, arrays) for moments in self._moments]
+            header["placebos"] = [
+                [str(measure), of_labels, *(stored_moments(moments, arrays) for moments in pair)]
+                for (measure, of_labels), pair in self._placebos.sums.items()
             ]
         text = json.dumps(header).encode()
         body = zlib.compress(b"".join([struct.pack("<Q", len(text)), text, *arrays]), 1)
@@ -353,26 +371,24 @@ class Tally:
         tally.size = None if header["size"] is None else tuple(header["size"])
         tally._clipped = np.array(header["clipped"], np.int64)
         tally._unjudged = dict(header["unjudged"])
+        tally._reach = None if header["reach"] is None else LabelReach.from_data(header["reach"])
         if header["moments"] is not None:
             place = 8 + length
             tally._moments = []
-            for stored, outcome in zip(header["moments"], tally._templates(), strict=True):
-                arrays: dict[str, Any] = {}
-                for name, described in zip(_ARRAYS, stored["arrays"], strict=True):
-                    arrays[name], place = _read(described, raw, place)
-                for name in ("sums", "products", "resampled"):
-                    arrays[name] = None if arrays[name] is None else ExactSums(arrays[name])
-                settled = {key: stored[key] for key in ("total", "premise", "undefined")}
-                tally._moments.append(
-                    Moments(
-                        aggregate=outcome.aggregate,
-                        bounds=outcome.bounds,
-                        baseline=outcome.baseline,
-                        refused=None if stored["refused"] is None else Refusal(**stored["refused"]),
-                        **arrays,
-                        **settled,
-                    )
-                )
+            example = tally._example()
+            for stored, (measure, at) in zip(header["moments"], tally._plan, strict=True):
+                moments, place = restored_moments(stored, measure.outcome(example, at), raw, place)
+                tally._moments.append(moments)
+            depths = dict(tally._plan)
+            for name, of_labels, *pair in header["placebos"]:
+                measure = parse_measure(name)
+                at = depths[measure]
+                placebo = measure.placebo(example, Universe(example, at, np.full(len(at), of_labels)))
+                if placebo is None:
+                    raise InputError(f"this tally has a placebo of {name}, which this version does not know")
+                summed, place = restored_moments(pair[0], placebo.outcome, raw, place)
+                beyond, place = restored_moments(pair[1], placebo.beyond, raw, place)
+                tally._placebos.sums[measure, of_labels] = summed, beyond
         return tally
 
     def _settings(self) -> dict[str, Any]:
@@ -386,16 +402,15 @@ class Tally:
             "seed": self.seed,
         }
 
-    def _templates(self) -> list[Outcome]:
-        """An empty outcome of each measure, which tells how to aggregate; bytes do not hold this."""
+    def _example(self) -> JudgedRun:
+        """A join of one query, whose outcomes tell how the measures aggregate; bytes do not hold this."""
         lowest = max(1, scale_named(self.scale).lowest)
-        judged = join(
+        return join(
             Qrels.from_dict({"q": {"d": lowest}}),
             Run.from_dict({"q": ["d"]}),
             corpus_size=1 << 40 if self.sized else None,
             scale=self.scale,
         )
-        return [measure.outcome(judged, at) for measure, at in self._plan]
 
 
 def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.95) -> Report:
@@ -453,22 +468,3 @@ def _copy(moments: Moments) -> Moments:
         products=ExactSums(moments.products.limbs),
         resampled=resampled,
     )
-
-
-def _described(value: Any, arrays: list[bytes]) -> Mapping[str, Any] | None:
-    """The type and shape of an array, for the header; its bytes are appended to `arrays`."""
-    if value is None:
-        return None
-    array = value.limbs if isinstance(value, ExactSums) else value
-    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
-    arrays.append(little.tobytes())
-    return {"type": little.dtype.str, "shape": list(array.shape)}
-
-
-def _read(described: Mapping[str, Any] | None, raw: bytes, place: int) -> tuple[Any, int]:
-    if described is None:
-        return None, place
-    kind = np.dtype(described["type"])
-    size = int(np.prod(described["shape"], dtype=np.int64)) * kind.itemsize
-    array = np.frombuffer(raw[place : place + size], kind).reshape(described["shape"])
-    return array.astype(kind.newbyteorder("=")), place + size

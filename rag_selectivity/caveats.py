@@ -1,0 +1,175 @@
+"""Caveats: why a figure must not be taken at face value. Each has a code, a level and a rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.join.reach import AT_K, IN_LISTS, LabelReach
+from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, Caveat, Estimate
+from rag_selectivity.statistics.placebos import PlaceboSums
+from rag_selectivity.wording import counted, percent
+
+CLOSED, EQUALS_PLACEBO, BY_CONSTRUCTION, DOWN_TO = "closed-labels", "equals-placebo", "by-construction", "down-to-rank"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFacts:
+    """What is known of the labels of a run: how far they reach, and their placebos, at the depths of `depths`.
+
+    Attributes
+    ----------
+    depths : int64[depths]
+        WHOLE_LIST stands for whole lists.
+    tail_ranks : (first, last) or None
+        The ranks below the pools that passages were drawn from.
+    controls : bool
+        Whether random passages of the corpus were graded.
+    exhaustive : bool
+        Whether the user said that every unjudged passage has the lowest grade.
+    """
+
+    depths: Any
+    reach: LabelReach
+    placebos: PlaceboSums
+    tail_ranks: tuple[int, int] | None = None
+    controls: bool = False
+    exhaustive: bool = False
+
+    def column(self, measure: Measure) -> int:
+        """The place of the measure's depth; measures at recall levels, and without a depth, rest on whole lists."""
+        at = WHOLE_LIST if measure.at is None or isinstance(measure.cutoff, Real) else measure.at
+        return int(np.flatnonzero(self.depths == at)[0])
+
+
+def with_label_caveats(
+    estimates: Mapping[str, Estimate], facts: LabelFacts, plan: Mapping[Measure, Any], level: float | None
+) -> dict[str, Estimate]:
+    """The estimates of one run with their placebos, and with caveats about the labels.
+
+    `plan` holds the depths of each measure, in the order of its sums; `level` is that of the intervals.
+    """
+    qualified = {}
+    for key, estimate in estimates.items():
+        measure = parse_measure(key)
+        column = facts.column(measure)
+        closed = None if facts.exhaustive and not facts.reach.known else facts.reach.closed(column)
+        if closed == AT_K and _ranks_whole_lists(measure):
+            # Measures of ranks in whole lists compare orders of what was found, not what was found.
+            closed = IN_LISTS
+        estimate = _with_placebo(measure, estimate, facts, column, plan, level)
+        found = [
+            _of_construction(measure, estimate, closed),
+            _of_reach(measure, estimate, facts, column, closed),
+            _of_placebo(estimate, perfect=closed == AT_K and not facts.reach.pooled),
+        ]
+        added = [caveat for caveat in found if caveat is not None]
+        qualified[key] = replace(estimate, caveats=(*estimate.caveats, *added)) if added else estimate
+    return qualified
+
+
+def _ranks_whole_lists(measure: Measure) -> bool:
+    return isinstance(measure.cutoff, Real) or (measure.at is None and measure.takes_whole_lists)
+
+
+def _with_placebo(
+    measure: Measure,
+    estimate: Estimate,
+    facts: LabelFacts,
+    column: int,
+    plan: Mapping[Measure, Any],
+    level: float | None,
+) -> Estimate:
+    base = replace(measure, at=None)
+    if base not in plan or not math.isfinite(estimate.value) or estimate.basis != AS_JUDGED:
+        return estimate
+    at = WHOLE_LIST if measure.at is None else measure.at
+    places = np.flatnonzero(plan[base] == at)
+    if not len(places):
+        return estimate
+    of_labels = facts.reach.shuffled_among_labels(column) and not facts.exhaustive
+    placebo = facts.placebos.at(base, int(places[0]), of_labels=of_labels, level=level)
+    if placebo is None:
+        return estimate
+    return replace(estimate, placebo=placebo[0], above_placebo=placebo[1])
+
+
+def _of_construction(measure: Measure, estimate: Estimate, closed: str | None) -> Caveat | None:
+    """Success over the queries in which something relevant was found, if only the top K was judged."""
+    if measure.name != "Success" or closed != AT_K or not 0 < estimate.n < estimate.n_total:
+        return None
+    top = "what was shown" if measure.at is None else f"the top {measure.at}"
+    left_out = counted(estimate.n_total - estimate.n, "query", "queries")
+    return Caveat(
+        BY_CONSTRUCTION,
+        f"Only {top} is labelled, and {left_out} without a relevant label are left out: the other "
+        f"queries succeed by construction. {percent(estimate.n / estimate.n_total)} of all queries succeed.",
+        STRONG,
+        {"of_all_queries": estimate.n / estimate.n_total},
+    )
+
+
+def _of_reach(
+    measure: Measure, estimate: Estimate, facts: LabelFacts, column: int, closed: str | None
+) -> Caveat | None:
+    if not measure.compares_with_all_labels or closed is None or math.isnan(estimate.value):
+        return None
+    if measure.needs_corpus_size and facts.controls:
+        return None
+    if not measure.needs_corpus_size and facts.tail_ranks is not None:
+        return Caveat(
+            DOWN_TO,
+            f"The figure is about the candidates down to rank {facts.tail_ranks[1]}, of which a random part was "
+            f"graded below rank {facts.tail_ranks[0] - 1}. Relevant passages that no list holds are missing from it.",
+            NOTE,
+            {"last_rank": facts.tail_ranks[1]},
+        )
+    reach = facts.reach
+    outside, lists = int(reach.outside_top[column]), reach.outside_lists
+    numbers = {"labels": reach.labels, "outside_top": outside, "outside_lists": lists}
+    missing = "Best sets, recall and random baselines count only what was found"
+    if closed == AT_K:
+        top = "list" if facts.depths[column] == WHOLE_LIST else f"top {facts.depths[column]}"
+        own = f"{_labels_outside(outside, reach)} outside the {top}{_doubt(reach)}"
+        return Caveat(CLOSED, f"{own}. {missing}, so the figure compares the {top} with itself.", STRONG, numbers)
+    own = "All labels are of passages that the pooled runs retrieved"
+    if not reach.pooled:
+        own = f"{_labels_outside(lists, reach)} outside the evaluated lists and pools{_doubt(reach)}"
+    return Caveat(CLOSED, f"{own}. {missing}, so the figure ranks the runs' own finds.", SOFT, numbers)
+
+
+def _labels_outside(count: int, reach: LabelReach) -> str:
+    """`Only 1.2% of the labels are`, for a sentence on what they are outside of."""
+    return f"Only {percent(count / reach.labels)} of the labels are" if count else "No label is"
+
+
+def _doubt(reach: LabelReach) -> str:
+    return "" if reach.pooled else ": they were probably made from what was retrieved, or this is a perfect run"
+
+
+def equals_placebo(estimate: Estimate) -> bool:
+    """Whether it has the caveat that it equals its placebo."""
+    return any(caveat.code == EQUALS_PLACEBO for caveat in estimate.caveats)
+
+
+def _of_placebo(estimate: Estimate, perfect: bool) -> Caveat | None:
+    """`perfect`: whether a perfect run would give the same figures."""
+    if estimate.placebo is None or estimate.above_placebo is None:
+        return None
+    low, high = estimate.above_placebo
+    if not low <= 0 <= high:
+        return None
+    unless = ", unless this is a perfect run" if perfect else ""
+    return Caveat(
+        EQUALS_PLACEBO,
+        f"The figure equals its placebo, the figure of the same grades shuffled (the interval of the difference "
+        f"contains 0): it says nothing about the retriever{unless}.",
+        STRONG,
+        {"placebo": estimate.placebo, "low": low, "high": high},
+    )

@@ -1,0 +1,185 @@
+"""How far the labels reach beyond what was retrieved: sums over queries, from which closed labels are recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.origins import Chosen
+from rag_selectivity.join.judged_run import JudgedRun, count_at
+
+#: Labels are closed if at most this share of them is outside of what was retrieved.
+MOST_OUTSIDE = 0.05
+#: With this share of the top K judged, labels may have been made from the run, even if none has the lowest grade.
+JUDGED_FROM = 0.9
+#: A query's corpus counts as judged from this share on, and the dataset if more than `QUERIES` of its queries are.
+CORPUS_SHARE, QUERIES_SHARE = 0.9, 0.9
+
+AT_K, IN_LISTS = "at K", "in the lists"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReach:
+    """Sums over the queries of a run, at some depths. Those of parts of a dataset can be added.
+
+    Labels of passages that were drawn from a tail do not count.
+
+    Attributes
+    ----------
+    queries, labels, lowest : int
+        Queries, their labels, and those with the lowest grade of the scale.
+    outside_lists : int
+        Labels of passages that no list and no pool of the evaluation holds.
+    exhaustive : int
+        Queries with labels for at least 90 % of their corpus.
+    known : int
+        Labels whose origin is known.
+    tails : int
+        Labels of passages that were drawn from a tail.
+    outside_top, lowest_outside_top : int64[depths]
+        Labels of passages outside the run's top K, and those of them with the lowest grade.
+    listed : int64[depths]
+        Queries with a list that is not empty.
+    judged_shares : float64[depths]
+        The sum over these of the judged share of the top K.
+    """
+
+    queries: int
+    labels: int
+    lowest: int
+    outside_lists: int
+    exhaustive: int
+    known: int
+    tails: int
+    outside_top: IntArray
+    lowest_outside_top: IntArray
+    listed: IntArray
+    judged_shares: Any
+
+    @classmethod
+    def of(cls, judged: JudgedRun, depths: IntArray, found: IntArray | None = None) -> LabelReach:
+        """The sums of one run.
+
+        `found` is the number of labels of each query that some list or pool of the evaluation holds; by default, that
+        the run or its pool holds.
+        """
+        tail = tail_labels(judged)
+        counted = judged.labels if tail is None else judged.labels - tail
+        lowest = judged.grades == judged.scale.lowest
+        hits = judged.hits.chosen(~judged.hits.repeated)
+        inside = count_at(hits, len(judged), depths)
+        lowest_inside = count_at(hits.chosen(hits.grade == judged.scale.lowest), len(judged), depths)
+        returned = judged.returned_at(depths)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), 0.0)
+        labels = counted.sum(axis=1)
+        of_lowest = counted[:, lowest].sum(axis=1)
+        reached = labels_found(judged) if found is None else found
+        size = judged.corpus_size
+        origins = None if judged.qrels is None else judged.qrels.origins
+        return cls(
+            queries=len(judged),
+            labels=int(labels.sum()),
+            lowest=int(of_lowest.sum()),
+            outside_lists=int(np.maximum(labels - reached, 0).sum()),
+            exhaustive=0 if size is None else int((labels >= CORPUS_SHARE * size).sum()),
+            known=0 if origins is None else int((origins.chosen != 0).sum()),
+            tails=0 if tail is None else int(tail.sum()),
+            outside_top=np.maximum(labels[:, None] - inside, 0).sum(axis=0),
+            lowest_outside_top=np.maximum(of_lowest[:, None] - lowest_inside, 0).sum(axis=0),
+            listed=(returned > 0).sum(axis=0),
+            judged_shares=shares.sum(axis=0),
+        )
+
+    def __add__(self, other: LabelReach) -> LabelReach:
+        return LabelReach(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data."""
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> LabelReach:
+        """Read the output of `to_data`."""
+        values: dict[str, Any] = {}
+        for name, value in data.items():
+            values[name] = np.array(value) if isinstance(value, list) else value
+        return cls(**values)
+
+    def closed(self, column: int) -> str | None:
+        """`at K` if the labels are those of the run's own top K, `in the lists` if of what was retrieved; else None.
+
+        Labels count as made from what was retrieved if some have the lowest grade, or if the top K is judged (almost)
+        completely. If the origin of all labels is known, it decides: labels of pools are closed, whatever is evaluated.
+        """
+        if not self.labels or self.exhaustive > QUERIES_SHARE * self.queries:
+            return None
+        if not self.pooled and not (self.lowest or self.judged_share(column) >= JUDGED_FROM):
+            return None
+        if self.outside_top[column] <= MOST_OUTSIDE * self.labels:
+            return AT_K
+        if self.pooled or self.outside_lists <= MOST_OUTSIDE * self.labels:
+            return IN_LISTS
+        return None
+
+    @property
+    def pooled(self) -> bool:
+        """Whether all labels are known to be of passages that runs retrieved."""
+        return 0 < self.known == self.labels + self.tails
+
+    def judged_share(self, column: int) -> float:
+        """The mean judged share of the top K; 0 without a list."""
+        return float(self.judged_shares[column] / max(1, self.listed[column]))
+
+    def shuffled_among_labels(self, column: int) -> bool:
+        """Whether a placebo shuffles the grades among the labelled passages; otherwise among the whole corpus."""
+        exhaustive = self.exhaustive > QUERIES_SHARE * self.queries
+        return exhaustive or self.closed(column) is not None or bool(self.lowest_outside_top[column])
+
+
+def labels_found(judged: JudgedRun) -> IntArray:
+    """How many labels of each query are of passages that the run or its pool holds: int64[queries]."""
+    query = [judged.hits.query]
+    judgment = [judged.hits.judgment]
+    if judged.pool is not None:
+        query.append(judged.pool.query)
+        judgment.append(judged.pool.judgment)
+    _, first = np.unique(np.concatenate(judgment), return_index=True)
+    return np.bincount(np.concatenate(query)[first], minlength=len(judged))
+
+
+def labels_found_by_any(judged: Mapping[str, JudgedRun]) -> dict[str, IntArray]:
+    """For each run, how many labels of each of its queries are of passages that any run or pool holds."""
+    runs = list(judged.values())
+    if len(runs) == 1:
+        return {name: labels_found(run) for name, run in judged.items()}
+    position: dict[str, int] = {}
+    numbers = [np.array([position.setdefault(query, len(position)) for query in run.queries], np.int64) for run in runs]
+    query, judgment = [], []
+    for run, number in zip(runs, numbers, strict=True):
+        for hits in (run.hits, run.pool):
+            if hits is not None:
+                query.append(number[hits.query])
+                judgment.append(hits.judgment)
+    _, first = np.unique(np.concatenate(judgment), return_index=True)
+    counts = np.bincount(np.concatenate(query)[first], minlength=len(position))
+    return {name: counts[number] for name, number in zip(judged, numbers, strict=True)}
+
+
+def tail_labels(judged: JudgedRun) -> IntArray | None:
+    """The labels of passages that were drawn from a tail, by query and grade: int64[queries, levels]; None if none."""
+    origins = None if judged.qrels is None else judged.qrels.origins
+    if judged.qrels is None or origins is None or not origins.are(Chosen.TAIL).any():
+        return None
+    rows = np.flatnonzero(origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL))
+    counts = np.zeros_like(judged.labels)
+    place = {query: i for i, query in enumerate(judged.queries)}
+    row = np.array([place.get(judged.qrels.queries[i], -1) for i in judged.qrels.query[rows].tolist()], np.int64)
+    level = np.searchsorted(judged.grades, judged.qrels.grade[rows])
+    np.add.at(counts, (row[row >= 0], level[row >= 0]), 1)
+    return counts

@@ -1,0 +1,63 @@
+"""Moments as bytes: a header of plain data, and arrays behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.measures.base import Outcome, Refusal
+from rag_selectivity.statistics.exact_sums import ExactSums
+from rag_selectivity.statistics.moments import Moments
+
+_ARRAYS = ("sums", "products", "lowest", "highest", "count", "binary", "resampled")
+
+
+def stored_moments(moments: Moments, arrays: list[bytes]) -> dict[str, Any]:
+    """Moments for the header; the bytes of their arrays are appended to `arrays`."""
+    return {
+        "total": moments.total,
+        "premise": moments.premise,
+        "undefined": moments.undefined,
+        "refused": None if moments.refused is None else asdict(moments.refused),
+        "arrays": [_described(getattr(moments, name), arrays) for name in _ARRAYS],
+    }
+
+
+def restored_moments(stored: Mapping[str, Any], outcome: Outcome, raw: bytes, place: int) -> tuple[Moments, int]:
+    """The moments that `stored_moments` described, and the place behind their arrays."""
+    arrays: dict[str, Any] = {}
+    for name, described in zip(_ARRAYS, stored["arrays"], strict=True):
+        arrays[name], place = _read(described, raw, place)
+    for name in ("sums", "products", "resampled"):
+        arrays[name] = None if arrays[name] is None else ExactSums(arrays[name])
+    moments = Moments(
+        aggregate=outcome.aggregate,
+        bounds=outcome.bounds,
+        baseline=outcome.baseline,
+        refused=None if stored["refused"] is None else Refusal(**stored["refused"]),
+        **arrays,
+        **{key: stored[key] for key in ("total", "premise", "undefined")},
+    )
+    return moments, place
+
+
+def _described(value: Any, arrays: list[bytes]) -> Mapping[str, Any] | None:
+    """The type and shape of an array, for the header; its bytes are appended to `arrays`."""
+    if value is None:
+        return None
+    array = value.limbs if isinstance(value, ExactSums) else value
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
+    arrays.append(little.tobytes())
+    return {"type": little.dtype.str, "shape": list(array.shape)}
+
+
+def _read(described: Mapping[str, Any] | None, raw: bytes, place: int) -> tuple[Any, int]:
+    if described is None:
+        return None, place
+    kind = np.dtype(described["type"])
+    size = int(np.prod(described["shape"], dtype=np.int64)) * kind.itemsize
+    array = np.frombuffer(raw[place : place + size], kind).reshape(described["shape"])
+    return array.astype(kind.newbyteorder("=")), place + size
