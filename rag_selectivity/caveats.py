@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.estimates import CONCENTRATED, PARTLY_JUDGED
 from rag_selectivity.join.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
@@ -17,6 +18,16 @@ from rag_selectivity.statistics.placebos import PlaceboSums
 from rag_selectivity.wording import counted, percent
 
 CLOSED, EQUALS_PLACEBO, BY_CONSTRUCTION, DOWN_TO = "closed-labels", "equals-placebo", "by-construction", "down-to-rank"
+
+#: Every code with its levels, as docs/trust.md lists them with their rules.
+CAVEATS: dict[str, tuple[str, ...]] = {
+    CLOSED: (STRONG, SOFT),
+    EQUALS_PLACEBO: (STRONG,),
+    BY_CONSTRUCTION: (STRONG,),
+    DOWN_TO: (NOTE,),
+    PARTLY_JUDGED: (SOFT,),
+    CONCENTRATED: (SOFT,),
+}
 
 
 @dataclass(frozen=True, slots=True)
