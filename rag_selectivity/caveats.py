@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from rag_selectivity.join.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, Caveat, Estimate
-from rag_selectivity.statistics.placebos import PlaceboSums
+from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
 from rag_selectivity.wording import counted, percent
 
 CLOSED, EQUALS_PLACEBO, BY_CONSTRUCTION, DOWN_TO = "closed-labels", "equals-placebo", "by-construction", "down-to-rank"
@@ -48,7 +48,7 @@ class LabelFacts:
 
     depths: Any
     reach: LabelReach
-    placebos: PlaceboSums
+    placebos: Mapping[Measure, PlaceboFigures]
     tail_ranks: tuple[int, int] | None = None
     controls: bool = False
     exhaustive: bool = False
@@ -59,12 +59,22 @@ class LabelFacts:
         return int(np.flatnonzero(self.depths == at)[0])
 
 
+def universes(plan: Iterable[tuple[Measure, Any]], depths: Any, reach: LabelReach, *, exhaustive: bool) -> OfLabels:
+    """Whether the placebos of each measure shuffle grades among the labels, at each of its depths.
+
+    `depths` are those of `reach`. `exhaustive` is True if the user said that every unjudged passage has the lowest
+    grade.
+    """
+    among = {depth: reach.shuffled_among_labels(i) and not exhaustive for i, depth in enumerate(depths.tolist())}
+    return {measure: np.array([among.get(depth, False) for depth in at.tolist()], bool) for measure, at in plan}
+
+
 def with_label_caveats(
-    estimates: Mapping[str, Estimate], facts: LabelFacts, plan: Mapping[Measure, Any], level: float | None
+    estimates: Mapping[str, Estimate], facts: LabelFacts, plan: Mapping[Measure, Any]
 ) -> dict[str, Estimate]:
     """The estimates of one run with their placebos, and with caveats about the labels.
 
-    `plan` holds the depths of each measure, in the order of its sums; `level` is that of the intervals.
+    `plan` holds the depths of each measure.
     """
     qualified = {}
     for key, estimate in estimates.items():
@@ -74,7 +84,7 @@ def with_label_caveats(
         if closed == AT_K and _ranks_whole_lists(measure):
             # Measures of ranks in whole lists compare orders of what was found, not what was found.
             closed = IN_LISTS
-        estimate = _with_placebo(measure, estimate, facts, column, plan, level)
+        estimate = _with_placebo(measure, estimate, facts, plan)
         found = [
             _of_construction(measure, estimate, closed),
             _of_reach(measure, estimate, facts, column, closed),
@@ -93,22 +103,20 @@ def _with_placebo(
     measure: Measure,
     estimate: Estimate,
     facts: LabelFacts,
-    column: int,
     plan: Mapping[Measure, Any],
-    level: float | None,
 ) -> Estimate:
     base = replace(measure, at=None)
-    if base not in plan or not math.isfinite(estimate.value) or estimate.basis != AS_JUDGED:
+    if base not in facts.placebos or not math.isfinite(estimate.value) or estimate.basis != AS_JUDGED:
         return estimate
     at = WHOLE_LIST if measure.at is None else measure.at
     places = np.flatnonzero(plan[base] == at)
     if not len(places):
         return estimate
-    of_labels = facts.reach.shuffled_among_labels(column) and not facts.exhaustive
-    placebo = facts.placebos.at(base, int(places[0]), of_labels=of_labels, level=level)
-    if placebo is None:
+    placebo, place = facts.placebos[base], int(places[0])
+    value, low, high = (float(each[place]) for each in (placebo.value, placebo.low, placebo.high))
+    if math.isnan(value):
         return estimate
-    return replace(estimate, placebo=placebo[0], above_placebo=placebo[1])
+    return replace(estimate, placebo=value, above_placebo=None if math.isnan(low) or math.isnan(high) else (low, high))
 
 
 def _of_construction(measure: Measure, estimate: Estimate, closed: str | None) -> Caveat | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.caveats import LabelFacts, with_label_caveats
+from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
@@ -39,7 +39,7 @@ from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import moments_of
-from rag_selectivity.statistics.placebos import PlaceboSums
+from rag_selectivity.statistics.placebos import placebo_figures
 
 
 def evaluate(
@@ -285,7 +285,8 @@ def report_on(
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
         estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
-        estimates = with_label_caveats(estimates, _label_facts(run, plan, found[name]), dict(plan), level)
+        facts = _label_facts(run, plan, outcomes[name], found[name], level)
+        estimates = with_label_caveats(estimates, facts, dict(plan))
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
@@ -309,20 +310,19 @@ def report_on(
     )
 
 
-def _label_facts(run: JudgedRun, plan: Plan, found: IntArray) -> LabelFacts:
+def _label_facts(
+    run: JudgedRun, plan: Plan, outcomes: Sequence[Outcome], found: IntArray, level: float | None
+) -> LabelFacts:
     """What is known of a run's labels, at all depths of the plan and for whole lists."""
-    depths = np.append(ranks_in(plan), WHOLE_LIST)
-    placebos = PlaceboSums()
-    origins = None
-    if run.qrels is not None:
-        origins = run.qrels.origins
-        placebos.add(run, plan)
+    depths, exhaustive = np.append(ranks_in(plan), WHOLE_LIST), run.policy.unjudged == "worst"
+    reach = LabelReach.of(run, depths, found)
+    shuffled = universes(plan, depths, reach, exhaustive=exhaustive)
     return LabelFacts(
         depths,
-        LabelReach.of(run, depths, found),
-        placebos,
-        tail_ranks=None if origins is None else origins.tail_ranks,
-        exhaustive=run.policy.unjudged == "worst",
+        reach,
+        placebo_figures(run, plan, outcomes, shuffled, level) if run.qrels is not None else {},
+        tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
+        exhaustive=exhaustive,
     )
 
 

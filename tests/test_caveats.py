@@ -283,3 +283,13 @@ def test_the_docs_list_every_code_with_its_levels():
     from rag_selectivity.caveats import CAVEATS
 
     assert documented == {code: ", ".join(levels) for code, levels in CAVEATS.items()}
+
+
+def test_without_a_corpus_size_positives_have_no_placebo():
+    labels = {f"q{i}": {f"d{i}": 1} if i % 3 else {} for i in range(30)}
+    run = {f"q{i}": [f"x{i}", f"d{i}", f"y{i}"] for i in range(30)}
+    for key in ("R@2", "AP", "RR", "nDCG@2"):
+        report = rs.evaluate(labels, {"r": run}, measures=["R", "AP", "RR", "nDCG"], depths=[2])
+        assert report[key].placebo is None
+        report = rs.evaluate(labels, {"r": run}, measures=["R", "AP", "RR", "nDCG"], depths=[2], corpus_size=500)
+        assert 0 < report[key].placebo < 0.02

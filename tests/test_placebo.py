@@ -42,6 +42,11 @@ def made(labels, lists, *, size, pool=None):
     )
 
 
+def placebo_of(name, judged, universe):
+    measure = parse_measure(name)
+    return measure.placebo(judged, universe, measure.outcome(judged, universe.depths))
+
+
 def figures(labels, lists, measure, *, size, pool=None):
     return parse_measure(measure).outcome(made(labels, lists, size=size, pool=pool), DEPTHS)
 
@@ -66,7 +71,7 @@ LISTS = {"q": ["c", "x", "a", "f", "e"]}
 @pytest.mark.parametrize("pool", [None, {"q": ["b", "c", "x", "a", "f", "e"]}])
 def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure, pool):
     judged = made(LABELS, LISTS, size=50, pool=pool)
-    placebo = parse_measure(measure).placebo(judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+    placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
     expected = shuffled_means(LABELS, LISTS, measure, sorted(LABELS["q"]), size=50, pool=pool)
     np.testing.assert_allclose(placebo.outcome.parts[0], expected[0], rtol=1e-10)
 
@@ -79,7 +84,7 @@ def test_shuffling_in_the_corpus_gives_the_mean_over_all_placements(measure):
     corpus = ["a", "b", "e", "c", "x", "f", "y"]
     lists = {"q": ["c", "x", "a", "f", "e"]}
     judged = made(POSITIVES, lists, size=len(corpus))
-    placebo = parse_measure(measure).placebo(judged, Universe(judged, DEPTHS, np.zeros(3, bool)))
+    placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.zeros(3, bool)))
     expected = shuffled_means(POSITIVES, lists, measure, corpus, size=len(corpus))
     np.testing.assert_allclose(placebo.outcome.parts[0], expected[0], rtol=1e-10)
 
@@ -87,7 +92,7 @@ def test_shuffling_in_the_corpus_gives_the_mean_over_all_placements(measure):
 @pytest.mark.parametrize("measure", WITHOUT)
 def test_figures_of_the_list_alone_have_no_placebo(measure):
     judged = made(LABELS, LISTS, size=50)
-    assert parse_measure(measure).placebo(judged, Universe(judged, DEPTHS, np.ones(3, bool))) is None
+    assert placebo_of(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool))) is None
 
 
 def test_what_is_beyond_the_placebo_of_bor_is_the_difference_of_the_two_figures():
@@ -95,7 +100,7 @@ def test_what_is_beyond_the_placebo_of_bor_is_the_difference_of_the_two_figures(
     judged = made(labels, {**LISTS, "r": ["z", "a"]}, size=50)
     for name in ("BoR", "EF", "RA-nWG"):
         measure = parse_measure(name)
-        placebo = measure.placebo(judged, Universe(judged, DEPTHS, np.ones(3, bool)))
+        placebo = placebo_of(name, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
         gap = measure.outcome(judged, DEPTHS).value() - placebo.outcome.value()
         np.testing.assert_allclose(placebo.beyond.value()[1:], gap[1:], rtol=1e-9)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.caveats import LabelFacts, with_label_caveats
+from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.identity import too_few_found
 from rag_selectivity.data.passage_counts import PassageCounts
@@ -223,7 +223,7 @@ class LiveFigures:
                 moments.add(outcome)
         reach = LabelReach.of(judged, self._reached)
         self._reach = reach if self._reach is None else self._reach + reach
-        self._placebos.add(judged, self._plan)
+        self._placebos.add_both(judged, self._plan, outcomes)
         self._count(judged)
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
@@ -326,8 +326,10 @@ class LiveFigures:
                     per_query[key] = sampled[i].parts[0][:, column]
         estimates = with_caveats(estimates, measures)
         if self._reach is not None:
-            facts = LabelFacts(self._reached, self._reach, self._placebos)
-            estimates = with_label_caveats(estimates, facts, dict(self._plan), bootstrap.level)
+            shuffled = universes(self._plan, self._reached, self._reach, exhaustive=False)
+            placebos = self._placebos.figures(shuffled, bootstrap.level)
+            facts = LabelFacts(self._reached, self._reach, placebos)
+            estimates = with_label_caveats(estimates, facts, dict(self._plan))
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         notes = tuple(self._notes(traffic, complete, self._moments[0].total))
         run = RunReport(tuple(self._names()), estimates, per_query, self._coverage, notes, None)

@@ -351,10 +351,11 @@ class Measure(ABC):
     def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         """The figures of every query at every depth, and how they aggregate."""
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         """Its expected figures if the grades were shuffled within the universe, at the universe's depths.
 
-        None for a measure that has no placebo, or if none is known for these labels.
+        `figures` are its outcome for the same join and depths. None for a measure that has no placebo, or if none is
+        known for these labels.
         """
         return None
 

@@ -256,10 +256,9 @@ class EF(_BaselineMeasure):
         parts = (success, chance, miss)
         return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refusal_of(judged))
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         if judged.documents is not None or self.R != "judged":
             return None
-        figures = self.outcome(judged, universe.depths)
         _, chance, miss = figures.parts
         defined = ~np.isnan(chance)
         shuffled = [

@@ -99,9 +99,9 @@ class R(Measure):
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         expected = np.where(judged.relevant(self.rel)[:, None] > 0, universe.share(), 0.0)
-        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+        return Placebo.of_mean(figures, expected)
 
 
 @register_measure
@@ -173,7 +173,7 @@ class AP(_RankedMeasure):
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         relevant, size = judged.relevant(self.rel), universe.size
         # How likely another passage of the universe is relevant, if one is.
         another = np.maximum(relevant[:, None] - 1, 0) / np.maximum(size - 1, 1)
@@ -186,7 +186,7 @@ class AP(_RankedMeasure):
         )
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant[:, None] > 0, total / size, 0.0)
-        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+        return Placebo.of_mean(figures, expected)
 
 
 @register_measure
@@ -229,7 +229,7 @@ class RR(_RankedMeasure):
         first = hits.chosen(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         relevant, labelled = judged.relevant(self.rel), judged.labels.sum(axis=1)
         listed = universe.ranks_in_corpus()
         of_corpus = np.zeros(listed.shape)
@@ -244,7 +244,7 @@ class RR(_RankedMeasure):
         expected = universe.sum_over_ranks(
             lambda query, rank, number: first_relevant_at(labelled[query], relevant[query], number) / rank, of_corpus
         )
-        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+        return Placebo.of_mean(figures, expected)
 
 
 @register_measure
@@ -285,14 +285,14 @@ class nDCG(Measure):
             start = stop
         return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         listed = universe.ranks_in_corpus()
         discounted = universe.sum_over_ranks(
             lambda query, rank, number: 1 / np.log2(rank + 1), _discounts(int(listed.max(initial=0)))[listed]
         )
         gains = (judged.labels * self._gain(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
         expected = self._normalised(gains * discounted, judged, universe.depths)
-        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+        return Placebo.of_mean(figures, expected)
 
 
 def _discounts(ranks: int) -> FloatArray:

@@ -48,7 +48,9 @@ class Universe:
 
     @property
     def _corpus_size(self) -> IntArray:
-        return self.judged.require_corpus_size("a placebo")[:, None]
+        """N of each query; 0 if it is not known, so that there is no placebo."""
+        size = self.judged.corpus_size
+        return np.zeros((len(self.judged), 1), np.int64) if size is None else size[:, None]
 
     @property
     def listed(self) -> IntArray:

@@ -208,11 +208,11 @@ class RANWG(_WeightedMeasure):
         observed, oracle = self._observed(judged, weights, depths), self._oracle(judged, weights, depths)
         return Outcome((observed / oracle,), self._undefined)
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         weights = self._weights(judged)
         in_universe = (weights * _level_counts(judged)).sum(axis=1)[:, None]
         expected = universe.share() * in_universe / self._oracle(judged, weights, universe.depths)
-        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+        return Placebo.of_mean(figures, expected)
 
     def details(self, judged: JudgedRun, depths: IntArray) -> dict[str, FloatArray]:
         """The weights, and the gains of the top K, of the best K of the pool, and of the best K of all."""
@@ -246,7 +246,7 @@ class PROC(_WeightedMeasure):
         pool, oracle = self._pool(judged, weights, depths), self._oracle(judged, weights, depths)
         return Outcome((pool / oracle,), self._undefined)
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         weights, counts = self._weights(judged), _level_counts(judged)
         depths = universe.depths
         slots, size, drawn = _evidence_slots(judged, depths), universe.size, self._candidates_in(judged, universe)
@@ -259,7 +259,7 @@ class PROC(_WeightedMeasure):
             if step.any():
                 best += step[:, None] * mean_of_best(size, marked[:, None], drawn, slots)
         expected = best / self._oracle(judged, weights, depths)
-        return Placebo.of_mean(self.outcome(judged, depths), expected)
+        return Placebo.of_mean(figures, expected)
 
     def _candidates_in(self, judged: JudgedRun, universe: Universe) -> IntArray:
         """How many passages of the pool are in the universe; those of the top K that the pool lacks are added."""
@@ -329,11 +329,11 @@ class _NormalisedRecall(Measure):
             f"no query has a passage of grade {self._lowest} or more",
         )
 
-    def placebo(self, judged: JudgedRun, universe: Universe) -> Placebo | None:
+    def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         available = judged.relevant(self._lowest)[:, None]
         reachable = np.minimum(available, _evidence_slots(judged, universe.depths))
         expected = universe.share() * available / np.maximum(reachable, 1)
-        return Placebo.of_mean(self.outcome(judged, universe.depths), expected)
+        return Placebo.of_mean(figures, expected)
 
 
 @register_measure

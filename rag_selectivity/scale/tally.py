@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.caveats import LabelFacts, with_label_caveats
+from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IdColumn, IntArray
@@ -141,7 +141,7 @@ class Tally:
         reach = LabelReach.of(judged, self._reached)
         self._reach = reach if self._reach is None else self._reach + reach
         if judged.qrels is not None:
-            self._placebos.add(judged, self._plan)
+            self._placebos.add_both(judged, self._plan, outcomes)
         self.add_outcomes(outcomes, judged.queries if queries is None else queries)
         self.fingerprint = fingerprint
         self.coverage += judged.coverage
@@ -272,8 +272,10 @@ class Tally:
         estimates = with_caveats(estimates, self.measures, exhaustive=exhaustive)
         if self._reach is None:
             return estimates
-        facts = LabelFacts(self._reached, self._reach, self._placebos, exhaustive=exhaustive)
-        return with_label_caveats(estimates, facts, dict(self._plan), level)
+        shuffled = universes(self._plan, self._reached, self._reach, exhaustive=exhaustive)
+        placebos = self._placebos.figures(shuffled, level)
+        facts = LabelFacts(self._reached, self._reach, placebos, exhaustive=exhaustive)
+        return with_label_caveats(estimates, facts, dict(self._plan))
 
     def check(self, name: str, ranks: IntArray) -> None:
         """Make the checks that need all queries, at these depths."""
@@ -383,7 +385,8 @@ class Tally:
             for name, of_labels, *pair in header["placebos"]:
                 measure = parse_measure(name)
                 at = depths[measure]
-                placebo = measure.placebo(example, Universe(example, at, np.full(len(at), of_labels)))
+                universe = Universe(example, at, np.full(len(at), of_labels))
+                placebo = measure.placebo(example, universe, measure.outcome(example, at))
                 if placebo is None:
                     raise InputError(f"this tally has a placebo of {name}, which this version does not know")
                 summed, place = restored_moments(pair[0], placebo.outcome, raw, place)

@@ -1,8 +1,8 @@
-"""Sums of placebos over queries, for both universes in which grades can be shuffled."""
+"""Sums of placebos over queries, for the universes in which grades can be shuffled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,20 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures.base import Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Real
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.statistics.moments import Moments
 
 #: A measure with its depths, as in a plan.
 Planned = tuple[Measure, NDArray[Any]]
+#: Whether grades are shuffled among the labelled passages, at each depth of a measure.
+OfLabels = Mapping[Measure, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceboFigures:
+    """The placebo of a measure at its depths, and the interval of what the figure has beyond it; NaN where unknown."""
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 @dataclass(slots=True)
 class PlaceboSums:
     """Moments of the placebo of each measure, and of what its figure has beyond it.
 
-    Which universe counts at a depth depends on all labels together (`LabelReach.shuffled_among_labels`), so both are
-    summed: among the labelled passages (True), and in the whole corpus (False) if its size is known.
+    Which universe counts at a depth depends on all labels together (`LabelReach.shuffled_among_labels`). If they are
+    known, `of_labels` chooses; for parts of a dataset, `add_both` sums both universes, and the choice is made at the
+    end: among the labelled passages (True), and in the whole corpus (False) if its size is known.
 
     Attributes
     ----------
@@ -32,51 +44,74 @@ class PlaceboSums:
 
     sums: dict[tuple[Measure, bool], tuple[Moments, Moments]] = field(default_factory=dict)
 
-    def add(self, judged: JudgedRun, plan: list[Planned]) -> None:
-        """Add the queries of a join."""
-        for measure, of_labels, placebo in _placebos(judged, plan):
-            pair = _moments(placebo.outcome), _moments(placebo.beyond)
-            if (measure, of_labels) in self.sums:
-                for known, more in zip(self.sums[measure, of_labels], pair, strict=True):
-                    known.merge(more)
-            else:
-                self.sums[measure, of_labels] = pair
+    def add_both(self, judged: JudgedRun, plan: Sequence[Planned], outcomes: Iterable[Outcome]) -> None:
+        """Add the queries of a join in both universes; `outcomes` are the measures' figures, in the plan's order."""
+        figures = list(outcomes)
+        for of_labels in (True, False) if judged.corpus_size is not None else (True,):
+            chosen = {measure: np.full(len(at), of_labels) for measure, at in plan}
+            for measure, pair in _sums(judged, plan, figures, chosen):
+                self._merge((measure, of_labels), pair)
 
     def merge(self, other: PlaceboSums) -> None:
         """Add the sums of other queries."""
         for key, pair in other.sums.items():
-            if key not in self.sums:
-                self.sums[key] = pair[0], pair[1]
-                continue
-            for known, more in zip(self.sums[key], pair, strict=True):
-                known.merge(more)
+            self._merge(key, pair)
 
-    def at(
-        self, measure: Measure, column: int, *, of_labels: bool, level: float | None
-    ) -> tuple[float, tuple[float, float] | None] | None:
-        """The placebo at a depth, and the interval of what the figure has beyond it; None if it is not known.
+    def _merge(self, key: tuple[Measure, bool], pair: tuple[Moments, Moments]) -> None:
+        if key not in self.sums:
+            self.sums[key] = pair
+            return
+        for known, more in zip(self.sums[key], pair, strict=True):
+            known.merge(more)
 
-        There is no interval (None) with fewer than two queries, or for a level of None.
-        """
-        pair = self.sums.get((measure, of_labels))
-        if pair is None:
-            return None
-        value = float(pair[0].value[column])
-        if np.isnan(value):
-            return None
-        low, high = (float(end[column]) for end in pair[1].interval(level))
-        return value, None if np.isnan(low) or np.isnan(high) else (low, high)
-
-
-def _moments(outcome: Outcome) -> Moments:
-    return Moments.of(replace(outcome.settled(), baseline=None))
+    def figures(self, of_labels: OfLabels, level: float | None) -> dict[Measure, PlaceboFigures]:
+        """The placebos with the universe that counts at each depth."""
+        chosen = {}
+        for measure, here in of_labels.items():
+            by_universe = [_figures(self.sums.get((measure, which)), len(here), level) for which in (True, False)]
+            if by_universe[0] is not None or by_universe[1] is not None:
+                unknown = PlaceboFigures(*[np.full(len(here), np.nan)] * 3)
+                one, other = (each or unknown for each in by_universe)
+                ends = ("value", "low", "high")
+                chosen[measure] = PlaceboFigures(
+                    *(np.where(here, getattr(one, name), getattr(other, name)) for name in ends)
+                )
+        return chosen
 
 
-def _placebos(judged: JudgedRun, plan: list[Planned]) -> Iterator[tuple[Measure, bool, Placebo]]:
-    for measure, at in plan:
-        if isinstance(measure.cutoff, Real) or not len(at) or type(measure).placebo is Measure.placebo:
+def placebo_figures(
+    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels, level: float | None
+) -> dict[Measure, PlaceboFigures]:
+    """The placebos of a whole dataset, where the universe of each depth is known."""
+    found = {}
+    for measure, pair in _sums(judged, plan, outcomes, of_labels):
+        figures = _figures(pair, len(of_labels[measure]), level)
+        if figures is not None:
+            found[measure] = figures
+    return found
+
+
+def _sums(
+    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
+) -> Iterable[tuple[Measure, tuple[Moments, Moments]]]:
+    for (measure, at), outcome in zip(plan, outcomes, strict=True):
+        if isinstance(measure.cutoff, Real) or not len(at):
             continue
-        for of_labels in (True, False) if judged.corpus_size is not None else (True,):
-            placebo = measure.placebo(judged, Universe(judged, at, np.full(len(at), of_labels)))
-            if placebo is not None:
-                yield measure, of_labels, placebo
+        placebo = measure.placebo(judged, Universe(judged, at, of_labels[measure]), outcome)
+        if placebo is not None:
+            known = of_labels[measure] | (judged.corpus_size is not None)
+            pair = _moments(placebo.outcome, known), _moments(placebo.beyond, known)
+            yield measure, pair
+
+
+def _moments(outcome: Outcome, known: NDArray[np.bool_]) -> Moments:
+    """The moments at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
+    settled = outcome.settled()
+    parts = tuple(np.where(known, part, np.nan) for part in settled.parts)
+    return Moments.of(replace(settled, parts=parts, baseline=None))
+
+
+def _figures(pair: tuple[Moments, Moments] | None, depths: int, level: float | None) -> PlaceboFigures | None:
+    if pair is None:
+        return None
+    return PlaceboFigures(pair[0].value, *pair[1].interval(level))
