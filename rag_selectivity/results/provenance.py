@@ -1,0 +1,224 @@
+"""Provenance: where the labels of a report come from, who gave them, and how far judge and people agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.origins import NO_GRADE, Chosen
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.results.estimate import NOTE, SOFT, STRONG, Caveat
+from rag_selectivity.statistics.agreement import TOO_FEW, UNFIT, Agreement, agreement
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.wording import counted, enumeration
+
+ONE_JUDGE, NO_AGREEMENT, LOW_AGREEMENT = "one-judge", "agreement-unknown", "agreement-too-low"
+SAME_FAMILY, OUTDATED = "same-family", "outdated-labels"
+UNKNOWN_ORIGIN, NOT_DRAWN = "unknown-origin", "people-not-drawn"
+
+#: Beginnings of model names, and the maker whose models begin so.
+_FAMILIES = {
+    "gpt": "OpenAI",
+    "o1": "OpenAI",
+    "o3": "OpenAI",
+    "o4": "OpenAI",
+    "chatgpt": "OpenAI",
+    "text-embedding-3": "OpenAI",
+    "text-embedding-ada": "OpenAI",
+    "claude": "Anthropic",
+    "gemini": "Google",
+    "gemma": "Google",
+    "text-embedding-0": "Google",
+    "llama": "Meta",
+    "meta-llama": "Meta",
+    "mistral": "Mistral",
+    "mixtral": "Mistral",
+    "ministral": "Mistral",
+    "qwen": "Qwen",
+    "gte-qwen": "Qwen",
+    "deepseek": "DeepSeek",
+    "command": "Cohere",
+    "embed-": "Cohere",
+    "phi": "Microsoft",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where labels come from.
+
+    Attributes
+    ----------
+    labels : int
+    chosen : {way: number of labels}
+        How their pairs were chosen: `pool`, `tail`, `control`, `person`, `unknown`. A pair that was chosen in several
+        ways counts as the first of these.
+    judges, annotators : {name: number of grades}
+    by_people : int
+        Labels whose grade is a person's.
+    agreement : Agreement or None
+        Of judge and people, over the pairs that both graded; None if there are too few of them.
+    compared : int
+        The number of these pairs.
+    outdated : int
+        Labels of an older text of their query or passage.
+    drawn_for_people : {draw: number of pairs}
+        How the pairs that people graded were drawn; the empty name stands for pairs that the tool did not draw.
+    used_models : tuple of str
+        The models that answer or embed in the system that is evaluated, where the user named them.
+    """
+
+    labels: int
+    chosen: Mapping[str, int] = field(default_factory=dict)
+    judges: Mapping[str, int] = field(default_factory=dict)
+    annotators: Mapping[str, int] = field(default_factory=dict)
+    by_people: int = 0
+    agreement: Agreement | None = None
+    compared: int = 0
+    outdated: int = 0
+    drawn_for_people: Mapping[str, int] = field(default_factory=dict)
+    used_models: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, qrels: Qrels, *, scale: Scale | None = None, used_models: tuple[str, ...] = ()) -> Provenance:
+        """The provenance of judgments, as far as their source says."""
+        origins = qrels.origins
+        if origins is None:
+            return cls(len(qrels.query), used_models=used_models)
+        chosen, left = {}, np.ones(len(qrels.query), bool)
+        for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
+            rows = origins.are(how) & left
+            chosen[str(how.name).lower()] = int(rows.sum())
+            left &= ~rows
+        chosen["unknown"] = int(left.sum())
+        both = np.flatnonzero(origins.by_person & (origins.judge_grade != NO_GRADE))
+        return cls(
+            labels=len(qrels.query),
+            chosen={how: count for how, count in chosen.items() if count},
+            judges=origins.judges,
+            annotators=origins.annotators,
+            by_people=int(origins.by_person.sum()),
+            agreement=agreement_of(
+                qrels.grade[both],
+                origins.judge_grade[both],
+                [qrels.queries[i] for i in qrels.query[both].tolist()],
+                scale or scale_named(qrels.scale or "utility"),
+            ),
+            compared=len(both),
+            outdated=origins.outdated,
+            drawn_for_people=origins.drawn_for_people,
+            used_models=used_models,
+        )
+
+    @property
+    def by_judges(self) -> bool:
+        """Whether a judge gave any of the grades, as far as is known."""
+        return bool(self.judges) and self.by_people < self.labels
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What is to be said of every figure that rests on these labels."""
+        found = [
+            self._of_judges(),
+            self._of_agreement(),
+            self._of_families(),
+            self._of_texts(),
+            self._of_origins(),
+            self._of_people(),
+        ]
+        return tuple(caveat for caveat in found if caveat is not None)
+
+    def _of_judges(self) -> Caveat | None:
+        if len(self.judges) != 1 or self.by_people:
+            return None
+        judge = next(iter(self.judges))
+        text = f"All labels come from one judge, {judge}: an error that it repeats is in every figure."
+        return Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
+
+    def _of_agreement(self) -> Caveat | None:
+        if not self.by_judges:
+            return None
+        found = self.agreement
+        if found is None or found.verdict == TOO_FEW:
+            some = f" ({counted(self.compared, 'pair')} graded by both are too few to tell)" if self.compared else ""
+            text = f"How far the judge agrees with people is not known{some}."
+            return Caveat(NO_AGREEMENT, text, SOFT, {"pairs": self.compared})
+        if found.verdict != UNFIT:
+            return None
+        text = f"The judge agrees too little with people. {found.reason}"
+        return Caveat(LOW_AGREEMENT, text, STRONG, {"pairs": found.n, "kappa": found.kappa_quadratic.value})
+
+    def _of_families(self) -> Caveat | None:
+        shared = sorted({family_of(model) for model in self.used_models} & {family_of(name) for name in self.judges})
+        if not shared:
+            return None
+        text = (
+            f"The judge and a model that answers or embeds in the evaluated system are of one family "
+            f"({enumeration(shared)}): judges tend to favour what their own family likes."
+        )
+        return Caveat(SAME_FAMILY, text, SOFT, {"families": shared})
+
+    def _of_texts(self) -> Caveat | None:
+        if not self.outdated:
+            return None
+        labels = counted(self.outdated, "label is", "labels are")
+        text = f"{labels} of an older text of the query or passage: grade these pairs again."
+        return Caveat(OUTDATED, text, SOFT, {"labels": self.outdated})
+
+    def _of_origins(self) -> Caveat | None:
+        unknown = self.chosen.get("unknown", 0)
+        if not 0 < unknown < self.labels:
+            return None
+        labels = counted(unknown, "label", "labels")
+        text = f"How {labels} of {self.labels:,} were chosen is not known: closed labels may go unnoticed."
+        return Caveat(UNKNOWN_ORIGIN, text, NOTE, {"labels": unknown})
+
+    def _of_people(self) -> Caveat | None:
+        apart = self.drawn_for_people.get("", 0)
+        if not apart or not self.judges:
+            return None
+        pairs = counted(apart, "pair that people graded was", "pairs that people graded were")
+        text = (
+            f"{pairs} not drawn by this tool: pairs that somebody picked can make the judge look better or worse than "
+            f"it is."
+        )
+        return Caveat(NOT_DRAWN, text, SOFT, {"pairs": apart})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        found = self.agreement
+        kappa, verdict = (None, None) if found is None else (found.kappa_quadratic.to_dict(), found.verdict)
+        return {
+            "labels": self.labels,
+            "chosen": dict(self.chosen),
+            "judges": dict(self.judges),
+            "annotators": dict(self.annotators),
+            "by_people": self.by_people,
+            "agreement": {"pairs": self.compared, "kappa_quadratic": kappa, "verdict": verdict},
+            "outdated": self.outdated,
+            "drawn_for_people": {name or "unknown": count for name, count in self.drawn_for_people.items()},
+        }
+
+
+def agreement_of(human: IntArray, judge: IntArray, queries: list[str], scale: Scale) -> Agreement | None:
+    """The agreement of judge and people, with few resamples, since it is said in passing; None without pairs."""
+    if not len(human):
+        return None
+    grades = None if scale.highest is None else (scale.lowest, scale.highest)
+    return agreement(human, judge, queries, grades=grades, bootstrap=Bootstrap(1000))
+
+
+def family_of(model: str) -> str:
+    """Who makes a model, from the beginning of its name; the name itself if that is not known.
+
+    >>> family_of("gpt-5-mini"), family_of("openai/text-embedding-3-large"), family_of("BAAI/bge-m3")
+    ('OpenAI', 'OpenAI', 'bge-m3')
+    """
+    name = model.casefold().rsplit("/", 1)[-1]
+    known = [family for beginning, family in _FAMILIES.items() if name.startswith(beginning)]
+    return known[0] if known else name
