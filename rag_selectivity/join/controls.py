@@ -34,6 +34,8 @@ class Controls:
         The labels that were drawn from the tail only, by grade, as in `JudgedRun.labels`.
     notes : tuple of str
         What is to be said of them.
+    highest : (query, passage) or None
+        The control that is highest in a list.
     """
 
     query: IntArray
@@ -42,6 +44,7 @@ class Controls:
     tail_size: IntArray
     tail_labels: IntArray
     notes: tuple[str, ...] = ()
+    highest: tuple[str, str] | None = None
 
     def of_queries(self, chosen: BoolArray) -> Controls:
         """The controls of some queries; the queries are renumbered."""
@@ -53,6 +56,7 @@ class Controls:
             self.tail_size[chosen],
             self.tail_labels[chosen],
             self.notes,
+            self.highest,
         )
 
     def counts(self, queries: int, threshold: int, depth: int) -> tuple[IntArray, IntArray]:
@@ -62,9 +66,17 @@ class Controls:
         relevant = np.bincount(self.query[outside & (self.grade >= threshold)], minlength=queries)
         return graded.astype(np.int64), relevant.astype(np.int64)
 
-    def listed(self, depth: int) -> int:
-        """How many controls are in the top K of their query's list."""
-        return int(((self.rank > 0) & (self.rank <= depth)).sum())
+    def notes_at(self, depth: int) -> list[str]:
+        """The notes, with how many controls are in the top K of their query's list."""
+        listed = int(((self.rank > 0) & (self.rank <= depth)).sum())
+        if not listed or self.highest is None:
+            return list(self.notes)
+        query, passage = self.highest
+        return [
+            *self.notes,
+            f"{counted(listed, 'control')} are in the top {depth} of their query's list, such as passage {passage!r} "
+            f"of query {query!r}: at depths that reach them they are left out of the controls",
+        ]
 
 
 def control_rows(qrels: Qrels) -> BoolArray | None:
@@ -200,7 +212,11 @@ def controls_of(
     labels = np.zeros((len(qrels), len(levels)), np.int64)
     np.add.at(labels, (qrels.query[in_tail], np.searchsorted(levels, qrels.grade[in_tail])), 1)
     notes = (*notes, *_of_people(qrels, chosen[origins.by_person[chosen] & (qrels.grade[chosen] >= threshold)]))
-    return Controls(qrels.query[chosen], by_judge[chosen], rank[chosen], size, labels, notes)
+    highest = None
+    if len(listed):
+        first = int(listed[np.argmin(at)])
+        highest = qrels.queries[qrels.query[first]], qrels.passages[first]
+    return Controls(qrels.query[chosen], by_judge[chosen], rank[chosen], size, labels, notes, highest)
 
 
 def _of_people(qrels: Qrels, rows: IntArray) -> list[str]:

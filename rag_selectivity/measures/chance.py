@@ -127,7 +127,7 @@ def refuse_with_documents(what: str, m: int) -> None:
 
 
 @dataclass(frozen=True, repr=False)
-class _BaselineMeasure(_ChanceMeasure):
+class BaselineMeasure(_ChanceMeasure):
     """The base of measures that use the random baseline."""
 
     needs_corpus_size: ClassVar[bool] = True
@@ -173,7 +173,7 @@ class Success(_ChanceMeasure):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class RandomSuccess(_BaselineMeasure):
+class RandomSuccess(BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
     Range 0–1; a property of corpus, judgments and K, not of the retriever. NaN as for Success.
@@ -196,7 +196,7 @@ class RandomSuccess(_BaselineMeasure):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class EF(_BaselineMeasure):
+class EF(BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
     Range 0–∞, 1 is chance, higher is better. A ratio of means: a single query has no value. NaN if no
@@ -246,7 +246,7 @@ class BoR(EF):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class BoR_max(_BaselineMeasure):
+class BoR_max(BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), the BoR of a perfect retriever at this K.
 
     Range 0–∞ bits; a property of corpus, judgments and K. Near 0 no retriever can show selectivity.
