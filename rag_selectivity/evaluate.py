@@ -18,7 +18,13 @@ from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import estimates_of_moments, estimates_with, notes_of_refusals, with_caveats, with_controls
+from rag_selectivity.estimates import (
+    estimates_of_moments,
+    estimates_with,
+    notes_of_refusals,
+    with_caveats,
+    with_controls,
+)
 from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun

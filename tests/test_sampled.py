@@ -7,10 +7,10 @@ from math import comb
 
 import numpy as np
 import pytest
+from rag_selectivity.measures.sampled import estimated_miss, estimated_relevant
 
 import rag_selectivity as rs
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.measures.sampled import estimated_miss, estimated_relevant
 
 
 def miss(corpus, pooled, known, size, found, depth) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels, pair_keys
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.wording import counted
 
 BoolArray = NDArray[np.bool_]
@@ -99,6 +100,20 @@ def refuse_controls(qrels: Qrels, where: str) -> None:
             f"cannot estimate a random baseline from them: use evaluate in memory, or take them out with "
             f"rag_selectivity.join.controls.without_controls"
         )
+
+
+def set_controls_aside(qrels: Qrels) -> Qrels:
+    """The judgments without the random controls, with a warning if there are any: for figures of single queries."""
+    rows = control_rows(qrels)
+    if rows is None:
+        return qrels
+    warnings.warn(
+        f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out "
+        f"here, and figures against a random draw are as judged (evaluate estimates them with the controls)",
+        SelectivityWarning,
+        stacklevel=3,
+    )
+    return without_controls(qrels)
 
 
 def without_controls(qrels: Qrels) -> Qrels:

@@ -194,7 +194,7 @@ def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> t
 def _judge_part(
     qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str, controls: NDArray[np.bool_] | None
 ) -> tuple[IntArray, Hits, IntArray, int, tuple[IntArray, IntArray]]:
-    """List lengths (one for each of the part's queries), judged hits, the rows of duplicates, the hits on top, controls.
+    """List lengths (one for each of the part's queries), judged hits, rows of duplicates, hits on top, listed controls.
 
     Each list is in rank order. The hits on top are those in its first rows, before any are dropped. Of the listed
     controls, the judgments and the ranks.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError

@@ -106,7 +106,9 @@ class ControlledFigures:
             )
         else:
             draws = outcome.aggregate.value(*measure.parts_of(at.success, at.chance, at.miss))
-            likeliest = measure.parts_of(*map(np.asarray, (at.success_rate, at.draw.found.mean(), at.draw.missed.mean())))
+            likeliest = measure.parts_of(
+                *map(np.asarray, (at.success_rate, at.draw.found.mean(), at.draw.missed.mean()))
+            )
             least = measure.parts_of(*map(np.asarray, (at.success_low, at.chance_high, 1 - at.chance_high)))
             result = self._figure(draws, *(float(outcome.aggregate.value(*parts)) for parts in (least, likeliest)), at)
         if not isinstance(measure, BoR):

@@ -302,6 +302,4 @@ def most_bits_shown(counts: Counts, depth: int, tail: float = 0.025) -> float:
     4.2
     """
     queries = effective_units(counts.units, len(counts.graded))
-    return bits_between(
-        lower_rate(queries, queries, tail), most_found_outside(counts, depth, tail, no_hit=True)
-    )
+    return bits_between(lower_rate(queries, queries, tail), most_found_outside(counts, depth, tail, no_hit=True))
