@@ -163,10 +163,10 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
     drawn = replace(_unknown(len(new)), chosen=np.full(len(new), int(Chosen.CONTROL), np.uint8))
     origins = replace(
         known,
-        **{
-            name: np.concatenate([getattr(known, name), getattr(drawn, name)])
-            for name in ("chosen", "by_person", "judge_grade", "tail_size")
-        },
+        chosen=np.concatenate([known.chosen, drawn.chosen]),
+        by_person=np.concatenate([known.by_person, drawn.by_person]),
+        judge_grade=np.concatenate([known.judge_grade, drawn.judge_grade]),
+        tail_size=np.concatenate([known.tail_size, drawn.tail_size]),
     )
     joined = Qrels(
         qrels.queries,

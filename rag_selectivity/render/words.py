@@ -107,9 +107,9 @@ def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Fig
     bits = figures["BoR"].estimate
     if math.isnan(bits.value) and bits.basis == WITH_CONTROLS and math.isfinite(bits.low):
         answer = (
-            f"At K = {depth}, {run} has between {number(bits.low)} bits over a random draw (shown with random controls) "
-            f"and {number(bits.high)} bits (as judged), under this judge's notion of relevance. None of the controls is "
-            f"relevant; more controls would narrow this."
+            f"At K = {depth}, {run} has between {number(bits.low)} bits over a random draw (shown with random "
+            f"controls) and {number(bits.high)} bits (as judged), under this judge's notion of relevance. None of the "
+            f"controls is relevant; more controls would narrow this."
         )
         tone = "good" if bits.low > 0 else "bad"
         return Finding(question, answer, _pick(figures, "BoR", "BoR_max", "Success", "lambda"), tone)
@@ -123,8 +123,8 @@ def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Fig
         answer += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
         if bits.basis == WITH_CONTROLS and bits.as_judged is not None:
             answer += (
-                f" The random draw is estimated with random controls, under this judge's notion of relevance; as judged "
-                f"it would be {number(bits.as_judged)} bits."
+                f" The random draw is estimated with random controls, under this judge's notion of relevance; as "
+                f"judged it would be {number(bits.as_judged)} bits."
             )
         doubt, tone = _beyond_chance(report, bits)
         answer += doubt

@@ -106,11 +106,14 @@ class ControlledFigures:
             )
         else:
             draws = outcome.aggregate.value(*measure.parts_of(at.success, at.chance, at.miss))
-            likeliest = measure.parts_of(
-                *map(np.asarray, (at.success_rate, at.draw.found.mean(), at.draw.missed.mean()))
-            )
-            least = measure.parts_of(*map(np.asarray, (at.success_low, at.chance_high, 1 - at.chance_high)))
-            result = self._figure(draws, *(float(outcome.aggregate.value(*parts)) for parts in (least, likeliest)), at)
+            ends = [
+                float(outcome.aggregate.value(*measure.parts_of(*map(np.asarray, of_end))))
+                for of_end in (
+                    (at.success_low, at.chance_high, 1 - at.chance_high),
+                    (at.success_rate, at.draw.found.mean(), at.draw.missed.mean()),
+                )
+            ]
+            result = self._figure(draws, ends[0], ends[1], at)
         if not isinstance(measure, BoR):
             return result
         shown = formulas.bits_between(at.success_low, at.chance_high)

@@ -99,7 +99,7 @@ def _by_unit(units: IntArray | None, *columns: FloatArray) -> tuple[FloatArray, 
     if units is None:
         return columns
     _, place = np.unique(units, return_inverse=True)
-    return tuple(np.bincount(place, column) for column in columns)
+    return tuple(np.bincount(place, column).astype(np.float64) for column in columns)
 
 
 def _dispersion(n: FloatArray, x: FloatArray) -> float:
@@ -273,7 +273,7 @@ def most_found_outside(counts: Counts, depth: int, tail: float, *, no_hit: bool 
     trials = effective_units(None if counts.units is None else counts.units[known], len(n))
     scale = trials / len(n)
     each = np.unique(np.minimum(n, depth)).tolist()
-    size = min(each, key=lambda t: depth / t * upper_rate(float((n < t).sum()) * scale, trials, tail))
+    size = int(min(each, key=lambda t: depth / t * upper_rate(float((n < t).sum()) * scale, trials, tail)))
     enough = n >= size
     hits = float((~enough).sum()) + float(_hit_share(n[enough], x[enough], size).sum())
     return min(1.0, depth / size * upper_rate(hits * scale, trials, tail))
