@@ -169,7 +169,7 @@ class ControlledFigures:
         draw, in_tail = self._draw(depths, rel, threshold)
         succeeded = judged.hits_at(depths, rel)[:, 0] >= 1
         rng = np.random.default_rng([self._seed, 1])
-        chance, miss = formulas.chance_draws(draw, self._rate_draws(counts), rng)
+        chance, miss = formulas.chance_draws(draw, counts, self._rate_draws(counts), rng)
         success = formulas.success_draws(succeeded, self._units, self._draws, rng)
         trials = formulas.effective_units(self._units, len(succeeded))
         slots = int(judged.drawn_at(depths).max(initial=1))

@@ -21,6 +21,8 @@ _MOST_ALIKE = 0.95
 _LEAST_ALIKE = 1e-7
 _CELLS_AT_ONCE = 1 << 21
 _GRID = 33
+#: The share of the queries with controls that must have as many as a draw takes, for an estimate without a model.
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +188,21 @@ class Draw:
     tail_hits: int = 0
 
 
-def chance_draws(draw: Draw, rates: RateDraws, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Draws of the mean over queries of a random draw's success, and of its miss: float64[draws] each."""
-    found, missed = np.zeros(len(rates.rate)), np.zeros(len(rates.rate))
+def chance_draws(
+    draw: Draw, counts: Counts, rates: RateDraws, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of the mean over queries of a random draw's success, and of its miss: float64[draws] each.
+
+    If nearly all queries have as many controls as the draw takes from outside the labels, the controls are such draws,
+    and no model of their likeness is needed (`_shares_found`). Otherwise `missed_outside` extends them to the draw.
+    """
     inside = _missed_with_tail(draw, len(rates.rate), rng)
+    enough = counts.graded >= draw.outside
+    if enough.sum() >= _NEARLY_ALL * (counts.graded > 0).sum():
+        known, unknown = inside(np.ones(len(draw.found), bool))
+        shares = _shares_found(draw, counts, enough, len(rates.rate), rng)
+        return known + unknown * shares, unknown * (1 - shares)
+    found, missed = np.zeros(len(rates.rate)), np.zeros(len(rates.rate))
     # Lists of different lengths give draws of different sizes; their means over few steps are exact enough.
     slots, group = np.unique(np.round(draw.outside, 3), return_inverse=True)
     if len(slots) > _GRID:
@@ -204,6 +217,27 @@ def chance_draws(draw: Draw, rates: RateDraws, rng: np.random.Generator) -> tupl
         found += share * (known - unknown * np.expm1(outside))
         missed += share * unknown * np.exp(outside)
     return found, missed
+
+
+def _shares_found(
+    draw: Draw, counts: Counts, enough: NDArray[np.bool_], draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draws of how often passages from outside the labels help where the labels do not: float64[draws].
+
+    h = 1 − C(n − x, k)/C(n, k) is how often k of a query's n controls hold one of the x relevant ones. It is unbiased
+    for the query's random draw, whatever the rates of the queries are. Its mean over queries, weighted by the
+    probability that the known labels are missed, is z ~ Beta(z·m + ½, (1 − z)·m + 1), with m = z(1 − z)/Var(z), the
+    number of yes-or-no answers with this variance.
+    """
+    hits = _hit_share(counts.graded[enough], counts.relevant[enough], draw.outside[enough])
+    weight = draw.missed[enough] / max(float(draw.missed[enough].mean()), 1e-300)
+    units = None if counts.units is None else counts.units[enough]
+    size = float(len(hits))
+    mean = min(1.0, float((weight * hits).mean()))
+    (gaps,) = _by_unit(units, weight * (hits - mean))
+    variance = float((gaps**2).sum()) / size**2 * len(gaps) / max(1, len(gaps) - 1)
+    answers = mean * (1 - mean) / variance if variance > 0 else effective_units(units, len(hits))
+    return rng.beta(mean * answers + 0.5, (1 - mean) * answers + 1.0, draws)
 
 
 def _missed_with_tail(draw: Draw, draws: int, rng: np.random.Generator) -> Any:
@@ -279,14 +313,15 @@ def most_found_outside(counts: Counts, depth: int, tail: float, *, no_hit: bool 
     return min(1.0, depth / size * upper_rate(hits * scale, trials, tail))
 
 
-def _hit_share(n: IntArray, x: IntArray, size: int) -> FloatArray:
-    """1 − C(n − x, t)/C(n, t): how often t of the n controls hold one of the x relevant ones."""
+def _hit_share(n: IntArray, x: IntArray, size: Any) -> FloatArray:
+    """1 − C(n − x, t)/C(n, t): how often t ≤ n of the controls hold a relevant one of x; t need not be whole."""
     from scipy.special import gammaln
 
     rest = n - x
+    possible = rest - size > -1
     with np.errstate(invalid="ignore", divide="ignore"):
         log_missed = gammaln(rest + 1.0) - gammaln(rest - size + 1.0) - gammaln(n + 1.0) + gammaln(n - size + 1.0)
-    missed = np.where(rest < size, 0.0, np.exp(np.minimum(0.0, np.where(rest < size, 0.0, log_missed))))
+    missed = np.where(possible, np.exp(np.minimum(0.0, np.where(possible, log_missed, 0.0))), 0.0)
     return np.where(x > 0, 1.0 - missed, 0.0)
 
 
