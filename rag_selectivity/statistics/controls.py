@@ -23,6 +23,7 @@ _CELLS_AT_ONCE = 1 << 21
 _GRID = 33
 #: The share of the queries with controls that must have as many as a draw takes, for an estimate without a model.
 _NEARLY_ALL = 0.9
+_SAME = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,9 @@ def _shares_found(
     mean = min(1.0, float((weight * hits).mean()))
     (gaps,) = _by_unit(units, weight * (hits - mean))
     variance = float((gaps**2).sum()) / size**2 * len(gaps) / max(1, len(gaps) - 1)
-    answers = mean * (1 - mean) / variance if variance > 0 else effective_units(units, len(hits))
+    # All queries the same: so many yes-or-no answers that agree.
+    agree = variance <= _SAME**2 or not _SAME < mean < 1 - _SAME
+    answers = effective_units(units, len(hits)) if agree else mean * (1 - mean) / variance
     return rng.beta(mean * answers + 0.5, (1 - mean) * answers + 1.0, draws)
 
 
