@@ -23,7 +23,6 @@ _CELLS_AT_ONCE = 1 << 21
 _GRID = 33
 #: The share of the queries with controls that must have as many as a draw takes, for an estimate without a model.
 _NEARLY_ALL = 0.9
-_SAME = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +227,7 @@ def _shares_found(
     h = 1 − C(n − x, k)/C(n, k) is how often k of a query's n controls hold one of the x relevant ones. It is unbiased
     for the query's random draw, whatever the rates of the queries are. Its mean over queries, weighted by the
     probability that the known labels are missed, is z ~ Beta(z·m + ½, (1 − z)·m + 1), with m = z(1 − z)/Var(z), the
-    number of yes-or-no answers with this variance.
+    number of yes-or-no answers with this variance, at most the number of separate draws that the controls hold.
     """
     hits = _hit_share(counts.graded[enough], counts.relevant[enough], draw.outside[enough])
     weight = draw.missed[enough] / max(float(draw.missed[enough].mean()), 1e-300)
@@ -237,9 +236,9 @@ def _shares_found(
     mean = min(1.0, float((weight * hits).mean()))
     (gaps,) = _by_unit(units, weight * (hits - mean))
     variance = float((gaps**2).sum()) / size**2 * len(gaps) / max(1, len(gaps) - 1)
-    # All queries the same: so many yes-or-no answers that agree.
-    agree = variance <= _SAME**2 or not _SAME < mean < 1 - _SAME
-    answers = effective_units(units, len(hits)) if agree else mean * (1 - mean) / variance
+    # The controls hold so many separate draws: queries that agree by luck must not count as more.
+    most = effective_units(units, len(hits)) / len(hits) * float((counts.graded[enough] / draw.outside[enough]).sum())
+    answers = most if variance <= 0 else min(most, mean * (1 - mean) / variance)
     return rng.beta(mean * answers + 0.5, (1 - mean) * answers + 1.0, draws)
 
 
