@@ -28,7 +28,9 @@ TAIL = 0.025
 RELEVANT = 4
 #: What the trials of the definition gave, with 3 controls for each query: the estimate and the truth.
 PUBLISHED = {"dice": "0.00 [-.03, .02]", "people": "4.97 [3.65, 6.11], truth 5.21", "lenient": "4.65, truth 4.47"}
-PUBLISHED_COVERAGE = "coverage .93 to 1.00 on Cranfield; .92 to 1.00 in made worlds, .79 with all hits in one query of a hundred"
+PUBLISHED_COVERAGE = (
+    "coverage .93 to 1.00 on Cranfield; .92 to 1.00 in made worlds, .79 with all hits in one query of a hundred"
+)
 
 
 @dataclass(frozen=True)
@@ -182,8 +184,10 @@ def _made(
         return top, rng.binomial(size - K, np.minimum(rates(rng, count), 1.0))
 
     top, rest = draw_of(np.random.default_rng(1), 60_000)
-    chance = float(random_success(size, top.sum(axis=1) + rest, K)[0].mean()) if size < 10_000 else _chance(
-        size, top.sum(axis=1), rest
+    chance = (
+        float(random_success(size, top.sum(axis=1) + rest, K)[0].mean())
+        if size < 10_000
+        else _chance(size, top.sum(axis=1), rest)
     )
     return World(name, size, queries, lambda rng: draw_of(rng, queries), float(top.any(axis=1).mean()), chance)
 

@@ -237,7 +237,11 @@ def _shares_found(
     (gaps,) = _by_unit(units, weight * (hits - mean))
     variance = float((gaps**2).sum()) / size**2 * len(gaps) / max(1, len(gaps) - 1)
     # The controls hold so many separate draws: queries that agree by luck must not count as more.
-    most = effective_units(units, len(hits)) / len(hits) * float((counts.graded[enough] / draw.outside[enough]).sum())
+    most = (
+        effective_units(units, len(hits))
+        / len(hits)
+        * float((counts.graded[enough] / np.maximum(draw.outside[enough], 1)).sum())
+    )
     answers = most if variance <= 0 else min(most, mean * (1 - mean) / variance)
     return rng.beta(mean * answers + 0.5, (1 - mean) * answers + 1.0, draws)
 
