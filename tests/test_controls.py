@@ -128,7 +128,6 @@ def rs_as_judged() -> float:
     return rs.evaluate(labels, runs, corpus_size=SIZE, depths=[K], measures=["BoR"], scale="trec")["BoR@10"].value
 
 
-@pytest.mark.slow
 def test_intervals_cover_the_truth_and_what_is_shown_is_true() -> None:
     """A short form of benchmarks/trust/controls.py, with the ugly worlds in it."""
     worlds = [world for world in trial.made() if world.size == 100_000]
@@ -138,7 +137,6 @@ def test_intervals_cover_the_truth_and_what_is_shown_is_true() -> None:
     assert np.mean([row.shown_true for row in rows]) >= 0.98
 
 
-@pytest.mark.slow
 def test_on_cranfield_the_estimate_is_near_the_truth() -> None:
     worlds = trial.cranfield(DATA / "cranfield")
     if not worlds:
@@ -335,7 +333,7 @@ def test_what_cannot_estimate_them_says_so(tmp_path: Path) -> None:
     stored = with_origins(labels, drawn)
     with pytest.raises(InputError, match="240 judgments are random controls, and reading out of core"):
         evaluate_out_of_core(stored, {"own": tmp_path / "run.trec"}, corpus_size=SIZE)
-    tally = Tally(["BoR"], depths=[K], corpus_size=SIZE)
+    tally = Tally(["BoR"], depths=[K], sized=True)
     with pytest.raises(InputError, match="a Tally cannot estimate"):
         tally.add(join(stored, rs.Run.from_dict(runs["own"]), corpus_size=SIZE))
     with pytest.warns(SelectivityWarning, match="240 judgments are random controls; they are left out"):
@@ -387,7 +385,7 @@ def test_advice_and_sweep_use_the_judges_own_random_draw() -> None:
     labels, runs, drawn = judged_by(0.4, number=20)
     shared = {"corpus_size": SIZE, "scale": "trec", "m": 1}
     plain, controlled = (rs.sweep(labels, runs, controls=controls, **shared)["own"] for controls in (None, drawn))
-    assert not any("the regime at" in warning for warning in plain.advice.warnings)
-    assert any("collapse" in warning for warning in controlled.advice.warnings)
+    assert not any("the regime at" in warning for warning in plain.recommendation.warnings)
+    assert any("collapse" in warning for warning in controlled.recommendation.warnings)
     assert controlled.rows[9]["random_success"] == pytest.approx(1 - 0.6**10, abs=0.01)
     assert controlled.rows[9]["regime"] == "collapse"

@@ -213,8 +213,8 @@ def controls_table(repetitions: int = 40, data: Path = DATA) -> str:
     rows = controls_rows(repetitions, data)
     lines = [
         f"Random controls, {repetitions} repetitions",
-        f"{'world':40} {'N':>9} {'n':>3} {'truth':>6} {'BoR':>6} {'interval':>16} {'cover':>6} {'shown':>6} {'true':>5} "
-        f"{'X = 0':>6}",
+        f"{'world':40} {'N':>9} {'n':>3} {'truth':>6} {'BoR':>6} {'interval':>16} {'cover':>6} {'shown':>6} "
+        f"{'true':>5} {'X = 0':>6}",
     ]
     lines += [
         f"{r.world:40} {r.size:9,} {r.controls:3} {r.truth:6.2f} {r.value:6.2f} [{r.low:6.2f}, {r.high:6.2f}] "
