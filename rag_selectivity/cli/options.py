@@ -155,7 +155,7 @@ FailIfOption = Annotated[
     option(
         GATES,
         "TEXT",
-        "Exit with 1 if this holds: 'BoR@10 < 4.5', or of the interval 'low(BoR@10) < 4.5'. Repeat for more.",
+        "Exit with 1 if this holds: 'BoR@10 < 4.5', 'low(BoR@10) < 4.5', 'shown(BoR@10) < 2'. Repeat for more.",
     ),
 ]
 MaxDropOption = Annotated[
