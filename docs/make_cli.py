@@ -43,7 +43,7 @@ FILES = {
     "`human.qrels`": "labels 1 to 5 by people, for a part of the same pairs",
     "`graded03.trec`": "labels 0 to 3, as TREC has them",
     "`labels.csv`, `labels.jsonl`, `labels.parquet`, `beir`": "`grades.trec` in other formats",
-    "`sample.trec`": "labels of passages drawn at random from outside of the others",
+    "`controls.trec`": "labels of passages drawn at random from outside of the others",
     "`passages.csv`": "chunks of each document (`document_id,passages`)",
     "`tokens.csv`, `clusters.csv`": "lengths (`passage_id,tokens`); queries that belong together (`query_id,cluster`)",
     "`labels.db`": "a label store, filled by a judge",

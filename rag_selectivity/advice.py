@@ -19,6 +19,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.wording import level_text, number, percent
 
@@ -169,6 +170,7 @@ class _Advice:
         self.reference = min(max_k, reach_of(judged))
         self.depths = np.arange(1, self.reference + 1)
         self.explicit = rel is not None or m is not None
+        self._figures: ControlledFigures | None = None
 
     def recommend(
         self, max_tokens: float | None, min_success: float | None, tokens: FloatArray | None
@@ -329,12 +331,11 @@ class _Advice:
     def _of_chance(self, chosen: int) -> list[str]:
         if self.judged.corpus_size is None:
             return []
-        rel, m = self.success.rel, self.success.m
-        chance = RandomSuccess(rel=rel, m=m).outcome(self.judged, self.depths).settled().value()
+        chance = self._chance()
         drawn = float(chance[chosen - 1])
         if math.isnan(drawn) or regime(drawn) == "healthy":
             return []
-        ceiling = float(BoR_max(rel=rel, m=m).outcome(self.judged, np.array([chosen])).value()[0])
+        ceiling = self._ceiling(chosen)
         healthy = np.flatnonzero(chance < DEGRADED_FROM)
         up_to = f"; up to K = {self.depths[healthy[-1]]} a random draw succeeds in less than {percent(DEGRADED_FROM)}"
         return [
@@ -342,6 +343,28 @@ class _Advice:
             f"{percent(drawn)} of the queries, so no retriever can be more than {number(ceiling)} bits better"
             f"{up_to if len(healthy) else ''}"
         ]
+
+    def _chance(self) -> FloatArray:
+        """Success of a random draw at each depth; with random controls where one of them is relevant."""
+        measure = RandomSuccess(rel=self.success.rel, m=self.success.m)
+        outcome = measure.outcome(self.judged, self.depths).settled()
+        as_judged = outcome.value()
+        return np.where(np.isnan(known := self._controlled(measure, outcome, self.depths)), as_judged, known)
+
+    def _ceiling(self, depth: int) -> float:
+        measure, depths = BoR_max(rel=self.success.rel, m=self.success.m), np.array([depth])
+        outcome = measure.outcome(self.judged, depths)
+        known = float(self._controlled(measure, outcome, depths)[0])
+        return float(outcome.value()[0]) if math.isnan(known) else known
+
+    def _controlled(self, measure: Measure, outcome: Outcome, depths: IntArray) -> FloatArray:
+        """The measure with random controls at each depth; NaN without a relevant one."""
+        if self.judged.controls is None:
+            return np.full(len(depths), np.nan)
+        if self._figures is None:
+            self._figures = ControlledFigures(self.judged, self.judged.controls, None)
+        known = [self._figures.of(measure, depth, outcome) for depth in depths.tolist()]
+        return np.array([math.nan if figure is None else figure.value for figure in known])
 
 
 @dataclass(frozen=True, slots=True)

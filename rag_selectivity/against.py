@@ -18,7 +18,7 @@ from rag_selectivity.estimates import estimates_of
 from rag_selectivity.io.opening import opened
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Estimate
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA, Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -122,7 +122,21 @@ def _estimate(cell: Mapping[str, Any]) -> Estimate:
     if cell["value"] is None and "log2 of 0" in (reason or ""):
         value = -math.inf
     possible = (float(cell["possible"][0]), float(cell["possible"][1])) if "possible" in cell else None
-    return Estimate(value, low, high, int(cell["n"]), int(cell["n_total"]), reason, possible)
+    basis = cell.get("basis", AS_JUDGED)
+    as_judged = cell.get("as_judged")
+    if basis != AS_JUDGED and as_judged is None:
+        as_judged = math.nan
+    counts = int(cell["n"]), int(cell["n_total"])
+    return Estimate(value, low, high, *counts, reason, possible, basis=basis, as_judged=as_judged)
+
+
+def _as_judged(estimate: Estimate) -> Estimate:
+    """The estimate with the labels as they are, in place of the one with random controls."""
+    if estimate.basis != WITH_CONTROLS or estimate.as_judged is None:
+        return estimate
+    low, high = estimate.as_judged_interval or (math.nan, math.nan)
+    reason = None if math.isfinite(estimate.as_judged) else estimate.reason
+    return replace(estimate, value=estimate.as_judged, low=low, high=high, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +186,13 @@ class Against:
         return [pair.note for pair in self.pairs.values() if pair.note is not None]
 
     def change(self, run: str, measure: Measure) -> Change:
-        """A stored figure and the same figure now, over the paired queries, with the interval of the difference."""
-        pair, now = self.pairs[run], self.report[run, measure]
-        before = pair.estimate(measure)
+        """A stored figure and the same figure now, over the paired queries, with the interval of the difference.
+
+        Figures with random controls are compared as judged: both reports have the same controls, since these are a part
+        of the judgments, and so their random baselines are the same and cancel in BoR.
+        """
+        pair, now = self.pairs[run], _as_judged(self.report[run, measure])
+        before = _as_judged(pair.estimate(measure))
         pair.check_pool(measure)
         if pair.rows is None:
             if before.n != now.n:

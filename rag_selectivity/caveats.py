@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.estimates import CONCENTRATED, PARTLY_JUDGED
+from rag_selectivity.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTLY_JUDGED
 from rag_selectivity.join.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
@@ -18,6 +18,7 @@ from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
 from rag_selectivity.wording import counted, percent
 
 CLOSED, EQUALS_PLACEBO, BY_CONSTRUCTION, DOWN_TO = "closed-labels", "equals-placebo", "by-construction", "down-to-rank"
+AS_JUDGED_BASELINE = "as-judged-baseline"
 
 #: Every code with its levels, as docs/trust.md lists them with their rules.
 CAVEATS: dict[str, tuple[str, ...]] = {
@@ -27,6 +28,8 @@ CAVEATS: dict[str, tuple[str, ...]] = {
     DOWN_TO: (NOTE,),
     PARTLY_JUDGED: (SOFT,),
     CONCENTRATED: (SOFT,),
+    CONCENTRATED_CONTROLS: (SOFT,),
+    AS_JUDGED_BASELINE: (SOFT,),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.caveats import equals_placebo
+from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
@@ -18,8 +18,10 @@ from rag_selectivity.evaluate import Measured, join_runs, measure_all, report_on
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.chance import BoR
 from rag_selectivity.measures.plan import compared_depths, compared_measures
 from rag_selectivity.results.comparison import Comparison, Moved, RunDifference
+from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -46,6 +48,7 @@ def compare(
     policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     pool: Any = None,
+    controls: Any = None,
     paired: bool = True,
     draws: int = 10_000,
     power: float = 0.8,
@@ -56,8 +59,11 @@ def compare(
 
     Parameters
     ----------
-    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, ids, choices
-        As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too.
+    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, controls, ids, choices
+        As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too. With controls, both
+        runs of a paired comparison have the same random baseline, so that the difference in BoR and its test are those
+        of Success and rest on no estimate of it: `baseline_value` is then the figure with controls, and `value` is
+        `baseline_value` + `difference`. EF, and all unpaired rows, stay as judged, and a caveat says so.
     runs : {name: run}
         Two or more.
     baseline : str, optional
@@ -104,6 +110,7 @@ def compare(
         # The queries that a run lacks must be known here: a run over other queries is refused below.
         policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
         pool=pool,
+        controls=controls,
         ids=ids,
     )
     return comparison_of(
@@ -304,6 +311,7 @@ class _Differences:
         gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if self.paired else np.full(0, np.nan)
         better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
         estimates = [self.report.runs[run].estimates.get(str(measure)) for run in (name, self.baseline)]
+        values, of_baseline = self._with_controls(measure, estimates, values, float(difference.value[column]))
         return RunDifference(
             run=name,
             baseline=self.baseline,
@@ -327,16 +335,41 @@ class _Differences:
             detectable=math.nan,
             level=self.bootstrap.level,
             possible=_possible(*estimates),
-            caveats=tuple(
-                replace(caveat, text=f"{run}: {caveat.text}")
-                for run, each in zip((name, self.baseline), estimates, strict=True)
-                if each is not None
-                for caveat in each.caveats
+            caveats=(
+                *of_baseline,
+                *(
+                    replace(caveat, text=f"{run}: {caveat.text}")
+                    for run, each in zip((name, self.baseline), estimates, strict=True)
+                    if each is not None
+                    for caveat in each.caveats
+                ),
             ),
             moved=self._moved(pair, column, gaps),
             reason=reason,
             equal_to_placebos=all(each is not None and equals_placebo(each) for each in estimates),
         )
+
+    def _with_controls(
+        self, measure: Measure, estimates: Sequence[Estimate | None], values: list[float], difference: float
+    ) -> tuple[list[float], tuple[Caveat, ...]]:
+        """Both figures with the controls' random baseline, if both runs have the same; else a caveat.
+
+        The baseline cancels in a difference of logarithms, so that only the level of both figures changes.
+        """
+        known = [estimate for estimate in estimates if estimate is not None and estimate.basis == WITH_CONTROLS]
+        if not known:
+            return values, ()
+        base = estimates[1]
+        if (
+            self.paired
+            and isinstance(measure, BoR)
+            and base is not None
+            and len(known) == 2
+            and math.isfinite(base.value + difference)
+        ):
+            return [base.value + difference, base.value], ()
+        text = "These figures are as judged; `evaluate` has the figures with random controls."
+        return values, (Caveat(AS_JUDGED_BASELINE, text),)
 
     def _test_of(self, measure: Measure, pair: tuple[Outcome, Outcome], column: int) -> Measure:
         """The measure that is tested: Success in place of BoR and EF, if both runs have the same random baseline."""

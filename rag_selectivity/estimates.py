@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Refusal
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.utility import Judged
-from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate, finite
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.wording import percent
 
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
+CONCENTRATED_CONTROLS = "concentrated-controls"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (docs/numbers.md).
 LEAST_QUERIES, LEAST_SHARE, LEAST_EFFECTIVE = 30, 2 / 3, 100.0
 
@@ -79,6 +84,67 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
     caveat = Caveat(PARTLY_JUDGED, f"Only {percent(judged.value)} of the {listed} are judged. {rest}")
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
+
+
+def with_controls(
+    estimates: Mapping[str, Estimate],
+    plan: Iterable[tuple[Measure, NDArray[Any]]],
+    outcomes: Iterable[Outcome],
+    judged: JudgedRun,
+    bootstrap: Bootstrap | None,
+) -> tuple[dict[str, Estimate], dict[str, Any]]:
+    """The estimates of a run, its chance-corrected figures with the random controls; and what to say of the controls.
+
+    The second is plain data: in how many `queries` controls were graded, how many were `graded` and `relevant`, and
+    how many bits they `can_show` at most at each BoR. Without controls both are as they were, and empty.
+    """
+    if judged.controls is None or judged.corpus_size is None:
+        return dict(estimates), {}
+    figures = ControlledFigures(judged, judged.controls, bootstrap)
+    result = dict(estimates)
+    can_show: dict[str, float | None] = {}
+    for (measure, at), outcome in zip(plan, outcomes, strict=True):
+        for depth in at.tolist():
+            key = str(measure @ depth)
+            figure = figures.of(measure, depth, outcome) if key in estimates else None
+            if figure is None:
+                continue
+            result[key] = _with_controls(estimates[key], figure, len(judged))
+            if figure.can_show is not None:
+                can_show[key] = finite(figure.can_show)
+    graded, relevant = judged.controls.counts(len(judged), judged.threshold(), depth=0)
+    facts = {
+        "queries": int((graded > 0).sum()),
+        "graded": int(graded.sum()),
+        "relevant": int(relevant.sum()),
+        "can_show": can_show,
+    }
+    return result, facts
+
+
+def _with_controls(estimate: Estimate, figure: Controlled, queries: int) -> Estimate:
+    """The estimate with controls; the one as judged stands beside it."""
+    caveats = tuple(caveat for caveat in estimate.caveats if caveat.code != CONCENTRATED)
+    if figure.few_with_hits is not None:
+        spread = (
+            f"The relevant controls are in few queries (effectively {figure.few_with_hits:.1f}). "
+            f"The interval is probably too narrow."
+        )
+        caveats = (*caveats, Caveat(CONCENTRATED_CONTROLS, spread))
+    return replace(
+        estimate,
+        value=figure.value,
+        low=figure.low,
+        high=figure.high,
+        n=queries,
+        n_total=max(queries, estimate.n_total),
+        reason=figure.reason,
+        caveats=caveats,
+        basis=WITH_CONTROLS,
+        as_judged=estimate.value,
+        as_judged_interval=(estimate.low, estimate.high),
+        shown=figure.shown,
+    )
 
 
 def notes_of_refusals(measured: Iterable[tuple[Measure, Refusal | None]]) -> list[str]:

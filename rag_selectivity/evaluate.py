@@ -19,7 +19,13 @@ from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.estimates import estimates_of_moments, estimates_with, notes_of_refusals, with_caveats
+from rag_selectivity.estimates import (
+    estimates_of_moments,
+    estimates_with,
+    notes_of_refusals,
+    with_caveats,
+    with_controls,
+)
 from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -56,8 +62,7 @@ def evaluate(
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | str | None = Bootstrap(),
     pool: Any = None,
-    sample: Any = None,
-    sample_size: int | None = None,
+    controls: Any = None,
     ids: str | None = None,
     **choices: Any,
 ) -> Report:
@@ -93,11 +98,11 @@ def evaluate(
     pool : run or {name: run}, optional
         The candidates before reranking or selection, for all runs or for each run. With it, PROC and %PROC
         separate the retriever's losses from the reranker's. Without it a run's own full list is its pool.
-    sample : qrels, optional
-        Judgments of passages drawn at random from those that are not in the qrels, for the measures with
-        `R=sampled`: `BoR(R=sampled)@10` allows for relevant passages that are unjudged.
-    sample_size : int, optional
-        How many passages were drawn for each query, if `sample` lists only the relevant ones.
+    controls : qrels, optional
+        Grades of passages that were drawn at random for each query from those that are not in the qrels, by the same
+        judge as the qrels. BoR, EF, RandomSuccess, BoR_max and lambda are then estimated with that judge's rate on
+        random passages (`Estimate.basis` is "with controls"); the figure without it is `Estimate.as_judged`. List every
+        graded control, also those that are not relevant. Labels from a label store bring their controls with them.
     ids : str, optional
         The form that all query and passage ids are brought into, if labels and runs write them differently:
         `"strip"`, `"nfc"`, `"casefold"`, `"number"` (0012, 12 and 12.0 are alike), `"name"` (docs/12.txt#0 and 12 are
@@ -137,8 +142,7 @@ def evaluate(
         grade_map=grade_map,
         policy=resolve_policy(policy, **choices),
         pool=pool,
-        sample=sample,
-        sample_size=sample_size,
+        controls=controls,
         ids=ids,
     )
     return evaluate_joined(joined.judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=joined.notes)
@@ -163,14 +167,13 @@ def join_runs(
     grade_map: str | Mapping[int, int] | None = None,
     policy: Policy | None = None,
     pool: Any = None,
-    sample: Any = None,
-    sample_size: int | None = None,
+    controls: Any = None,
     ids: str | None = None,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments."""
     form = IdForm.of(ids)
     labels = settled_labels(qrels, scale, grade_map, policy).in_form(form)
-    outside = qrels_of(sample).regraded(grade_map) if sample is not None else None
+    drawn = qrels_of(controls).regraded(grade_map) if controls is not None else None
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
     corpus_ids = list(corpus) if corpus is not None else None
@@ -184,8 +187,7 @@ def join_runs(
                 labels,
                 run_parts(run),
                 pool=run_parts(pools[name]) if name in pools else None,
-                sample=outside,
-                sample_size=sample_size,
+                controls=drawn,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 passages_of=counts,
@@ -284,16 +286,20 @@ def report_on(
                 estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
+        estimates, controls = with_controls(estimates, plan, outcomes[name], run, bootstrap)
         estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
-        facts = _label_facts(run, plan, outcomes[name], found[name], level)
-        estimates = with_label_caveats(estimates, facts, dict(plan))
+        of_labels = _label_facts(run, plan, outcomes[name], found[name], level)
+        estimates = with_label_caveats(estimates, of_labels, dict(plan))
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
         run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped), *refused]
-        reports[name] = RunReport(
-            run.queries, estimates, per_query, run.coverage, tuple(run_notes), run, input=run.facts.as_input()
-        )
+        facts = run.facts.as_input()
+        if run.controls is not None:
+            run_notes += run.controls.notes_at(int(table_depths.max(initial=0)))
+        if controls:
+            facts = {**facts, "controls": controls}
+        reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(run_notes), run, input=facts)
 
     first = next(iter(judged.values()))
     size = first.corpus_size
@@ -322,6 +328,7 @@ def _label_facts(
         reach,
         placebo_figures(run, plan, outcomes, shuffled, level) if run.qrels is not None else {},
         tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
+        controls=run.controls is not None,
         exhaustive=exhaustive,
     )
 

@@ -31,20 +31,37 @@ def compared(sign: str, limit: float) -> Callable[[float], bool]:
 
 
 _CONDITION = re.compile(
-    r"\s*(?:(?P<bound>low|high|value)\((?P<inner>.+)\)|(?P<plain>[^<>]+?))\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)\s*"
+    r"\s*(?:(?P<bound>low|high|value|shown|as_judged)\((?P<inner>.+)\)|(?P<plain>[^<>]+?))\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)\s*"
 )
 _DROP = re.compile(r"\s*(?:(?P<bound>low|high|value)\((?P<inner>.+)\)|(?P<plain>.+?))\s*:\s*(?P<amount>[^:]*)")
 
 
 def figure(estimate: Estimate, bound: str = "value") -> float:
-    """The figure of an estimate that a gate tests: its `value`, or the `low` or `high` end of its interval."""
-    chosen: float = getattr(estimate, bound)
+    """The figure of an estimate that a gate tests.
+
+    Its `value`, the `low` or `high` end of its interval, the figure `as_judged`, which is the value itself if nothing
+    but the labels was used, or the bits `shown` without a model, NaN without random controls.
+    """
+    chosen: float | None = getattr(estimate, bound)
+    if chosen is None:
+        chosen = estimate.value if bound == "as_judged" else math.nan
     return chosen
+
+
+def _undefined(estimate: Estimate, bound: str) -> str:
+    """Why the figure of a gate is undefined."""
+    if bound == "shown" and estimate.shown is None:
+        return "it needs random controls, and is known of BoR only (give controls=…, --controls FILE)"
+    return estimate.reason or "the figure has no interval"
 
 
 @dataclass(frozen=True, slots=True)
 class FailIf:
-    """The gate `BoR@10 < 4.5` on a figure; `low(BoR@10) < 4.5` or `high(…)` is on an end of its interval."""
+    """The gate `BoR@10 < 4.5` on a figure; `low(BoR@10) < 4.5` or `high(…)` is on an end of its interval.
+
+    With random controls, `shown(BoR@10) < 2` is on the bits that are shown without a model, and `as_judged(BoR@10)` on
+    the figure without the controls.
+    """
 
     measure: Measure
     bound: str
@@ -61,7 +78,7 @@ class FailIf:
             if estimate.possible is not None and self.bound != "low":
                 lines += self._of_range(f"{run}: {what}", estimate.possible)
             elif math.isnan(value):
-                lines.append(f"{run}: {what} is undefined: {estimate.reason or 'the figure has no interval'}")
+                lines.append(f"{run}: {what} is undefined: {_undefined(estimate, self.bound)}")
             elif _COMPARED[self.comparison](value, self.limit):
                 lines.append(f"{run}: {what} = {value:.4g} {self.comparison} {self.limit:g}")
         return lines

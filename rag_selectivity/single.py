@@ -42,6 +42,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
+from rag_selectivity.join.controls import set_controls_aside
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, Measure, Outcome, parse_measure
@@ -127,7 +128,7 @@ class Labels:
             qrels = read_qrels(source, judges=judges)
         else:
             qrels = qrels_of(getattr(source, "relevant_docs", source))
-        mapped = qrels.regraded(grade_map)
+        mapped = set_controls_aside(qrels).regraded(grade_map)
         settled = mapped.on_scale(scale or mapped.scale)
         if settled.expected is not None and not settled.expected.all():
             warnings.warn(

@@ -33,6 +33,7 @@ def sweep(
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
     passages_of: Any = None,
+    controls: Any = None,
     max_depth: int | None = None,
     tokens: Any = None,
     max_tokens: float | None = None,
@@ -52,8 +53,9 @@ def sweep(
 
     Parameters
     ----------
-    qrels, runs, scale, grade_map, policy, bootstrap, ids, choices
-        As in `evaluate`.
+    qrels, runs, controls, scale, grade_map, policy, bootstrap, ids, choices
+        As in `evaluate`. With controls the figures against a random draw, and what the advice says of them, rest on
+        these; where no control is relevant they are None in the table.
     corpus_size, corpus, passages_of
         As in `evaluate`; one of them is needed.
     max_depth : int, optional
@@ -96,6 +98,7 @@ def sweep(
         corpus_size=corpus_size,
         corpus=corpus,
         passages_of=passages_of,
+        controls=controls,
         scale=scale,
         grade_map=grade_map,
         policy=chosen_policy,

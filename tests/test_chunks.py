@@ -331,8 +331,7 @@ def test_a_join_keeps_its_counts_when_it_is_pickled_or_restricted() -> None:
         ({"passages_of": COUNTS, "duplicates": "drop"}, "leave one of the two out"),
         ({"passages_of": COUNTS, "measures": ["BoR(m=2)"]}, "BoR(m=2): with passages_of the random baseline is known "
          "for m=1 only, got m=2"),
-        ({"passages_of": COUNTS, "sample": {"q1": {"f": 1}}, "measures": ["BoR(R=sampled)"]}, "R=judged only"),
-        ({"passages_of": COUNTS, "sample": {"q1": {"f": 1}}, "measures": ["lambda(R=sampled)"]}, "R=judged only"),
+        ({"passages_of": COUNTS, "controls": {"q1": {"f": 1}}}, "controls cannot be combined with passages_of"),
         ({"passages_of": {**COUNTS, "a": 0}}, "document 'a' has 0 passages; leave out documents without passages"),
         ({"passages_of": {**COUNTS, "a": 1.5}}, "the number of passages of document 'a' is 1.5; give a whole number"),
         ({"passages_of": {}}, "passages_of has no documents"),

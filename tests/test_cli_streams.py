@@ -93,7 +93,7 @@ READING = {
     "pool of a run": (f"{UTILITY} --measure PROC --pool run=sample.run", "sample.run"),
     "corpus size": (f"{EVALUATE} --corpus-size sizes.csv", "sizes.csv"),
     "corpus": (f"{EVALUATE} --corpus corpus.jsonl", "corpus.jsonl"),
-    "sample": (f"{EVALUATE} --corpus-size 9 --measure BoR(R=sampled) --sample sample.trec", "sample.trec"),
+    "controls": (f"{EVALUATE} --corpus-size 9 --measure BoR --controls sample.trec", "sample.trec"),
     "clusters": (f"{EVALUATE} --clusters clusters.csv", "clusters.csv"),
     "trace": ("evaluate --qrels qrels.trec --trace stdin.jsonl --scale trec --format csv --resamples 0", "stdin.jsonl"),
     "against": (f"{EVALUATE} --measure P --against before.json --max-drop P@1:1", "before.json"),

@@ -190,7 +190,7 @@ def folder(tmp_path_factory) -> Path:
     # People graded half of the queries, and saw one passage in seven a little differently.
     table("human.qrels", [(q, 0, d, max(1, g - (n % 7 == 3))) for n, (q, _, d, g) in enumerate(graded[:30])])
     # Of eight passages that were drawn at random outside of these labels, one turned out to be relevant.
-    table("sample.trec", [(q, 0, f"d{38 + n}", int((q, n) == ("q1", 3))) for q in QUERIES for n in range(8)])
+    table("controls.trec", [(q, 0, f"d{38 + n}", int((q, n) == ("q1", 3))) for q in QUERIES for n in range(8)])
     table("labels.csv", [(q, d, g) for q, _, d, g in graded], "query_id,passage_id,grade", ",")
     records("labels.jsonl", [{"query_id": q, "passage_id": d, "grade": g} for q, _, d, g in graded])
     write_rows(place / "labels.parquet", [{"query_id": q, "passage_id": d, "grade": g} for q, _, d, g in graded])

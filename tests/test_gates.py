@@ -221,12 +221,12 @@ def test_other_labels_of_one_query_are_refused_by_name(refusal, labels) -> None:
     assert "1 query with other judgments in FILE ('q17')" in told
 
 
-def test_the_sample_from_outside_the_pool_is_among_the_labels(refusal) -> None:
-    samples = [{q: {f"s{i}": 1 for i in range(3)} for q in QRELS} for _ in range(2)]
-    samples[1]["q4"] = {"s0": 5, "s1": 1, "s2": 1}
-    before, now = (report(measures=["BoR(R=sampled)"], sample=sample) for sample in samples)
-    assert "1 query with other judgments in FILE ('q4')" in refusal(before, now, "BoR(R=sampled)@1:0")
-    assert "40 queries with other judgments" in refusal(report(), report(sample=samples[0]), "BoR@1:0")
+def test_controls_are_among_the_labels(refusal) -> None:
+    drawn = [{q: {f"s{i}": 1 for i in range(3)} for q in QRELS} for _ in range(2)]
+    drawn[1]["q4"] = {"s0": 5, "s1": 1, "s2": 1}
+    before, now = (report(measures=["BoR"], controls=controls) for controls in drawn)
+    assert "1 query with other judgments in FILE ('q4')" in refusal(before, now, "BoR@1:0")
+    assert "40 queries with other judgments" in refusal(report(), report(controls=drawn[0]), "BoR@1:0")
 
 
 def test_the_order_of_queries_labels_and_rows_does_not_matter(dropped) -> None:

@@ -371,23 +371,24 @@ def test_compare_and_sweep_check_and_take_the_form() -> None:
     assert swept["run"].rows[1]["tokens"] == 20
 
 
-def test_the_form_holds_for_pool_sample_sizes_and_corpus() -> None:
+def test_the_form_holds_for_pool_controls_sizes_and_corpus() -> None:
     corpus = [f"D{i}" for i in range(400)] + [f"x{i}" for i in range(20)]
     report = rs.evaluate(
         {query: {passage: 5 - 4 * (grade == 0) for passage, grade in row.items()} for query, row in QRELS.items()},
         {"run": UPPER},
         pool={query.upper(): ids for query, ids in RUN.items()},
-        sample={query.upper(): {"S1": 1, "S2": 1} for query in QRELS},
+        controls={query.upper(): {"S1": 1, "S2": 1} for query in QRELS},
         corpus_size={query.upper(): 1000 for query in QRELS},
         corpus=corpus,
         scale="utility",
-        measures=["BoR", "BoR(R=sampled)", "PROC"],
+        measures=["BoR", "PROC"],
         depths=[1],
         ids="casefold",
     )
     assert report.runs["run"].coverage.missing_from_pool == 0
     assert report["PROC@1"].value == 1.0
-    assert report["BoR@1"].value == pytest.approx(9.966, abs=0.01)
+    assert report["BoR@1"].as_judged == pytest.approx(9.966, abs=0.01)
+    assert report.runs["run"].input["controls"]["graded"] == 2 * len(QRELS)
     by_corpus = rs.evaluate(QRELS, {"run": UPPER}, corpus=corpus, depths=[1], ids="casefold")
     assert by_corpus.corpus_size == 420
 

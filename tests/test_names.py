@@ -65,8 +65,8 @@ def test_a_measure_is_a_value() -> None:
     ("text", "message"),
     [
         ("Bro@10", "unknown measure 'Bro'; did you mean \"BoR\""),
-        ("BoR(k=3)", r"BoR has no parameter 'k' \(it has: rel, m, R\)"),
-        ("lambda(m=2)", r"lambda has no parameter 'm' \(it has: rel, R\)"),
+        ("BoR(k=3)", r"BoR has no parameter 'k' \(it has: rel, m\)"),
+        ("lambda(m=2)", r"lambda has no parameter 'm' \(it has: rel\)"),
         ("BoR_opt(rel=2)", r"it has: none"),
         ("BoR@ten", "the depth must be a whole number, got 'ten'"),
         ("BoR@0", "depth @0 must be a whole number ≥ 1"),

@@ -66,8 +66,7 @@ REFUSED = {
     "trace": "trace.jsonl",
     "pool": "short.trec",
     "corpus": "corpus.jsonl",
-    "sample": "other.trec",
-    "sample_size": "3",
+    "controls": "other.trec",
     "clusters": "clusters.csv",
     "per_query": "rows.csv",
 }
@@ -204,7 +203,3 @@ def test_what_chooses_among_judgments_is_refused_for_a_dataset(folder) -> None:
     for name, value in (("qrels_format", "parquet"), ("judge", "small"), ("judge_rule", "median")):
         said = run({**BASE, "qrels": "qrels.parquet", name: value, "out_of_core": True})[3]
         assert "cannot be combined with the Parquet dataset qrels.parquet: leave it out" in said
-
-
-def test_a_sample_size_without_a_sample_is_refused() -> None:
-    assert "give --sample too" in run({**BASE, "sample_size": "3"})[3]

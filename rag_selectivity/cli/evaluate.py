@@ -45,8 +45,7 @@ NOT_OUT_OF_CORE = {
     "trace": "a trace is read into memory as a whole",
     "pool": "the pool of a run is its own list there",
     "corpus": "the ids of the corpus would be held in memory; give its size with --corpus-size",
-    "sample": "the sample and --qrels are joined in memory",
-    "sample_size": "it belongs to --sample, which is joined in memory",
+    "controls": "an estimate with random controls needs all queries at once",
     "clusters": "the Poisson bootstrap draws queries one by one",
     "per_query": "the figures of single queries are not kept",
 }
@@ -69,14 +68,7 @@ def evaluate(
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
     ids: o.IdsOption = None,
-    sample: Annotated[
-        Path | None,
-        o.input_file("Labels of passages drawn at random outside --qrels, for measures such as BoR(R=sampled)."),
-    ] = None,
-    sample_size: Annotated[
-        int | None,
-        o.option(o.INPUT, "COUNT", "Passages drawn for each query, if --sample lists only the relevant ones."),
-    ] = None,
+    controls: o.ControlsOption = None,
     out_of_core: Annotated[
         bool,
         o.flag(o.INPUT, "--out-of-core", "Read part by part, for data larger than memory, as folders of Parquet are."),
@@ -156,8 +148,6 @@ def evaluate(
         return
     if is_given(context, "memory"):
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
-    if sample is None and sample_size is not None:
-        raise InputError("--sample-size counts the passages of --sample: give --sample too")
     retrieved = _Retrieved.of(
         run, pool, trace, read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule)
     )
@@ -178,8 +168,7 @@ def evaluate(
         scale=scale,
         grade_map=grade_map,
         policy=policy,
-        sample=read_qrels(sample) if sample is not None else None,
-        sample_size=sample_size,
+        controls=read_qrels(controls) if controls is not None else None,
         bootstrap=bootstrap,
         ids=ids,
         **rules,

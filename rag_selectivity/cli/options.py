@@ -66,6 +66,10 @@ PassagesOfOption = Annotated[
     Path | None,
     input_file("Table of document_id and passages: how many chunks a document has, if labels and runs name documents."),
 ]
+ControlsOption = Annotated[
+    Path | None,
+    input_file("Labels of passages drawn at random outside --qrels, with grades by the same judge."),
+]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
     list[str] | None,
@@ -151,7 +155,7 @@ FailIfOption = Annotated[
     option(
         GATES,
         "TEXT",
-        "Exit with 1 if this holds: 'BoR@10 < 4.5', or of the interval 'low(BoR@10) < 4.5'. Repeat for more.",
+        "Exit with 1 if this holds: 'BoR@10 < 4.5', 'low(BoR@10) < 4.5', 'shown(BoR@10) < 2'. Repeat for more.",
     ),
 ]
 MaxDropOption = Annotated[

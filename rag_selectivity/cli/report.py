@@ -29,6 +29,7 @@ def report(
         o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet. Gives the corpus size too."),
     ] = None,
     passages_of: o.PassagesOfOption = None,
+    controls: o.ControlsOption = None,
     queries: o.QueryTextsOption = None,
     quality: Annotated[
         Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
@@ -76,6 +77,7 @@ def report(
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus,
         passages_of=passages_of,
+        controls=controls,
         queries=queries,
         quality=quality,
         measures=measure or None,

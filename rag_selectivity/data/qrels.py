@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
-from rag_selectivity.data.origins import LabelOrigins
+from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, examples
 
@@ -246,6 +247,13 @@ class Qrels(Held):
         result.negative = self.negative
         return result
 
+    def only(self, rows: NDArray[np.bool_]) -> Qrels:
+        """Some of the judgments, bool[judgments]; all queries stay."""
+        kept = np.flatnonzero(rows)
+        result = self._derived(self.queries, self.query[kept], kept, self.passages.take(kept))
+        result.repeated, result.negative = self.repeated, self.negative
+        return result
+
     def _derived(
         self, queries: Sequence[str], query: IntArray, rows: IntArray, passages: IdColumn, grade: IntArray | None = None
     ) -> Qrels:
@@ -302,7 +310,11 @@ class Qrels(Held):
         # An expected id has no grade to map.
         grades, back = np.unique(self.grade, return_inverse=True)
         new = np.array([mapping.get(int(grade), 1) for grade in grades], np.int64)[back] if len(grades) else self.grade
-        return self._with_grades(new, implied_scale(mapping))
+        result = self._with_grades(new, implied_scale(mapping))
+        if result.origins is not None:
+            by_judge = [mapping.get(grade, NO_GRADE) for grade in result.origins.judge_grade.tolist()]
+            result.origins = replace(result.origins, judge_grade=np.array(by_judge, np.int64))
+        return result
 
     def on_scale(self, given: str | Scale | None) -> Qrels:
         """The same judgments with their scale settled: the given one, or the one that the source implies.

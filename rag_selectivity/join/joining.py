@@ -14,13 +14,14 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import HashArray, IntArray, mix
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.io.reading import passage_counts_of
+from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes, size_with_counts
 from rag_selectivity.join.facts import JoinFacts, first_ids
-from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun, Sample
+from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun
 from rag_selectivity.join.lists import JudgedLists, judge_lists
 from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
@@ -30,8 +31,7 @@ def join(
     run: Run | Iterable[Run],
     *,
     pool: Run | Iterable[Run] | None = None,
-    sample: Qrels | None = None,
-    sample_size: int | None = None,
+    controls: Qrels | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
     passages_of: Any = None,
@@ -50,11 +50,9 @@ def join(
         An iterable lets a file of any length be streamed.
     pool : Run or iterable of Runs, optional
         The candidates before reranking or selection, which include the run's passages.
-    sample : Qrels, optional
-        Judgments of passages drawn at random, separately for each query, from those that are not in the qrels.
-    sample_size : int, optional
-        How many passages were drawn for each query, if `sample` lists only some of them, such as the relevant
-        ones. Without it, every drawn passage must be listed.
+    controls : Qrels, optional
+        Judgments of passages drawn at random from the corpus, separately for each query, by the judge of the labels.
+        Judgments whose origin is a control are controls without being given here.
     corpus_size : int, {query: int}, DataFrame or None
         N, for all queries or for each.
     corpus : iterable of passage ids, optional
@@ -88,15 +86,27 @@ def join(
     scale = scale_named(qrels.scale or "trec")
     if not len(qrels):
         raise InputError(f"{qrels.source or 'qrels'}: there are no judgments")
+    control_notes: tuple[str, ...] = ()
+    if controls is not None:
+        qrels, control_notes = with_controls(qrels, controls.on_scale(scale).in_form(form))
+    drawn = control_rows(qrels)
+    labels_of = qrels if drawn is None else qrels.only(~drawn)
     counts = passage_counts_of(passages_of, form)
+    if drawn is not None and counts is not None:
+        raise InputError(
+            f"{name}: random controls cannot be combined with passages_of, since a control is one passage and a label "
+            f"is of a document: label passages, as Qrels.inherit does, or leave the controls out"
+        )
     known = None if corpus is None else check_corpus(qrels, corpus, form)
     if known is not None and corpus_size is None and counts is None:
         corpus_size = len(known)
     corpus_size = size_with_counts(corpus_size, counts, form)
     documents = None if counts is None else _documents(qrels, counts, scale, policy)
 
-    joined = judge_lists(qrels, run, policy, name, form, counts)
-    candidates = judge_lists(qrels, pool, policy, f"the pool of {name}", form) if pool is not None else None
+    joined = judge_lists(qrels, run, policy, name, form, counts, drawn)
+    candidates = None
+    if pool is not None:
+        candidates = judge_lists(qrels, pool, policy, f"the pool of {name}", form, controls=drawn)
     returned, hits = joined.returned, joined.hits
 
     present = returned >= 0
@@ -120,10 +130,9 @@ def join(
             warnings.warn(doubt, SelectivityWarning, stacklevel=2)
     missing = int((~present).sum())
 
-    outside = None if sample is None else sample.on_scale(scale).in_form(form)
-    grades = np.unique(np.append(qrels.grade, np.array(qrels.levels, np.int64)))
+    grades = np.unique(np.append(labels_of.grade, np.array(labels_of.levels, np.int64)))
     labels = np.zeros((len(qrels), len(grades)), np.int64)
-    np.add.at(labels, (qrels.query, np.searchsorted(grades, qrels.grade)), 1)
+    np.add.at(labels, (labels_of.query, np.searchsorted(grades, labels_of.grade)), 1)
     judged = JudgedRun(
         queries=qrels.queries,
         hits=hits,
@@ -134,9 +143,11 @@ def join(
         scale=scale,
         policy=policy,
         **_pool(candidates, joined),
-        sample=_sample(outside, sample_size, qrels) if outside is not None else None,
+        controls=None
+        if drawn is None
+        else controls_of(qrels, drawn, joined.controls, grades, scale.relevant_from, control_notes),
         missing=~present if missing else None,
-        label_hashes=_label_hashes(qrels, outside, sample_size),
+        label_hashes=_label_hashes(labels_of, None if drawn is None else qrels.only(drawn)),
         documents=documents,
         coverage=Coverage(
             missing,
@@ -144,8 +155,8 @@ def join(
             joined.duplicates,
             qrels.repeated,
             qrels.negative,
-            expected=0 if qrels.expected is None else int(qrels.expected.sum()),
-            graded=len(qrels.grade) if qrels.expected is None else int((~qrels.expected).sum()),
+            expected=0 if labels_of.expected is None else int(labels_of.expected.sum()),
+            graded=len(labels_of.grade) if labels_of.expected is None else int((~labels_of.expected).sum()),
         ),
         facts=facts,
         qrels=qrels,
@@ -176,46 +187,10 @@ def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy
     return Documents(qrels.query, rows, qrels.grade, passages, counts.fingerprint, counts.complete)
 
 
-def _label_hashes(qrels: Qrels, sample: Qrels | None, sample_size: int | None) -> HashArray:
-    """A hash of each query's judgments, including those of the sample."""
-    hashes = qrels.label_hashes()
-    if sample is None:
-        return hashes
-    position = np.array([qrels.position(query) for query in sample.queries], np.int64)
-    drawn = np.zeros(len(qrels), np.uint64)
-    drawn[position] = sample.label_hashes()
-    return mix(hashes, mix(drawn, np.full(len(qrels), (sample_size or 0) + 1, np.uint64)))
-
-
-def _sample(sample: Qrels, size: int | None, qrels: Qrels) -> Sample:
-    """The sample by the qrels' queries; an InputError for a passage in the qrels, or a query that is not."""
-    where = sample.source or "sample"
-    if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
-        raise InputError(f"sample_size must be a whole number ≥ 1, got {size!r}")
-    unknown = [query for query in sample.queries if query not in qrels]
-    if unknown:
-        raise InputError(
-            f"{where}: {len(unknown)} queries of the sample are not in the qrels ({examples(unknown)}): remove them"
-        )
-    position = np.array([qrels.position(query) for query in sample.queries], np.int64)
-    row = position[sample.query]
-    pooled, _ = qrels.lookup(pair_keys(row, sample.passages), row, sample.passages)
-    if len(pooled):
-        i = int(pooled[0])
-        raise InputError(
-            f"{where}: query {qrels.queries[row[i]]!r}: passage {sample.passages[i]!r} is in the qrels too; "
-            f"draw the sample from the passages that are not in the qrels"
-        )
-    grades = np.unique(sample.grade)
-    labels = np.zeros((len(qrels), len(grades)), np.int64)
-    np.add.at(labels, (row, np.searchsorted(grades, sample.grade)), 1)
-    listed = labels.sum(axis=1)
-    if size is not None and (listed > size).any():
-        i = int(np.argmax(listed > size))
-        raise InputError(
-            f"{where}: query {qrels.queries[i]!r} lists {listed[i]} passages, more than sample_size = {size}"
-        )
-    return Sample(listed if size is None else np.full(len(qrels), size), grades, labels)
+def _label_hashes(labels: Qrels, controls: Qrels | None) -> HashArray:
+    """A hash of each query's judgments, including its controls."""
+    hashes = labels.label_hashes()
+    return hashes if controls is None else mix(hashes, mix(controls.label_hashes(), np.ones(len(labels), np.uint64)))
 
 
 def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> JoinFacts:

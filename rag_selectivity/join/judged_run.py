@@ -14,6 +14,7 @@ from rag_selectivity.data.ids import HashArray, IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
+from rag_selectivity.join.controls import Controls
 from rag_selectivity.join.facts import JoinFacts
 
 
@@ -76,28 +77,6 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Passages drawn at random from those that are not in the qrels, and their grades.
-
-    `size` is the number of passages drawn for each query, 0 if none; `labels` counts the passages of
-    each query with each of the `grades`.
-    """
-
-    size: IntArray
-    grades: IntArray
-    labels: IntArray
-
-    def relevant(self, threshold: int) -> IntArray:
-        """Sampled passages of each query with at least the grade."""
-        result: IntArray = self.labels[:, self.grades >= threshold].sum(axis=1)
-        return result
-
-    def of_queries(self, chosen: NDArray[np.bool_]) -> Sample:
-        """The sample of some queries."""
-        return Sample(self.size[chosen], self.grades, self.labels[chosen])
-
-
-@dataclass(frozen=True, slots=True)
 class Documents:
     """The judged documents of every query, if lists name documents and each slot is one of their passages (chunks).
 
@@ -145,12 +124,12 @@ class JudgedRun:
         The candidates before selection and their list lengths; None: the run's own full list is the pool.
     own_pool : bool[queries] or None
         The queries that the given pool lacks; the run's own full list is their pool.
-    sample : Sample or None
-        A judged random sample of the passages that are not in the qrels.
+    controls : Controls or None
+        Passages drawn at random from the corpus, with their grades; they are not among the labels.
     missing : bool[queries] or None
         The queries that the run lacks; None if it lacks none, or if this is unknown.
     label_hashes : uint64[queries] or None
-        A hash of each query's judgments, including those of the sample; None if only counts are known.
+        A hash of each query's judgments, including the controls; None if only counts are known.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
     facts : JoinFacts
@@ -171,7 +150,7 @@ class JudgedRun:
     pool: Hits | None = None
     pool_returned: IntArray | None = None
     own_pool: NDArray[np.bool_] | None = None
-    sample: Sample | None = None
+    controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     label_hashes: HashArray | None = None
     documents: Documents | None = None
@@ -243,7 +222,7 @@ class JudgedRun:
             pool=None if self.pool is None else self.pool.of_queries(chosen),
             pool_returned=None if self.pool_returned is None else self.pool_returned[chosen],
             own_pool=None if self.own_pool is None else self.own_pool[chosen],
-            sample=None if self.sample is None else self.sample.of_queries(chosen),
+            controls=None if self.controls is None else self.controls.of_queries(chosen),
             missing=None if self.missing is None else self.missing[chosen],
             label_hashes=None if self.label_hashes is None else self.label_hashes[chosen],
             documents=None if self.documents is None else self.documents.of_queries(chosen),
@@ -361,15 +340,6 @@ class JudgedRun:
                 f"give corpus_size=… (--corpus-size on the command line)"
             )
         return self.corpus_size
-
-    def require_sample(self, measure: str) -> Sample:
-        """The sample of passages that are not in the qrels, or an error that says how to give it."""
-        if self.sample is None:
-            raise InputError(
-                f"{measure} needs judgments of a random sample of the passages that are not in the qrels: "
-                f"give sample=… (--sample FILE on the command line)"
-            )
-        return self.sample
 
     def check_depths(self, depths: IntArray) -> None:
         """Refuse depths that the corpus size or the policy does not allow. Needs all queries, not a part of them."""

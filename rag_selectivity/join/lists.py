@@ -25,12 +25,17 @@ from rag_selectivity.join.sampled_ids import IdSampler, SampledIds, unshared
 
 @dataclass(frozen=True, slots=True)
 class JudgedLists:
-    """List lengths by the qrels' queries (−1: not in the run), hits in order, and facts that the lists alone give."""
+    """What a run's lists give with the judgments.
+
+    List lengths by the qrels' queries (−1: not in the run), hits in order, facts that the lists alone give, and the
+    judgments and ranks of the controls that are listed.
+    """
 
     returned: IntArray
     hits: Hits
     duplicates: int
     facts: JoinFacts
+    controls: tuple[IntArray, IntArray]
 
     @property
     def not_in_qrels(self) -> int:
@@ -45,21 +50,34 @@ def judge_lists(
     name: str,
     form: IdForm,
     counts: PassageCounts | None = None,
+    controls: NDArray[np.bool_] | None = None,
 ) -> JudgedLists:
-    """The lists of a run with their judgments; `counts` are the passages of documents, if lists name documents."""
+    """The lists of a run with their judgments.
+
+    `counts` are the passages of documents, if lists name documents. `controls` are judgments of random passages, which
+    do not count as judgments of the lists.
+    """
     try:
-        return _judge_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, form, counts)
+        return _judge_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, form, counts, controls)
     except ScatteredQueries as scattered:
-        return _judge_parts(qrels, scattered.again(), policy, name, form, counts)
+        return _judge_parts(qrels, scattered.again(), policy, name, form, counts, controls)
 
 
 def _judge_parts(
-    qrels: Qrels, parts: Iterable[Run], policy: Policy, name: str, form: IdForm, counts: PassageCounts | None
+    qrels: Qrels,
+    parts: Iterable[Run],
+    policy: Policy,
+    name: str,
+    form: IdForm,
+    counts: PassageCounts | None,
+    controls: NDArray[np.bool_] | None,
 ) -> JudgedLists:
     returned = np.full(len(qrels), -1, np.int64)
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
-    labels = np.bincount(qrels.query, minlength=len(qrels))
+    listed_controls = [(none, none)]
+    of_lists = qrels.query if controls is None else qrels.query[~controls]
+    labels = np.bincount(of_lists, minlength=len(qrels))
     sampler = None if form.exact else IdSampler(qrels)
     facts = JoinFacts()
     duplicates = 0
@@ -68,7 +86,8 @@ def _judge_parts(
         position = np.array([qrels.position(query) for query in part.queries], np.int64)
         inside = position >= 0
         _refuse_repeated_queries(part, position, returned, name, form)
-        lengths, hits, copies, kept = _judge_part(qrels, part, position, policy, name)
+        lengths, hits, copies, kept, listed = _judge_part(qrels, part, position, policy, name, controls)
+        listed_controls.append(listed)
         returned[position[inside]] = lengths[inside]
         collected.append(hits)
         duplicates += len(copies)
@@ -91,7 +110,8 @@ def _judge_parts(
         facts += JoinFacts(sampled=sampler.sampled())
     columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
     order = np.lexsort((columns[1], columns[0]))
-    return JudgedLists(returned, Hits(*(column[order] for column in columns)), duplicates, facts)
+    judgments, ranks = (np.concatenate(column) for column in zip(*listed_controls, strict=True))
+    return JudgedLists(returned, Hits(*(column[order] for column in columns)), duplicates, facts, (judgments, ranks))
 
 
 def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, name: str, form: IdForm) -> None:
@@ -172,11 +192,12 @@ def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> t
 
 
 def _judge_part(
-    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str
-) -> tuple[IntArray, Hits, IntArray, int]:
-    """List lengths (one for each of the part's queries), judged hits, the rows of duplicates, and the hits on top.
+    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str, controls: NDArray[np.bool_] | None
+) -> tuple[IntArray, Hits, IntArray, int, tuple[IntArray, IntArray]]:
+    """List lengths (one for each of the part's queries), judged hits, rows of duplicates, hits on top, listed controls.
 
-    Each list is in rank order. The hits on top are those in its first rows, before any are dropped.
+    Each list is in rank order. The hits on top are those in its first rows, before any are dropped. Of the listed
+    controls, the judgments and the ranks.
     """
     local = part.row_queries()
     query = position[local]
@@ -189,6 +210,11 @@ def _judge_part(
             f'and the policy is duplicates="error": remove the repeats, or give another policy'
         )
     rows, judgments = qrels.lookup(keys, query, part.passages)
+    listed = np.empty(0, np.int64), np.empty(0, np.int64)
+    if controls is not None:
+        drawn = controls[judgments]
+        listed = judgments[drawn], (rows - part.offsets[local[rows]] + 1)[drawn]
+        rows, judgments = rows[~drawn], judgments[~drawn]
     repeated = np.isin(rows, copies, assume_unique=True)
     rank = rows - part.offsets[local[rows]] + 1
     on_top = int((rank <= TOP).sum())
@@ -202,7 +228,7 @@ def _judge_part(
     if policy.unjudged == "condense":
         lengths = np.bincount(local[rows], minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
-    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), copies, on_top
+    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), copies, on_top, listed
 
 
 def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:

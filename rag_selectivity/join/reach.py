@@ -10,6 +10,8 @@ import numpy as np
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import Chosen
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.join.controls import control_rows
 from rag_selectivity.join.judged_run import JudgedRun, count_at
 
 #: Labels are closed if at most this share of them is outside of what was retrieved.
@@ -80,14 +82,13 @@ class LabelReach:
         of_lowest = counted[:, lowest].sum(axis=1)
         reached = labels_found(judged) if found is None else found
         size = judged.corpus_size
-        origins = None if judged.qrels is None else judged.qrels.origins
         return cls(
             queries=len(judged),
             labels=int(labels.sum()),
             lowest=int(of_lowest.sum()),
             outside_lists=int(np.maximum(labels - reached, 0).sum()),
             exhaustive=0 if size is None else int((labels >= CORPUS_SHARE * size).sum()),
-            known=0 if origins is None else int((origins.chosen != 0).sum()),
+            known=0 if judged.qrels is None else _known(judged.qrels),
             tails=0 if tail is None else int(tail.sum()),
             outside_top=np.maximum(labels[:, None] - inside, 0).sum(axis=0),
             lowest_outside_top=np.maximum(of_lowest[:, None] - lowest_inside, 0).sum(axis=0),
@@ -140,6 +141,15 @@ class LabelReach:
         """Whether a placebo shuffles the grades among the labelled passages; otherwise among the whole corpus."""
         exhaustive = self.exhaustive > QUERIES_SHARE * self.queries
         return exhaustive or self.closed(column) is not None or bool(self.lowest_outside_top[column])
+
+
+def _known(qrels: Qrels) -> int:
+    """How many labels, without the random controls, have a known origin."""
+    if qrels.origins is None:
+        return 0
+    controls = control_rows(qrels)
+    known = qrels.origins.chosen != 0
+    return int((known if controls is None else known & ~controls).sum())
 
 
 def labels_found(judged: JudgedRun) -> IntArray:

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import Documents, JudgedRun
 from rag_selectivity.measures.base import (
     Aggregate,
-    Choice,
     FloatArray,
     Measure,
     Outcome,
@@ -28,17 +26,11 @@ from rag_selectivity.measures.base import (
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import log2_of, random_success
-from rag_selectivity.measures.sampled import estimated_miss, estimated_relevant
 from rag_selectivity.measures.universe import Universe
 
 
 def m_parameter() -> Any:
     return parameter(1, Whole(1), "hits in the top K that make a success")
-
-
-def r_parameter() -> Any:
-    words = "judged: relevant passages of the qrels; sampled: with an estimate of those that are not in the qrels"
-    return parameter("judged", Choice(("judged", "sampled")), words)
 
 
 #: A draw takes every passage once. A list that repeats an id holds chunks of one document, or copies: R, N and K then
@@ -126,68 +118,38 @@ class _ChanceMeasure(Measure):
         return f"no query has {self.m} or more relevant passages"
 
 
-def refuse_with_documents(what: str, R: str, m: int) -> None:
+def refuse_with_documents(what: str, m: int) -> None:
     """Refuse the parameters with which the random baseline is unknown if documents have several passages."""
     if m != 1:
         raise InputError(
             f"{what}: with passages_of the random baseline is known for m=1 only, got m={m}: leave m out, or label "
             f"passages, as Qrels.inherit does"
         )
-    if R == "sampled":
-        raise InputError(
-            f"{what}: with passages_of the random baseline is known for R=judged only: leave R=sampled out, or label "
-            f"passages, as Qrels.inherit does"
-        )
 
 
 @dataclass(frozen=True, repr=False)
-class _BaselineMeasure(_ChanceMeasure):
+class BaselineMeasure(_ChanceMeasure):
     """The base of measures that use the random baseline."""
 
     needs_corpus_size: ClassVar[bool] = True
     compares_with_all_labels: ClassVar[bool] = True
-    R: str = r_parameter()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.R == "sampled" and self.m != 1:
-            raise InputError(f"{self.name}: R=sampled is known for m=1 only, got m={self.m}")
-
-    @property
-    def _undefined(self) -> str:
-        if self.R == "sampled":
-            return "no query has both a relevant passage and a sample of at least K passages"
-        return super()._undefined
-
-    def _possible(self, judged: JudgedRun) -> IntArray:
-        relevant = super()._possible(judged)
-        if self.R == "judged":
-            return relevant
-        sample = judged.require_sample(str(self))
-        known = judged.relevant(self.rel) + sample.relevant(judged.threshold(self.rel))
-        return np.where((known > 0) & (sample.size > 0), np.maximum(relevant, 0), -1)
+    def parts_of(self, success: FloatArray, chance: FloatArray, miss: FloatArray) -> tuple[FloatArray, ...]:
+        """The parts of its outcome, from the success of the lists and the success and miss of a random draw."""
+        return success, chance, miss
 
     def _chance(self, judged: JudgedRun, depths: IntArray) -> tuple[FloatArray, FloatArray]:
         size = judged.require_corpus_size(str(self))
         relevant = self._possible(judged)
         known = relevant >= 0
         if judged.documents is not None:
-            refuse_with_documents(str(self), self.R, self.m)
+            refuse_with_documents(str(self), self.m)
             # One passage of any relevant document is a success.
             relevant = judged.relevant_in_corpus(self.rel)
         chance = np.full((len(judged), len(depths)), np.nan)
         miss = chance.copy()
         drawn = judged.drawn_at(depths)[known]
-        if self.R == "sampled":
-            sample = judged.require_sample(str(self))
-            sampled_relevant = sample.relevant(judged.threshold(self.rel))
-            pooled = judged.labels.sum(axis=1)
-            miss[known] = estimated_miss(
-                size[known], pooled[known], relevant[known], sample.size[known], sampled_relevant[known], drawn
-            )
-            chance[known] = 1 - miss[known]
-        else:
-            chance[known], miss[known] = random_success(size[known, None], relevant[known, None], drawn, self.m)
+        chance[known], miss[known] = random_success(size[known, None], relevant[known, None], drawn, self.m)
         return chance, miss
 
 
@@ -213,7 +175,7 @@ class Success(_ChanceMeasure):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class RandomSuccess(_BaselineMeasure):
+class RandomSuccess(BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
     Range 0–1; a property of corpus, judgments and K, not of the retriever. NaN as for Success.
@@ -225,6 +187,9 @@ class RandomSuccess(_BaselineMeasure):
     example: ClassVar[str] = "N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098"
     higher_is_better: ClassVar[bool | None] = None
 
+    def parts_of(self, success: FloatArray, chance: FloatArray, miss: FloatArray) -> tuple[FloatArray, ...]:
+        return (chance,)
+
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome(
             self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0, refused=refusal_of(judged)
@@ -233,7 +198,7 @@ class RandomSuccess(_BaselineMeasure):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class EF(_BaselineMeasure):
+class EF(BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
     Range 0–∞, 1 is chance, higher is better. A ratio of means: a single query has no value. NaN if no
@@ -257,7 +222,7 @@ class EF(_BaselineMeasure):
         return Outcome(parts, self._undefined, self.aggregate, baseline=1, refused=refusal_of(judged))
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        if judged.documents is not None or self.R != "judged":
+        if judged.documents is not None:
             return None
         _, chance, miss = figures.parts
         defined = ~np.isnan(chance)
@@ -288,10 +253,10 @@ class BoR(EF):
     A ratio of means: a single query has no value, and Success and RandomSuccess are shown for it. NaN if no
     query has m relevant passages, or if no draw of K can succeed (K < m).
 
-    Unjudged relevant passages make the true random baseline higher, so BoR is then too high.
-    `R=sampled` estimates the baseline with a judged random sample of the passages that are not in the
-    qrels (Horvitz–Thompson), over the queries that have a relevant passage in the qrels and a sample of
-    at least K. The interval includes the error of the sample, since each query has a sample of its own.
+    Unjudged relevant passages make the true random baseline higher, so BoR is then too high. If random passages of the
+    corpus were graded by the judge of the labels (controls), `evaluate` estimates the baseline with that judge's rate
+    on them: `rag_selectivity.statistics.controls` has the formulas. The figure is then over all queries of the labels,
+    those without a relevant label included; it is log2(Success / RandomSuccess) under this judge's notion of relevance.
 
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     """
@@ -307,7 +272,7 @@ class BoR(EF):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class BoR_max(_BaselineMeasure):
+class BoR_max(BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), the BoR of a perfect retriever at this K.
 
     Range 0–∞ bits; a property of corpus, judgments and K. Near 0 no retriever can show selectivity.
@@ -319,6 +284,9 @@ class BoR_max(_BaselineMeasure):
     example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
+
+    def parts_of(self, success: FloatArray, chance: FloatArray, miss: FloatArray) -> tuple[FloatArray, ...]:
+        return chance, miss
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         parts, refused = self._chance(judged, depths), refusal_of(judged)
@@ -417,25 +385,10 @@ class Lambda(Measure):
     needs_corpus_size: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None
     rel: int | None = rel_parameter()
-    R: str = r_parameter()
-
-    def _relevant(self, judged: JudgedRun) -> NDArray[Any]:
-        if judged.documents is not None:
-            refuse_with_documents(str(self), self.R, m=1)
-        if self.R == "judged":
-            return judged.relevant_in_corpus(self.rel)
-        relevant = judged.relevant(self.rel)
-        sample = judged.require_sample(str(self))
-        sampled_relevant = sample.relevant(judged.threshold(self.rel))
-        pooled = judged.labels.sum(axis=1)
-        estimate = estimated_relevant(
-            judged.require_corpus_size(str(self)), pooled, relevant, sample.size, sampled_relevant
-        )
-        return np.where(sample.size > 0, estimate, 0.0)
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         size = judged.require_corpus_size(str(self))[:, None]
-        relevant = self._relevant(judged)[:, None]
+        relevant = judged.relevant_in_corpus(self.rel)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = np.where(relevant > 0, judged.drawn_at(depths) * (relevant / size), np.nan)
         undefined, refused = "no query has a relevant passage", refusal_of(judged)

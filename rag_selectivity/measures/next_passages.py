@@ -50,7 +50,7 @@ def bracket_outcomes(
     """
     documents = None
     if judged.documents is not None:
-        refuse_with_documents("what the next passages add", "judged", m)
+        refuse_with_documents("what the next passages add", m)
         documents = judged.relevant_documents(judged.documents, rel)
     taken = np.where(edges > 0, judged.drawn_at(np.maximum(edges, 1)), 0)
     hits = np.where(edges > 0, judged.hits_at(np.maximum(edges, 1), rel), 0)

@@ -32,6 +32,7 @@ def html_report(
     corpus_size: Any = None,
     corpus: str | Path | None = None,
     passages_of: Any = None,
+    controls: str | Path | None = None,
     queries: str | Path | None = None,
     quality: str | Path | None = None,
     measures: Sequence[str | Measure] | None = None,
@@ -69,6 +70,7 @@ def html_report(
         "corpus_size": corpus_size,
         "corpus": list(read_corpus_ids(corpus)) if corpus is not None else None,
         "passages_of": passage_counts_of(passages_of),
+        "controls": None if controls is None else read_qrels(controls).regraded(grade_map),
         "ids": ids,
     }
     if measures is not None:

@@ -31,7 +31,7 @@ from rag_selectivity.measures import (
 )
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.render.passages import Passage, Reading, read_passages
-from rag_selectivity.render.report_table import grid, lines_without_depth, notes_of
+from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
 from rag_selectivity.render.tables import next_grids
 from rag_selectivity.render.words import Finding, findings, headline_depth
 from rag_selectivity.results.comparison import Comparison
@@ -199,7 +199,9 @@ def notebook_html(report: Report) -> str:
         )
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in notes_of(report, run))
+        notes = "".join(
+            f"<p><small>{escape(note)}</small></p>" for note in [*lines_of_controls(run), *notes_of(report, run)]
+        )
         parts.append(
             f"<section><h3>{escape(name)}</h3><dl>{answers}</dl><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</section>"
@@ -238,7 +240,7 @@ def _run_page(
         header,
         rows,
         next_tables,
-        lines_without_depth(report, run),
+        [*lines_without_depth(report, run), *lines_of_controls(run)],
         notes_of(report, run),
         columns,
         queries,

@@ -323,7 +323,7 @@ def _beside(measure: Measure) -> tuple[Measure, Measure]:
     """BoR_max and Success with the `rel` and `m` of a BoR."""
     if not isinstance(measure, BoR):
         raise InputError(f"this plot needs a BoR as its measure, got {measure.name}")
-    return BoR_max(rel=measure.rel, m=measure.m, R=measure.R), Success(rel=measure.rel, m=measure.m)
+    return BoR_max(rel=measure.rel, m=measure.m), Success(rel=measure.rel, m=measure.m)
 
 
 def _zones(axes: Any, degraded: float, lost: float, end: float) -> None:

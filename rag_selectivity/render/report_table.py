@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
@@ -13,7 +14,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
-from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
 
@@ -26,6 +27,7 @@ def report_blocks(report: Report) -> Iterable[Block]:
         if len(header) > 1:
             yield Table(header, rows)
         yield from map(Lines, lines_without_depth(report, run))
+        yield from map(Lines, lines_of_controls(run))
         yield from (Note(note, "note") for note in notes_of(report, run))
 
 
@@ -69,6 +71,40 @@ def lines_without_depth(report: Report, run: RunReport) -> list[str]:
     return ["\n".join(lines)] if lines else []
 
 
+def lines_of_controls(run: RunReport) -> list[str]:
+    """One text with a line for each BoR that rests on random controls; none without controls."""
+    facts = run.input.get("controls")
+    if not facts:
+        return []
+    lines = [
+        f"{key} {with_controls_text(cell, facts, key)}"
+        for key, cell in run.estimates.items()
+        if cell.basis == WITH_CONTROLS and cell.shown is not None
+    ]
+    return ["\n".join(["With random controls, under this judge's notion of relevance:", *lines])] if lines else []
+
+
+def with_controls_text(cell: Estimate, facts: Mapping[str, Any], key: str) -> str:
+    """A BoR with random controls: the figure, what was shown and what could be, and the figure as judged."""
+    most = facts["can_show"].get(key)
+    shown = "none" if cell.shown is None or not cell.shown > 0 else f"{cell.shown:.1f} bits"
+    can = "" if most is None else f"; these controls can show at most {max(most, 0.0):.1f} bits"
+    judged = math.nan if cell.as_judged is None else cell.as_judged
+    controls = counted(facts["graded"], "control")
+    if math.isnan(cell.value) and not math.isnan(cell.low):
+        return (
+            f"between {decimals(cell.low)} (shown) and {decimals(cell.high)} (as judged): none of {controls} is "
+            f"relevant{can}"
+        )
+    interval = "" if math.isnan(cell.low) else f" [{decimals(cell.low)}, {decimals(cell.high)}]"
+    return f"{decimals(cell.value)}{interval}, {controls} (shown: {shown}{can}); as judged {decimals(judged)}"
+
+
+def decimals(value: float) -> str:
+    """Bits with two decimals; never −0.00."""
+    return number(value) if not math.isfinite(value) else f"{round(value, 2) + 0.0:.2f}"
+
+
 def _verdict(report: Report, name: str, depth: int) -> str:
     try:
         return report.diagnosis(name, depth).overall or "–"
@@ -79,6 +115,8 @@ def _verdict(report: Report, name: str, depth: int) -> str:
 def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
     if cell is None:
         return BLANK
+    if math.isnan(cell.value) and cell.basis == WITH_CONTROLS and not math.isnan(cell.low):
+        return f"{number(cell.low)} to {number(cell.high)}"
     text = number(cell.value)
     # The ceiling is −log2 of the mean RandomSuccess, which gives the regime of a K.
     if base.name == "BoR_max" and not math.isnan(cell.value) and regime(2**-cell.value) != "healthy":

@@ -12,7 +12,7 @@ from rag_selectivity.advice import advise_on, parameters_of, who_lost_more
 from rag_selectivity.measures.chance import BoR, BoR_max, Lambda, Success, regime
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import WITH_CONTROLS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.wording import level_text, number, percent
@@ -105,6 +105,14 @@ def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Fig
             _pick(figures, "Success"),
         )
     bits = figures["BoR"].estimate
+    if math.isnan(bits.value) and bits.basis == WITH_CONTROLS and math.isfinite(bits.low):
+        answer = (
+            f"At K = {depth}, {run} has between {number(bits.low)} bits over a random draw (shown with random "
+            f"controls) and {number(bits.high)} bits (as judged), under this judge's notion of relevance. None of the "
+            f"controls is relevant; more controls would narrow this."
+        )
+        tone = "good" if bits.low > 0 else "bad"
+        return Finding(question, answer, _pick(figures, "BoR", "BoR_max", "Success", "lambda"), tone)
     if math.isnan(bits.value):
         return Finding(question, f"Undefined at K = {depth}: {bits.reason}.", _pick(figures, "BoR"))
     most = figures["BoR_max"].estimate.value if "BoR_max" in figures else math.nan
@@ -113,6 +121,11 @@ def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Fig
     else:
         answer = f"At K = {depth}, {run} has {number(bits.value)} bits over a random draw"
         answer += f". The most that is possible at this K is {number(most)} bits." if math.isfinite(most) else "."
+        if bits.basis == WITH_CONTROLS and bits.as_judged is not None:
+            answer += (
+                f" The random draw is estimated with random controls, under this judge's notion of relevance; as "
+                f"judged it would be {number(bits.as_judged)} bits."
+            )
         doubt, tone = _beyond_chance(report, bits)
         answer += doubt
     if "Success" in figures and math.isfinite(most):

@@ -45,7 +45,8 @@ class RunDifference:
     Attributes
     ----------
     value, baseline_value, difference : float
-        difference = value − baseline_value, also if lower is better.
+        difference = value − baseline_value, also if lower is better. BoR of a paired comparison with random controls
+        has the random baseline that they give.
     low, high : float
         The interval of the difference, not adjusted for the number of tests. It contains 0 if and only if p is more
         than 1 − level. NaN with fewer than two queries.

@@ -62,8 +62,9 @@ class RunReport:
     was made from sums over queries; then `summed` is their number and `summed_fingerprint` their
     fingerprint. `input` holds what is known about the input as plain data: the form of the ids (`ids`), how many
     `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that were
-    looked at (`sampled`), and what was noticed while reading (`remarks`). `label_caveats` are the caveats about its
-    labels, which concern every figure.
+    looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any, how
+    many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
+    `label_caveats` are the caveats about its labels, which concern every figure.
     """
 
     queries: tuple[str, ...]
@@ -267,7 +268,9 @@ class Report(Result):
     def to_rows(self) -> list[dict[str, Any]]:
         """One row for each run, measure and depth, as in the CSV output and the DataFrame.
 
-        `possible_low` and `possible_high` are the ends of the possible range, NaN without one; `caveats` holds the
+        `possible_low` and `possible_high` are the ends of the possible range, NaN without one. `basis` says what the
+        value rests on; `as_judged` is the figure with the labels as they are, NaN where that is the value, and `shown`
+        the bits that random controls show without a model, NaN without controls. `caveats` holds the
         codes of the caveats.
         """
         none = (math.nan, math.nan)
@@ -282,6 +285,9 @@ class Report(Result):
                 "n_total": estimate.n_total,
                 "possible_low": (estimate.possible or none)[0],
                 "possible_high": (estimate.possible or none)[1],
+                "basis": estimate.basis,
+                "as_judged": math.nan if estimate.as_judged is None else estimate.as_judged,
+                "shown": math.nan if estimate.shown is None else estimate.shown,
                 "caveats": " ".join(caveat.code for caveat in estimate.caveats),
             }
             for name, part in self.runs.items()

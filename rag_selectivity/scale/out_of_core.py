@@ -24,6 +24,7 @@ from rag_selectivity.io import datasets, trec
 from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import passage_counts_of, read_qrels
 from rag_selectivity.io.trec import Block
+from rag_selectivity.join.controls import refuse_controls
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.judged_run import Coverage
@@ -114,6 +115,7 @@ def evaluate_out_of_core(
     tally_for(sizes, measures, depths, scale, resamples, seed)
     source = qrels if isinstance(qrels, Qrels) or datasets.is_dataset(Path(qrels)) else read_qrels(qrels)
     if isinstance(source, Qrels):
+        refuse_controls(source, "reading out of core")
         source, mapped = settled_labels(source, scale, mapped, chosen_policy), None
         scale = source.scale
     scale = scale or chosen_policy.scale

@@ -129,6 +129,11 @@ class Tally:
 
         `report` makes the checks that need all queries, such as K > N.
         """
+        if judged.controls is not None:
+            raise InputError(
+                "a Tally cannot estimate a random baseline from random controls, which needs all queries at once: use "
+                "evaluate, or leave the controls out with rag_selectivity.join.controls.without_controls"
+            )
         unjudged = {}
         if judged.policy.unjudged == "error":
             unjudged = {

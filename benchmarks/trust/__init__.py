@@ -1,0 +1,1 @@
+"""The trials behind docs/trust.md, one module a table."""

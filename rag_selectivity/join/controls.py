@@ -1,0 +1,245 @@
+"""Random controls: passages drawn at random from the corpus and graded by the judge of the lists."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.wording import counted
+
+BoolArray = NDArray[np.bool_]
+OF_LISTS = Chosen.POOL | Chosen.TAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """The random controls of a run's queries, and what is known of their tails.
+
+    Attributes
+    ----------
+    query, grade : int64[controls]
+        The position of each control's query, and its grade by the judge.
+    rank : int64[controls]
+        Its first rank in the run's list; 0 if the list does not hold it.
+    tail_size : int64[queries]
+        The passages of each query's tail, drawn or not; 0 without a tail.
+    tail_labels : int64[queries, levels]
+        The labels that were drawn from the tail only, by grade, as in `JudgedRun.labels`.
+    notes : tuple of str
+        What is to be said of them.
+    highest : (query, passage) or None
+        The control that is highest in a list.
+    """
+
+    query: IntArray
+    grade: IntArray
+    rank: IntArray
+    tail_size: IntArray
+    tail_labels: IntArray
+    notes: tuple[str, ...] = ()
+    highest: tuple[str, str] | None = None
+
+    def of_queries(self, chosen: BoolArray) -> Controls:
+        """The controls of some queries; the queries are renumbered."""
+        rows = chosen[self.query]
+        return Controls(
+            (np.cumsum(chosen) - 1)[self.query[rows]],
+            self.grade[rows],
+            self.rank[rows],
+            self.tail_size[chosen],
+            self.tail_labels[chosen],
+            self.notes,
+            self.highest,
+        )
+
+    def counts(self, queries: int, threshold: int, depth: int) -> tuple[IntArray, IntArray]:
+        """Graded and relevant controls of each query that are not in its top K: int64[queries] each."""
+        outside = (self.rank == 0) | (self.rank > depth)
+        graded = np.bincount(self.query[outside], minlength=queries)
+        relevant = np.bincount(self.query[outside & (self.grade >= threshold)], minlength=queries)
+        return graded.astype(np.int64), relevant.astype(np.int64)
+
+    def notes_at(self, depth: int) -> list[str]:
+        """The notes, with how many controls are in the top K of their query's list."""
+        listed = int(((self.rank > 0) & (self.rank <= depth)).sum())
+        if not listed or self.highest is None:
+            return list(self.notes)
+        query, passage = self.highest
+        return [
+            *self.notes,
+            f"{counted(listed, 'control')} are in the top {depth} of their query's list, such as passage {passage!r} "
+            f"of query {query!r}: at depths that reach them they are left out of the controls",
+        ]
+
+
+def control_rows(qrels: Qrels) -> BoolArray | None:
+    """The judgments that are controls and nothing else; None if there are none.
+
+    A passage that was graded as a part of a list too is a label.
+    """
+    if qrels.origins is None:
+        return None
+    rows = qrels.origins.are(Chosen.CONTROL) & ~qrels.origins.are(OF_LISTS)
+    return rows if rows.any() else None
+
+
+def refuse_controls(qrels: Qrels, where: str) -> None:
+    """Refuse judgments with random controls where nothing can be estimated from them."""
+    rows = control_rows(qrels)
+    if rows is not None:
+        raise InputError(
+            f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls, and {where} "
+            f"cannot estimate a random baseline from them: use evaluate in memory, or take them out with "
+            f"rag_selectivity.join.controls.without_controls"
+        )
+
+
+def set_controls_aside(qrels: Qrels) -> Qrels:
+    """The judgments without the random controls, with a warning if there are any: for figures of single queries."""
+    rows = control_rows(qrels)
+    if rows is None:
+        return qrels
+    warnings.warn(
+        f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out "
+        f"here, and figures against a random draw are as judged (evaluate estimates them with the controls)",
+        SelectivityWarning,
+        stacklevel=3,
+    )
+    return without_controls(qrels)
+
+
+def without_controls(qrels: Qrels) -> Qrels:
+    """The judgments without the random controls; all queries stay."""
+    rows = control_rows(qrels)
+    return qrels if rows is None else qrels.only(~rows)
+
+
+def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]]:
+    """The judgments and separate controls as one Qrels, whose origins tell them apart; and notes.
+
+    A control that the qrels judge too is left out of the controls, and a note names one.
+
+    Raises
+    ------
+    InputError
+        If there is no control, or a control is of a query that the qrels lack.
+    """
+    where = controls.source or "controls"
+    if not len(controls.query):
+        raise InputError(f"{where}: there are no controls; leave them out, or give graded passages")
+    unknown = [query for query in controls.queries if query not in qrels]
+    if unknown:
+        raise InputError(
+            f"{where}: {counted(len(unknown), 'query', 'queries')} of the controls are not in the qrels "
+            f"({examples(unknown)}): remove them"
+        )
+    position = np.array([qrels.position(query) for query in controls.queries], np.int64)
+    row = position[controls.query]
+    twice, _ = qrels.lookup(pair_keys(row, controls.passages), row, controls.passages)
+    notes: tuple[str, ...] = ()
+    if len(twice):
+        i = int(twice[0])
+        notes = (
+            f"{counted(len(twice), 'control')} are in the qrels too and were left out of the controls, such as "
+            f"passage {controls.passages[i]!r} of query {qrels.queries[row[i]]!r}: draw controls from the passages "
+            f"that are not in the qrels",
+        )
+    new = np.setdiff1d(np.arange(len(row)), twice)
+    if not len(new):
+        raise InputError(
+            f"{where}: all {len(row)} controls are in the qrels too, such as passage {controls.passages[0]!r} of query "
+            f"{qrels.queries[row[0]]!r}: draw them from the passages that are not in the qrels"
+        )
+    old = len(qrels.query)
+    known = qrels.origins if qrels.origins is not None else _unknown(old)
+    drawn = replace(_unknown(len(new)), chosen=np.full(len(new), int(Chosen.CONTROL), np.uint8))
+    origins = replace(
+        known,
+        chosen=np.concatenate([known.chosen, drawn.chosen]),
+        by_person=np.concatenate([known.by_person, drawn.by_person]),
+        judge_grade=np.concatenate([known.judge_grade, drawn.judge_grade]),
+        tail_size=np.concatenate([known.tail_size, drawn.tail_size]),
+    )
+    joined = Qrels(
+        qrels.queries,
+        np.concatenate([qrels.query, row[new]]),
+        IdColumn.concatenate([qrels.passages, controls.passages.take(new)]),
+        np.concatenate([qrels.grade, controls.grade[new]]),
+        source=qrels.source,
+        remarks=qrels.remarks,
+        expected=None if qrels.expected is None else np.append(qrels.expected, np.zeros(len(new), bool)),
+        scale=qrels.scale,
+        levels=(*qrels.levels, *controls.levels),
+        origins=origins,
+    )
+    joined.form, joined.repeated, joined.negative = qrels.form, qrels.repeated, qrels.negative
+    return joined, notes
+
+
+def _unknown(count: int) -> LabelOrigins:
+    return LabelOrigins(
+        np.zeros(count, np.uint8),
+        np.zeros(count, bool),
+        np.full(count, NO_GRADE, np.int64),
+        np.zeros(count, np.int64),
+    )
+
+
+def controls_of(
+    qrels: Qrels, rows: BoolArray, ranks: tuple[IntArray, IntArray], levels: IntArray, threshold: int, notes: Any
+) -> Controls:
+    """The controls among the judgments.
+
+    Parameters
+    ----------
+    qrels : Qrels
+    rows : bool[judgments]
+        The controls.
+    ranks : judgments, ranks
+        The controls that the run lists, and their ranks there.
+    levels : int64[levels]
+        The grades that `tail_labels` counts.
+    threshold : int
+        The lowest relevant grade.
+    notes : sequence of str
+    """
+    origins = qrels.origins
+    if origins is None:
+        raise InputError("controls need the origins of the judgments: read them from a label store")
+    chosen = np.flatnonzero(rows)
+    by_judge = np.where(origins.judge_grade >= 0, origins.judge_grade, qrels.grade)
+    rank = np.zeros(len(rows), np.int64)
+    listed, at = ranks
+    # A list may repeat a passage: the first rank counts, so the last ranks are written first.
+    order = np.argsort(-at, kind="stable")
+    rank[listed[order]] = at[order]
+    in_tail = origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL)
+    size = np.zeros(len(qrels), np.int64)
+    np.maximum.at(size, qrels.query[in_tail], origins.tail_size[in_tail])
+    labels = np.zeros((len(qrels), len(levels)), np.int64)
+    np.add.at(labels, (qrels.query[in_tail], np.searchsorted(levels, qrels.grade[in_tail])), 1)
+    notes = (*notes, *_of_people(qrels, chosen[origins.by_person[chosen] & (qrels.grade[chosen] >= threshold)]))
+    highest = None
+    if len(listed):
+        first = int(listed[np.argmin(at)])
+        highest = qrels.queries[qrels.query[first]], qrels.passages[first]
+    return Controls(qrels.query[chosen], by_judge[chosen], rank[chosen], size, labels, notes, highest)
+
+
+def _of_people(qrels: Qrels, rows: IntArray) -> list[str]:
+    if not len(rows):
+        return []
+    first = int(rows[0])
+    return [
+        f"{counted(len(rows), 'control')} {'was' if len(rows) == 1 else 'were'} judged relevant by people, such as "
+        f"passage {qrels.passages[first]!r} of query {qrels.queries[qrels.query[first]]!r}; it stays a control, with "
+        f"the judge's grade if there is one"
+    ]

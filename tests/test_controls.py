@@ -1,0 +1,391 @@
+"""Random controls: the estimate against known judges, what is shown without a model, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import beta, binomtest
+
+import rag_selectivity as rs
+from benchmarks.trust import controls as trial
+from rag_selectivity.data.origins import Chosen, LabelOrigins
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.gates import failures, parse_fail_if
+from rag_selectivity.join.joining import join
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+from rag_selectivity.scale.tally import Tally
+from rag_selectivity.statistics import controls as formulas
+from rag_selectivity.statistics.controls import Counts, Draw, RateDraws
+from tests.conftest import DATA
+
+SIZE, K, QUERIES = 2000, 10, 120
+
+
+def counts(graded, relevant, units=None) -> Counts:
+    return Counts(np.asarray(graded), np.asarray(relevant), units)
+
+
+def judged_by(accepts, *, number: int, seed: int = 1, relevant_rank: int = 3):
+    """Labels of the lists' own top 10, the lists, and controls, all by one judge who accepts a share of anything."""
+    rng = np.random.default_rng(seed)
+    labels, run, drawn = {}, {}, {}
+    for i in range(QUERIES):
+        query = f"q{i}"
+        run[query] = [f"d{i}-{rank}" for rank in range(1, 31)]
+        hit = i % 5 != 0
+        labels[query] = {
+            passage: int(rng.random() < accepts or (hit and rank == relevant_rank))
+            for rank, passage in enumerate(run[query][:K], 1)
+        }
+        drawn[query] = {f"c{i}-{j}": int(rng.random() < accepts) for j in range(number)}
+    return labels, {"own": run}, drawn
+
+
+def report(judge=None, **options):
+    labels, runs, drawn = judged_by(0.4, number=3) if judge is None else judge
+    asked = {"corpus_size": SIZE, "controls": drawn, "depths": [K], "measures": ["BoR", "Success"], "scale": "trec"}
+    return rs.evaluate(labels, runs, **asked | options)
+
+
+# -- formulas ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.002, 0.1, 0.7])
+@pytest.mark.parametrize("alike", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize("slots", [1.0, 10.0, 200.0])
+def test_a_draw_of_like_passages_misses_as_the_integral_over_rates_says(rate, alike, slots) -> None:
+    a, b = rate * (1 - alike) / alike, (1 - rate) * (1 - alike) / alike
+    # The density has poles at both ends: integrate over quantiles.
+    expected, _ = quad(lambda u: (1 - beta.ppf(u, a, b)) ** slots, 0, 1, limit=300)
+    logs = formulas.missed_outside(RateDraws(np.array([rate]), np.array([alike])), slots)
+    assert np.exp(logs[0]) == pytest.approx(expected, abs=2e-4)
+
+
+def test_unlike_passages_miss_one_by_one() -> None:
+    logs = formulas.missed_outside(RateDraws(np.array([0.03, 0.03]), np.array([0.0, 1e-6])), 10)
+    assert np.exp(logs) == pytest.approx(0.97**10, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("queries", "number", "bits"), [(225, 3, 4.2), (225, 10, 5.9), (225, 40, 5.9), (60_000, 10, 14.0)]
+)
+def test_what_controls_can_show(queries, number, bits) -> None:
+    none = counts([number] * queries, [0] * queries)
+    assert formulas.most_bits_shown(none, K) == pytest.approx(bits, abs=0.06)
+
+
+def test_the_bound_without_a_model_is_clopper_and_pearsons() -> None:
+    few, many = counts([5] * 40, [1, 2, 0, 0] * 10), counts([30] * 40, [1, 0, 0, 0] * 10)
+    upper = binomtest(20, 40).proportion_ci(0.95).high
+    assert formulas.most_found_outside(few, K, 0.025) == pytest.approx(min(1.0, 2 * upper))
+    assert formulas.most_found_outside(few, 5, 0.025) == pytest.approx(upper)
+    # Ten of thirty controls hold the only relevant one in a third of the cases.
+    expected = formulas.upper_rate(10 / 3, 40, 0.025)
+    assert formulas.most_found_outside(many, K, 0.025) == pytest.approx(expected)
+
+
+def test_a_query_with_failed_gradings_is_bounded_by_what_it_could_be() -> None:
+    whole = counts([10] * 100, [0] * 100)
+    one_less, few_less = counts([9] + [10] * 99, [0] * 100), counts([1] * 3 + [10] * 97, [0] * 100)
+    bounds = [formulas.most_found_outside(each, K, 0.025) for each in (whole, one_less, few_less)]
+    assert bounds == sorted(bounds)
+    assert bounds[1] < 1.12 * bounds[0]  # nine of ten in every query, not one query that spoils the rest
+    assert bounds[2] == pytest.approx(formulas.upper_rate(3, 100, 0.025))
+
+
+def test_controls_as_many_as_the_draw_need_no_model_of_their_likeness() -> None:
+    # A fifth of the queries accepts every passage in five: no beta distribution of rates.
+    rng = np.random.default_rng(3)
+    rates = np.where(rng.random(4000) < 0.2, 0.2, 0.0)
+    drawn = counts(np.full(4000, 40), rng.binomial(40, rates))
+    draw = Draw(np.zeros(4000), np.ones(4000), np.full(4000, 10.0), np.zeros(4000))
+    found, missed = formulas.chance_draws(draw, drawn, formulas.rate_draws(drawn, 2000, rng), rng)
+    assert np.median(found) == pytest.approx(0.2 * (1 - 0.8**10), abs=0.01)
+    assert found + missed == pytest.approx(1)
+
+
+# -- known judges ------------------------------------------------------------------------------------------
+
+
+def test_a_judge_that_rolls_dice_is_shown_to_say_nothing() -> None:
+    bits = report()["BoR@10"]
+    assert bits.low < 0 < bits.high < 0.2
+    assert abs(bits.value) < 0.05
+    assert bits.shown is not None
+    assert bits.shown < 0
+    assert bits.basis == "with controls"
+    assert bits.as_judged == pytest.approx(rs_as_judged(), abs=1e-12)
+    assert bits.as_judged > 5
+
+
+def rs_as_judged() -> float:
+    labels, runs, _ = judged_by(0.4, number=3)
+    return rs.evaluate(labels, runs, corpus_size=SIZE, depths=[K], measures=["BoR"], scale="trec")["BoR@10"].value
+
+
+def test_intervals_cover_the_truth_and_what_is_shown_is_true() -> None:
+    """A short form of benchmarks/trust/controls.py, with the ugly worlds in it."""
+    worlds = [world for world in trial.made() if world.size == 100_000]
+    rows = trial.controls_rows(25, worlds=worlds, numbers=(3, 10))
+    assert min(row.coverage for row in rows) >= 0.8
+    assert np.mean([row.coverage for row in rows]) >= 0.92
+    assert np.mean([row.shown_true for row in rows]) >= 0.98
+
+
+def test_on_cranfield_the_estimate_is_near_the_truth() -> None:
+    worlds = trial.cranfield(DATA / "cranfield")
+    if not worlds:
+        pytest.skip("Cranfield is not here")
+    rows = {row.world: row for row in trial.controls_rows(25, worlds=worlds, numbers=(10,))}
+    assert rows["Cranfield, people"].truth == pytest.approx(5.21, abs=0.01)
+    assert all(abs(row.value - row.truth) < 0.15 for row in rows.values())
+    assert min(row.coverage for row in rows.values()) >= 0.8
+    assert min(row.shown_true for row in rows.values()) >= 0.96
+
+
+def test_every_chance_corrected_figure_rests_on_the_same_baseline() -> None:
+    measures = ["BoR", "EF", "RandomSuccess", "BoR_max", "lambda"]
+    figures = report(judged_by(0.01, number=20), measures=measures)
+    value = {measure: figures[f"{measure}@10"].value for measure in measures}
+    assert {figures[f"{measure}@10"].basis for measure in measures} == {"with controls"}
+    assert value["EF"] == pytest.approx(2 ** value["BoR"], rel=1e-3)
+    assert value["BoR_max"] == pytest.approx(-np.log2(value["RandomSuccess"]), abs=1e-3)
+    # Rare relevant passages: a draw succeeds about as often as it holds one.
+    assert value["lambda"] == pytest.approx(-np.log(1 - value["RandomSuccess"]), rel=0.25)
+    assert value["RandomSuccess"] == pytest.approx(1 - 0.99**10, rel=0.35)
+
+
+def test_two_hits_are_undefined_with_the_reason() -> None:
+    bits = report(measures=["BoR(m=2)"])["BoR(m=2)@10"]
+    assert np.isnan(bits.value)
+    assert "m=1 only" in str(bits.reason)
+    assert bits.as_judged is not None
+
+
+def test_clusters_of_queries_widen_the_interval() -> None:
+    judge = judged_by(0.05, number=10)
+    groups = {query: int(query[1:]) // 12 for query in judge[0]}
+    alone, together = (
+        report(judge, bootstrap=rs.Bootstrap(clusters=clusters))["BoR@10"] for clusters in (None, groups)
+    )
+    assert together.shown < alone.shown
+    assert together.high - together.low >= 0.95 * (alone.high - alone.low)
+
+
+def test_the_figures_do_not_depend_on_what_else_is_measured() -> None:
+    some, more = report(), report(depths=[1, 5, K, 20], measures=["EF", "BoR"])
+    assert some["BoR@10"] == more["BoR@10"]
+    assert report(bootstrap=None)["BoR@10"].value == pytest.approx(some["BoR@10"].value, abs=0.02)
+    assert np.isnan(report(bootstrap=None)["BoR@10"].low)
+
+
+# -- no relevant control -----------------------------------------------------------------------------------
+
+
+def test_without_a_relevant_control_the_figure_is_between_two_ends() -> None:
+    result = report(judged_by(0.0, number=3))
+    bits = result["BoR@10"]
+    assert np.isnan(bits.value)
+    assert (bits.low, bits.high) == (pytest.approx(bits.shown), pytest.approx(bits.as_judged))
+    assert "none of the 360 controls is relevant" in str(bits.reason)
+    assert "low(BoR@10) or shown(BoR@10)" in str(bits.reason)
+    text = " ".join(str(result).split())
+    assert f"BoR@10 between {bits.low:.2f} (shown) and {bits.high:.2f} (as judged)" in text
+    page = result._repr_html_()
+    assert "shown with random controls" in page
+    assert json.loads(result.to_json())["runs"]["own"]["measures"]["BoR@10"]["value"] is None
+
+
+def test_gates_name_what_was_shown_and_do_not_pass_an_undefined_figure() -> None:
+    result = report(judged_by(0.0, number=3))
+
+    def failed(text: str) -> list[str]:
+        return failures(result, [parse_fail_if(text)])
+
+    assert "use low(BoR@10) or shown(BoR@10)" in failed("BoR@10 < 1")[0]
+    assert failed("shown(BoR@10) < 2") == []
+    assert "shown(BoR@10) = " in failed("shown(BoR@10) < 9")[0]
+    assert "as_judged(BoR@10) = " in failed("as_judged(BoR@10) > 7")[0]
+    assert failed("as_judged(Success@10) < .5") == []
+    assert "needs random controls" in failed("shown(Success@10) < 1")[0]
+
+
+# -- where controls come from -------------------------------------------------------------------------------
+
+
+def test_controls_are_no_labels() -> None:
+    labels, runs, drawn = judged_by(0.3, number=6)
+    graded = {query: {passage: 5 if grade else 1 for passage, grade in row.items()} for query, row in labels.items()}
+    others = {query: {passage: 5 if grade else 1 for passage, grade in row.items()} for query, row in drawn.items()}
+    shared = {"scale": "utility", "measures": ["RA-nWG", "Harm", "Judged", "AP", "Success"], "depths": [5, K]}
+    alone = rs.evaluate(graded, runs, corpus_size=SIZE, **shared)
+    beside = rs.evaluate(graded, runs, corpus_size=SIZE, controls=others, **shared)
+    assert {key: each.to_dict() for key, each in alone.runs["own"].estimates.items()} == {
+        key: each.to_dict() for key, each in beside.runs["own"].estimates.items()
+    }
+
+
+def with_origins(labels, drawn) -> Qrels:
+    rows = [(q, p, g, 1) for q, row in labels.items() for p, g in row.items()]
+    rows += [(q, p, g, 4) for q, row in drawn.items() for p, g in row.items()]
+    count = len(rows)
+    origins = LabelOrigins(
+        np.array([row[3] for row in rows], np.uint8),
+        np.zeros(count, bool),
+        np.array([row[2] for row in rows]),
+        np.zeros(count, np.int64),
+    )
+    return Qrels.from_records([row[:3] for row in rows], scale="trec", origins=origins)
+
+
+def test_controls_of_a_store_and_separate_ones_give_the_same() -> None:
+    labels, runs, drawn = judged_by(0.05, number=5)
+    separate = report((labels, runs, drawn))
+    stored = report((with_origins(labels, drawn), runs, None))
+    assert stored["BoR@10"] == separate["BoR@10"]
+    facts = stored.runs["own"].input["controls"]
+    assert facts["queries"] == QUERIES
+    assert facts["graded"] == 5 * QUERIES
+    assert facts["relevant"] == sum(grade for row in drawn.values() for grade in row.values())
+    assert facts["can_show"]["BoR@10"] == pytest.approx(
+        formulas.most_bits_shown(counts([5] * QUERIES, [0] * QUERIES), K)
+    )
+
+
+def test_a_control_in_the_list_is_left_out_and_named() -> None:
+    labels, runs, drawn = judged_by(0.05, number=5)
+    # The list has it at rank 7, but the pool that was labelled did not.
+    del labels["q3"]["d3-7"]
+    moved = {**drawn, "q3": {"d3-7": 1}}
+    result = report((labels, runs, moved))
+    (note,) = [note for note in result.runs["own"].notes if "control" in note]
+    assert "1 control" in note
+    assert "'d3-7' of query 'q3'" in note
+    without = {query: row for query, row in drawn.items() if query != "q3"}
+    assert result["BoR@10"] == report((labels, runs, without))["BoR@10"]
+    assert result["Success@10"] == report((labels, runs, without))["Success@10"]
+    # At K = 5 the list does not hold it: it is a control like the others.
+    deep = report((labels, runs, moved), depths=[5])["BoR@5"]
+    assert deep != report((labels, runs, without), depths=[5])["BoR@5"]
+
+
+def test_a_control_with_a_label_is_a_label_and_named() -> None:
+    labels, runs, drawn = judged_by(0.05, number=5)
+    twice = {**drawn, "q2": {**drawn["q2"], "d2-1": labels["q2"]["d2-1"]}}
+    result = report((labels, runs, twice))
+    assert result["BoR@10"] == report((labels, runs, drawn))["BoR@10"]
+    assert any("'d2-1' of query 'q2'" in note for note in result.runs["own"].notes)
+
+
+def test_a_control_that_people_call_relevant_is_named() -> None:
+    labels, runs, drawn = judged_by(0.05, number=5)
+    stored = with_origins(labels, drawn)
+    row = next(i for i, passage in enumerate(stored.passages) if passage == "c4-2")
+    stored.grade[row] = 1
+    stored.origins.by_person[row] = True
+    stored.origins.judge_grade[row] = 0
+    result = report((stored, runs, None))
+    assert any("judged relevant by people" in note and "'c4-2'" in note for note in result.runs["own"].notes)
+    as_graded = {**drawn, "q4": {**drawn["q4"], "c4-2": 0}}
+    assert result["BoR@10"].value == report((labels, runs, as_graded))["BoR@10"].value
+
+
+def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
+    labels, runs, drawn = judged_by(0.0, number=10)
+    drawn["q1"]["c1-0"] = 1
+    stored = with_origins(labels, drawn)
+    rows = np.flatnonzero([passage.endswith("-10") for passage in stored.passages])
+    stored.origins.chosen[rows] = int(Chosen.TAIL)
+    stored.origins.tail_size[rows] = 100
+    stored.grade[rows] = 1
+    plain = with_origins(labels, drawn)
+    plain.grade[rows] = 1
+    tail, pooled = (
+        report((each, runs, None), measures=["RandomSuccess"])["RandomSuccess@10"] for each in (stored, plain)
+    )
+    # Each query has about 100 more relevant passages in 2,000.
+    assert tail.value == pytest.approx(1 - 0.95**10, rel=0.1)
+    assert tail.value > 10 * pooled.value
+
+
+@pytest.mark.parametrize(
+    ("controls", "options", "message"),
+    [
+        ({"q": {}}, {}, "there are no controls"),
+        ({"p": {"d": 1}}, {}, r"1 query of the controls are not in the qrels \('p'\)"),
+        ({"q": {"d": 1}}, {}, "all 1 controls are in the qrels too"),
+        ({"q": {"x": 1}}, {"passages_of": {"d": 3}}, "cannot be combined with passages_of"),
+        ({"q": {"x": 7}}, {"scale": "utility"}, "off the utility scale"),
+    ],
+)
+def test_mistakes_are_named(controls, options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, corpus_size=50, controls=controls, depths=[1], **options)
+
+
+def test_what_cannot_estimate_them_says_so(tmp_path: Path) -> None:
+    labels, runs, drawn = judged_by(0.05, number=2)
+    stored = with_origins(labels, drawn)
+    with pytest.raises(InputError, match="240 judgments are random controls, and reading out of core"):
+        evaluate_out_of_core(stored, {"own": tmp_path / "run.trec"}, corpus_size=SIZE)
+    tally = Tally(["BoR"], depths=[K], sized=True)
+    with pytest.raises(InputError, match="a Tally cannot estimate"):
+        tally.add(join(stored, rs.Run.from_dict(runs["own"]), corpus_size=SIZE))
+    with pytest.warns(SelectivityWarning, match="240 judgments are random controls; they are left out"):
+        monitor = rs.Monitor(stored, corpus_size=SIZE)
+    assert set(monitor.labels.of_query("q0")) == set(labels["q0"])
+
+
+# -- what is printed, compared and advised -------------------------------------------------------------------
+
+
+def test_the_text_says_what_was_shown_and_could_be() -> None:
+    result = report(judged_by(0.01, number=20))
+    bits, text = result["BoR@10"], " ".join(str(result).split())
+    assert (
+        f"BoR@10 {bits.value:.2f} [{bits.low:.2f}, {bits.high:.2f}], 2,400 controls (shown: {bits.shown:.1f} bits"
+        in text
+    )
+    assert f"as judged {bits.as_judged:.2f}" in text
+    assert "under this judge's notion of relevance" in text
+    (row,) = [row for row in result.to_rows() if row["measure"] == "BoR@10"]
+    assert (row["basis"], row["as_judged"], row["shown"]) == ("with controls", bits.as_judged, bits.shown)
+    assert "(shown: none;" in " ".join(str(report()).split())
+
+
+def test_a_paired_difference_in_bits_needs_no_baseline() -> None:
+    labels, runs, drawn = judged_by(0.02, number=20)
+    worse = {query: ids[5:] + ids[:5] if int(query[1:]) % 3 else ids for query, ids in runs["own"].items()}
+    both = {"old": {q: [f"z{i}" for i in range(K)] if i % 4 == 0 else ids for i, (q, ids) in enumerate(worse.items())}}
+    both["new"] = runs["own"]
+    shared = {"corpus_size": SIZE, "measures": ["BoR", "EF"], "depths": [K], "scale": "trec"}
+    plain, row = (rs.compare(labels, both, controls=controls, **shared)["new", "BoR@10"] for controls in (None, drawn))
+    assert row.difference == pytest.approx(plain.difference)
+    assert (row.low, row.high, row.p) == (plain.low, plain.high, plain.p)
+    level = rs.evaluate(labels, both, controls=drawn, **shared)["old", "BoR@10"].value
+    assert row.baseline_value == pytest.approx(level)
+    assert row.value == pytest.approx(level + row.difference)
+    ratio = rs.compare(labels, both, controls=drawn, **shared)["new", "EF@10"]
+    assert "as-judged-baseline" in [caveat.code for caveat in ratio.caveats]
+
+
+def test_hits_in_few_queries_carry_a_caveat() -> None:
+    labels, runs, drawn = judged_by(0.0, number=5)
+    drawn["q7"] = dict.fromkeys(drawn["q7"], 1)
+    assert "concentrated-controls" in [each.code for each in report((labels, runs, drawn))["BoR@10"].caveats]
+    assert report(judged_by(0.05, number=5))["BoR@10"].caveats == ()
+
+
+def test_advice_and_sweep_use_the_judges_own_random_draw() -> None:
+    labels, runs, drawn = judged_by(0.4, number=20)
+    shared = {"corpus_size": SIZE, "scale": "trec", "m": 1}
+    plain, controlled = (rs.sweep(labels, runs, controls=controls, **shared)["own"] for controls in (None, drawn))
+    assert not any("the regime at" in warning for warning in plain.recommendation.warnings)
+    assert any("collapse" in warning for warning in controlled.recommendation.warnings)
+    assert controlled.rows[9]["random_success"] == pytest.approx(1 - 0.6**10, abs=0.01)
+    assert controlled.rows[9]["regime"] == "collapse"
