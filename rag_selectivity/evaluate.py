@@ -42,7 +42,9 @@ from rag_selectivity.measures.plan import (
     wanted_measures,
 )
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import moments_of
 from rag_selectivity.statistics.placebos import placebo_figures
@@ -272,6 +274,8 @@ def report_on(
         intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
+    first = next(iter(judged.values()))
+    provenance = None if first.qrels is None else Provenance.of(first.qrels, scale=first.scale)
     found = labels_found_by_any(judged)
     level = None if bootstrap is None else bootstrap.level
     for name, run in judged.items():
@@ -299,9 +303,17 @@ def report_on(
             run_notes += run.controls.notes_at(int(table_depths.max(initial=0)))
         if controls:
             facts = {**facts, "controls": controls}
-        reports[name] = RunReport(run.queries, estimates, per_query, run.coverage, tuple(run_notes), run, input=facts)
+        reports[name] = RunReport(
+            run.queries,
+            estimates,
+            per_query,
+            run.coverage,
+            tuple(run_notes),
+            run,
+            input=facts,
+            label_caveats=() if provenance is None else provenance.caveats,
+        )
 
-    first = next(iter(judged.values()))
     size = first.corpus_size
     measures = tuple(measured.measures)
     return Report(
@@ -313,6 +325,7 @@ def report_on(
         settings=bootstrap.settings if bootstrap else {},
         bootstrap=bootstrap,
         absent=absent_measures(measures, sized=size is not None),
+        provenance=provenance,
     )
 
 

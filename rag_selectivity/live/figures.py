@@ -28,7 +28,7 @@ from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
 from rag_selectivity.measures.plan import Plan, ranks_in
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.report import RunReport
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments

@@ -191,7 +191,7 @@ def to_html(
 
 def notebook_html(report: Report) -> str:
     """The findings and the tables for a notebook; `to_html` gives the whole page."""
-    parts = []
+    parts = [f"<p>{escape(report.trust.text)}</p>"]
     for name, run in report.runs.items():
         header, rows = grid(report, name, run)
         answers = "".join(

@@ -29,7 +29,8 @@ from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 # The palette of Okabe and Ito.

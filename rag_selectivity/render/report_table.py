@@ -15,12 +15,14 @@ from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
 from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate
-from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
 
 
 def report_blocks(report: Report) -> Iterable[Block]:
-    """The blocks of each run: its table, the measures of whole lists, and the notes."""
+    """What the labels are worth; then the blocks of each run: its table, the measures of whole lists, and the notes."""
+    yield Note(report.trust.text)
     for name, run in report.runs.items():
         yield Heading(_headline(report, name, run))
         header, rows = grid(report, name, run)

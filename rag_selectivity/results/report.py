@@ -11,93 +11,20 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
-from rag_selectivity.results.estimate import Caveat, Estimate, finite
-from rag_selectivity.results.records import Fingerprint, QueryRecords
+from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.records import QueryRecords
 from rag_selectivity.results.result import Result
+from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.trust import Trust
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 SCHEMA = "rag-selectivity/report/2"
-
-
-@dataclass(frozen=True, slots=True)
-class RunCaveat:
-    """A caveat of a run, and the figures that it concerns."""
-
-    caveat: Caveat
-    measures: tuple[str, ...]
-
-    @property
-    def code(self) -> str:
-        return self.caveat.code
-
-    @property
-    def level(self) -> str:
-        return self.caveat.level
-
-    @property
-    def text(self) -> str:
-        return self.caveat.text
-
-    @property
-    def figures(self) -> Mapping[str, Any]:
-        return self.caveat.figures
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
-        return {**self.caveat.to_dict(), "measures": list(self.measures)}
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """One run's estimates and its figures for each query.
-
-    `per_query` holds a float64[queries] column for each measure that has a figure for a single query;
-    a ratio of means (EF, BoR) has none. `judged` is the join that was measured. It is None if the report
-    was made from sums over queries; then `summed` is their number and `summed_fingerprint` their
-    fingerprint. `input` holds what is known about the input as plain data: the form of the ids (`ids`), how many
-    `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that were
-    looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any, how
-    many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
-    `label_caveats` are the caveats about its labels, which concern every figure.
-    """
-
-    queries: tuple[str, ...]
-    estimates: Mapping[str, Estimate]
-    per_query: Mapping[str, FloatArray]
-    coverage: Coverage
-    notes: tuple[str, ...] = ()
-    judged: JudgedRun | None = field(default=None, repr=False, compare=False)
-    summed: int | None = None
-    summed_fingerprint: Fingerprint | None = field(default=None, repr=False, compare=False)
-    input: Mapping[str, Any] = field(default_factory=dict)
-    label_caveats: tuple[Caveat, ...] = ()
-
-    @property
-    def caveats(self) -> tuple[RunCaveat, ...]:
-        """The caveats of all figures: one for each code and level, with the text of the first and all its measures."""
-        found: dict[tuple[str, str], tuple[Caveat, list[str]]] = {}
-        for caveat in self.label_caveats:
-            found[caveat.code, caveat.level] = caveat, list(self.estimates)
-        for key, estimate in self.estimates.items():
-            for caveat in estimate.caveats:
-                found.setdefault((caveat.code, caveat.level), (caveat, []))[1].append(key)
-        return tuple(RunCaveat(caveat, tuple(keys)) for caveat, keys in found.values())
-
-    @property
-    def fingerprint(self) -> Fingerprint | None:
-        """Identifies the queries and judgments; None for live retrievals, which cannot be repeated."""
-        return self.summed_fingerprint if self.judged is None else Fingerprint.of(self.judged)
-
-    @property
-    def evaluated(self) -> int:
-        """The number of queries."""
-        return len(self.queries) if self.summed is None else self.summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +59,13 @@ class Report(Result):
     bootstrap: Bootstrap | None = field(default=None, repr=False, compare=False)
     #: Measures that belong beside those shown and could not be measured, with the reason.
     absent: Mapping[str, str] = field(default_factory=dict)
+    #: Where the labels come from; None if that was not looked at.
+    provenance: Provenance | None = None
+
+    @property
+    def trust(self) -> Trust:
+        """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
+        return Trust.of(self.runs, self.measures, self.depths, self.provenance)
 
     def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Estimate:
         if isinstance(key, tuple):
@@ -246,6 +180,7 @@ class Report(Result):
             "scale": self.scale,
             "settings": dict(self.settings),
             "absent": dict(self.absent),
+            "trust": self.trust.to_dict(),
             "runs": {
                 name: {
                     "queries": {

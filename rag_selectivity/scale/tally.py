@@ -46,7 +46,8 @@ from rag_selectivity.measures.plan import (
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.records import Fingerprint
-from rag_selectivity.results.report import Report, RunReport
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.scale.stored_moments import restored_moments, stored_moments
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact_sums import ExactSums

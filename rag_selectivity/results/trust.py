@@ -1,0 +1,256 @@
+"""Trust: what the labels of a report are worth, in one paragraph, and the cheapest step that would allow more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.measures.base import Measure, Real
+from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.measures.utility import Judged
+from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, SOFT, STRONG, WITH_CONTROLS, Estimate
+from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.statistics.agreement import TOO_FEW
+from rag_selectivity.statistics.controls import Counts, most_bits_shown
+from rag_selectivity.wording import counted, enumeration, number, percent
+
+#: The codes of caveats that decide what may be concluded.
+CLOSED, EQUALS_PLACEBO = "closed-labels", "equals-placebo"
+_WAYS = {
+    "pool": "from the runs' pools",
+    "tail": "drawn from the ranks below",
+    "control": "random controls",
+    "person": "drawn for people",
+    "unknown": "of unknown origin",
+}
+#: The steps that `next_step` proposes, in their usual sizes.
+CONTROLS, TAIL, PEOPLE = 3, "200:10", 200
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the labels of a report are worth.
+
+    Attributes
+    ----------
+    facts : tuple of str
+        Sentences: where the labels come from, which share of the lists they cover, whether they are closed, the
+        placebos, the controls, the agreement of judge and people, and what the figures rest on.
+    conclusion : str
+        What may be concluded.
+    next_step : str
+        The cheapest step that would allow more; empty if there is none to propose.
+    provenance : Provenance or None
+    """
+
+    facts: tuple[str, ...]
+    conclusion: str
+    next_step: str
+    provenance: Provenance | None
+
+    @classmethod
+    def of(
+        cls,
+        runs: Mapping[str, RunReport],
+        measures: Sequence[Measure],
+        depths: Sequence[int],
+        provenance: Provenance | None,
+    ) -> Trust:
+        """From the runs of a report; the figures are those at the depth next to 10."""
+        about = _About(runs, measures, depths, provenance)
+        return cls(tuple(about.facts()), about.conclusion(), about.next_step(), provenance)
+
+    @property
+    def text(self) -> str:
+        """The paragraph."""
+        step = f" To allow more: {self.next_step}" if self.next_step else ""
+        return f"{' '.join(self.facts)} {self.conclusion}{step}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        known = None if self.provenance is None else self.provenance.to_dict()
+        return {
+            "text": self.text,
+            "facts": list(self.facts),
+            "conclusion": self.conclusion,
+            "next_step": self.next_step or None,
+            "labels": known,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    runs: Mapping[str, RunReport]
+    measures: Sequence[Measure]
+    depths: Sequence[int]
+    provenance: Provenance | None
+
+    @property
+    def depth(self) -> int | None:
+        return min(self.depths, key=lambda depth: (abs(math.log(depth / 10)), depth), default=None)
+
+    def _figures(self) -> Iterator[tuple[str, Measure, Estimate]]:
+        """(run, measure, estimate) at the depth, of measures that compare a list with all labels."""
+        for base in without_depth(self.measures):
+            if not base.compares_with_all_labels or isinstance(base.cutoff, Real) or base.higher_is_better is None:
+                continue
+            for name, run in self.runs.items():
+                cell = at_depth(run.estimates, base, self.depth) if self.depth is not None else None
+                cell = cell or run.estimates.get(str(base))
+                if cell is not None and not math.isnan(cell.value):
+                    yield name, base if cell is run.estimates.get(str(base)) else base @ (self.depth or 1), cell
+
+    def _keys_with(self, code: str) -> list[str]:
+        found = {str(m): None for _, m, cell in self._figures() if any(c.code == code for c in cell.caveats)}
+        return list(found)
+
+    def _closed(self) -> str | None:
+        """The highest level of closed labels among the figures."""
+        levels = {c.level for _, _, cell in self._figures() for c in cell.caveats if c.code == CLOSED}
+        return STRONG if STRONG in levels else SOFT if SOFT in levels else None
+
+    # -- facts -------------------------------------------------------------------------------------------
+
+    def facts(self) -> Iterator[str]:
+        yield from self._of_origin()
+        yield from self._of_reach()
+        yield from self._of_placebos()
+        yield from self._of_controls()
+        yield from self._of_agreement()
+        yield from self._of_basis()
+
+    def _of_origin(self) -> Iterator[str]:
+        known = self.provenance
+        if known is None:
+            yield "Where the labels come from is not known."
+            return
+        if not known.judges and not known.annotators:
+            yield f"{counted(known.labels, 'label')}, by whom and how chosen is not known."
+            return
+        judges = [f"{count:,} by the judge {name}" for name, count in known.judges.items()]
+        people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
+        yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
+        ways = [f"{count:,} {_WAYS[how]}" for how, count in known.chosen.items()]
+        yield f"Their passages: {enumeration(ways)}."
+
+    def _of_reach(self) -> Iterator[str]:
+        if self.depth is None:
+            return
+        cells = [at_depth(run.estimates, Judged(), self.depth) for run in self.runs.values()]
+        shares = [cell.value for cell in cells if cell is not None and not math.isnan(cell.value)]
+        if shares:
+            ends = percent(min(shares))
+            ends = ends if min(shares) == max(shares) else f"{ends} to {percent(max(shares))}"
+            yield f"{ends} of the top {self.depth} is judged."
+        closed = self._closed()
+        if closed is not None:
+            what = f"the top {self.depth} itself" if closed == STRONG else "what the runs retrieved"
+            yield f"The labels are closed: they are almost all of {what}."
+
+    def _of_placebos(self) -> Iterator[str]:
+        equal = self._keys_with(EQUALS_PLACEBO)
+        if equal:
+            verb = "equals its placebo" if len(equal) == 1 else "equal their placebos"
+            yield f"{enumeration(equal)} {verb}: shuffled grades give the same."
+
+    def _of_controls(self) -> Iterator[str]:
+        for name, run in self.runs.items():
+            controls = run.input.get("controls")
+            if not controls:
+                continue
+            bits = [cell for _, m, cell in self._figures() if m.name == "BoR" and cell.shown is not None]
+            shown = max((cell.shown for cell in bits if cell.shown is not None), default=-math.inf)
+            told = f"at least {number(shown)} bits are shown" if shown > 0 else "no bits are shown"
+            yield (
+                f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant: {told} "
+                f"without a model ({name})."
+                if len(self.runs) > 1
+                else f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant: "
+                f"{told} without a model."
+            )
+            return
+
+    def _of_agreement(self) -> Iterator[str]:
+        known = self.provenance
+        if known is None or not known.judges:
+            return
+        found = known.agreement
+        if found is None or found.verdict == TOO_FEW:
+            yield "The judge's agreement with people is not known."
+            return
+        kappa = found.kappa_quadratic
+        ends = "" if math.isnan(kappa.low) else f" [{number(kappa.low)}, {number(kappa.high)}]"
+        yield f"The judge's agreement with people: quadratic kappa {number(kappa.value)}{ends} over {found.n:,} pairs."
+
+    def _of_basis(self) -> Iterator[str]:
+        names: dict[str, dict[str, None]] = {}
+        for run in self.runs.values():
+            for key, cell in run.estimates.items():
+                names.setdefault(cell.basis, {})[key.split("@")[0]] = None
+        if CALIBRATED in names:
+            yield "The figures are calibrated by people's labels; those as judged stand beside them."
+        elif WITH_CONTROLS in names:
+            yield f"{enumeration(list(names[WITH_CONTROLS]))} rest on the controls, the other figures are as judged."
+        elif set(names) == {AS_JUDGED}:
+            yield "The figures are as judged."
+
+    # -- what follows ------------------------------------------------------------------------------------
+
+    @property
+    def _by_judge(self) -> bool:
+        return self.provenance is not None and bool(self.provenance.judges)
+
+    def conclusion(self) -> str:
+        """What may be concluded."""
+        figures = [(measure, cell) for _, measure, cell in self._figures()]
+        equal = [any(c.code == EQUALS_PLACEBO for c in cell.caveats) for _, cell in figures]
+        whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
+        controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
+        if any(cell.basis == CALIBRATED for _, cell in figures):
+            return "The calibrated intervals hold for labels as these people give them, over queries like these."
+        if controlled and all(not cell.low > 0 for cell in controlled):
+            return (
+                "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
+                "and T say how the judge grades the lists."
+            )
+        if figures and all(equal):
+            return "Nothing is shown about the retriever. Precision, Harm and T say how the lists were graded."
+        closed = self._closed()
+        if controlled:
+            rest = "; the other figures compare only what was found" if closed is not None else ""
+            return f"BoR holds {whose}{rest}."
+        if closed == STRONG:
+            return "The figures say how the lists were graded, not what the retriever missed."
+        if closed == SOFT:
+            return "The figures can rank these runs by what they found, not say how much all of them missed."
+        return f"The figures hold {whose}."
+
+    def next_step(self) -> str:
+        """The cheapest step that would allow more; empty if there is none to propose."""
+        known = self.provenance
+        if known is None or not known.judges:
+            return ""
+        steps = []
+        queries = max((run.evaluated for run in self.runs.values()), default=0)
+        if queries and "control" not in known.chosen and any(m.needs_corpus_size for m in self.measures):
+            drawn = Counts(np.full(queries, CONTROLS), np.zeros(queries, np.int64))
+            bits = most_bits_shown(drawn, self.depth or 10)
+            steps.append(
+                f"{CONTROLS * queries:,} grades of random controls (grade --controls {CONTROLS}) can show up to "
+                f"{bits:.1f} bits over a random draw"
+            )
+        if self._closed() is not None and "tail" not in known.chosen:
+            steps.append(f"a tail (grade --tail {TAIL}) makes RA-nWG and recall figures down to a stated rank")
+        if not known.by_people and not any(
+            cell.basis == CALIBRATED for run in self.runs.values() for cell in run.estimates.values()
+        ):
+            steps.append(
+                f"{PEOPLE} labels by people (annotate --draw calibrate:{PEOPLE}, evaluate --human) say how far the "
+                f"judge can be believed"
+            )
+        return f"{'; '.join(steps)}." if steps else ""
