@@ -93,14 +93,13 @@ def plan(
     With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
     size.
     """
-    power = _control_power(queries, controls, show_k, show_bits)
+    planned = _control_power(queries, controls, show_k, show_bits)
     if corpus_size is None:
         chosen = chosen_format(format, output, (Format.table, Format.json))
-        if power is None:
+        if planned is None:
             raise InputError("give --corpus-size N, or --queries and --controls to see what controls can show")
-        lines = control_power_lines(power)
         put(
-            json_text({"schema": PLAN_SCHEMA, "controls": asdict(power)})
+            json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)})
             if chosen is Format.json
             else "\n".join(lines),
             output,
@@ -129,9 +128,9 @@ def plan(
             f"more (success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
             f"level {level:g}, {tests} tests in the comparison)"
         )
-    if power is not None:
-        result["controls"] = asdict(power)
-        lines.extend(control_power_lines(power))
+    if planned is not None:
+        result["controls"] = asdict(planned)
+        lines.extend(control_power_lines(planned))
     text = rows_text(result, result["rows"], chosen)
     put("\n".join([text, *lines]) if chosen is Format.table else text, output)
 

@@ -1,9 +1,10 @@
-"""What controls can show, in words."""
+"""What was drawn at random for a judge, and what controls can show, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rag_selectivity.results.grading import Grading
 from rag_selectivity.statistics.control_power import ControlPower
 from rag_selectivity.wording import counted
 
@@ -34,3 +35,19 @@ def control_power_lines(power: ControlPower) -> Iterator[str]:
         yield (
             f"{wanted} {verb} more queries: {power.queries_needed:,}, with {counted(power.depth, 'control')} for each"
         )
+
+
+def drawn_lines(grading: Grading) -> Iterator[str]:
+    """What a grading run drew from the tail of its pool and from the corpus; nothing if it drew nothing."""
+    tail, controls = grading.tail, grading.controls
+    if tail is not None and tail.ranks is not None:
+        lacks = [(tail.without, "no such rank"), (tail.short, f"fewer than {tail.each} such passages")]
+        told = [f"{counted(count, 'query has', 'queries have')} {what}" for count, what in lacks if count]
+        yield (
+            f"tail: {counted(tail.pairs, 'pair')} drawn from ranks {tail.ranks[0]} to {tail.ranks[1]}, {tail.each} for "
+            f"each query{'; ' if told else ''}{' and '.join(told)}"
+        )
+    if controls is not None:
+        size = counted(controls.corpus_size or 0, "passage")
+        pairs = counted(controls.pairs, "pair")
+        yield f"controls: {pairs} drawn from {size} of the corpus, {controls.each} for each query"
