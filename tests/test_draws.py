@@ -150,7 +150,7 @@ def test_batches_mix_drawn_pairs_with_the_others(tmp_path) -> None:
         content = messages[1]["content"]
         found = texts({"messages": [{"content": _code_line(content)}, {"content": content}]})
         batches.append((found.pop("question"), found))
-        return {"grades": [{"id": title.split()[-1], "reason": "as it is", "grade": 3} for title in found]}
+        return {"grades": [{"passage": title.split()[-1], "reason": "as it is", "grade": 3} for title in found]}
 
     done = graded(tmp_path, 30, tail="15:3", controls=3, judge=note, batch=4)
     assert (done.graded, len(batches)) == (30 * 12, 30 * 3)

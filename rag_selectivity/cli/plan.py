@@ -101,7 +101,7 @@ def plan(
         put(
             json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)})
             if chosen is Format.json
-            else "\n".join(lines),
+            else "\n".join(control_power_lines(planned)),
             output,
         )
         return

@@ -67,3 +67,34 @@ def read_origins(connection: sqlite3.Connection) -> Iterator[tuple[str, str, Ori
     )
     for query, passage, draw, rank, detail in rows:
         yield query, passage, Origin(draws[draw], rank, json.loads(detail) if detail else {})
+
+
+def origin_numbers(connection: sqlite3.Connection) -> Iterator[tuple[str, str, int, int]]:
+    """(query id, passage id, number of the draw, size of the tail) rows, in the order of the ids.
+
+    They are those of `read_origins`, and the pairs of people's grades whose draw is known. The size of the tail is 0
+    for what is not drawn from one, or if it is not known.
+    """
+    tails = [row[0] for row in connection.execute("SELECT id FROM draws WHERE kind = 'tail'")]
+    size = f"CASE WHEN draw IN ({', '.join(map(str, tails))}) THEN coalesce(json_extract(detail, '$.of'), 0) ELSE 0 END"
+    # In the order of the table's key, so that nothing is sorted and nothing is held.
+    yield from connection.execute(
+        f"SELECT query_id, passage_id, draw, {size if tails else 0} FROM origins ORDER BY query_id, passage_id, draw"
+    )
+    yield from connection.execute(
+        "SELECT query_id, passage_id, draw, 0 FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL"
+    )
+
+
+def drawn_for_people(connection: sqlite3.Connection) -> dict[str, int]:
+    """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
+    counts: dict[str, int] = {}
+    draws = draws_by_number(connection)
+    rows = connection.execute(
+        "SELECT draw, count(*) FROM (SELECT DISTINCT query_id, passage_id, draw FROM human"
+        " WHERE sample = 0 AND grade NOTNULL) GROUP BY draw"
+    )
+    for number, count in rows:
+        name = "" if number is None else str(draws[number].how.get("design", ""))
+        counts[name] = counts.get(name, 0) + count
+    return counts
