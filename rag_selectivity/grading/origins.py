@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels, pair_keys
 from rag_selectivity.grading.store import Draw, LabelReading, Store
 
-_AT_ONCE = 50_000
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
 
 
@@ -36,8 +34,7 @@ def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans:
     chosen = np.zeros(len(qrels.query), np.uint8)
     tail_size = np.zeros(len(qrels.query), np.int64)
     used = np.zeros(len(flags), bool)
-    waiting = store.origin_numbers()
-    while some := list(islice(waiting, _AT_ONCE)):
+    for some in store.origin_numbers():
         queries, passages, all_numbers, all_sizes = zip(*some, strict=True)
         rows, places = _rows_of(qrels, queries, passages)
         numbers, sizes = np.array(all_numbers, np.int64)[places], np.array(all_sizes, np.int64)[places]
@@ -62,7 +59,7 @@ def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans:
 
 def _rows_of(qrels: Qrels, queries: Sequence[str], passages: Sequence[str]) -> tuple[IntArray, IntArray]:
     """The judgments of some pairs, and the place of each in the list of pairs; a pair without judgment is left out."""
-    query = np.fromiter(map(qrels.position, queries), np.int64, len(queries))
+    query = qrels.positions(queries)
     column = IdColumn.from_strings(list(passages))
     places, judgments = qrels.lookup(pair_keys(query, column), query, column)
     return judgments, places

@@ -13,6 +13,7 @@ from rag_selectivity.grading.store.records import Draw, Origin
 from rag_selectivity.grading.store.schema import transaction
 
 _AT_ONCE = 2000
+_READ_AT_ONCE = 20_000
 
 
 def draw_number(connection: sqlite3.Connection, draw: Draw) -> int:
@@ -69,21 +70,22 @@ def read_origins(connection: sqlite3.Connection) -> Iterator[tuple[str, str, Ori
         yield query, passage, Origin(draws[draw], rank, json.loads(detail) if detail else {})
 
 
-def origin_numbers(connection: sqlite3.Connection) -> Iterator[tuple[str, str, int, int]]:
-    """(query id, passage id, number of the draw, size of the tail) rows, in the order of the ids.
+def origin_numbers(connection: sqlite3.Connection) -> Iterator[list[tuple[str, str, int, int]]]:
+    """(query id, passage id, number of the draw, size of the tail) rows in lists, those of a pair by their draws.
 
     They are those of `read_origins`, and the pairs of people's grades whose draw is known. The size of the tail is 0
     for what is not drawn from one, or if it is not known.
     """
     tails = [row[0] for row in connection.execute("SELECT id FROM draws WHERE kind = 'tail'")]
     size = f"CASE WHEN draw IN ({', '.join(map(str, tails))}) THEN coalesce(json_extract(detail, '$.of'), 0) ELSE 0 END"
-    # In the order of the table's key, so that nothing is sorted and nothing is held.
-    yield from connection.execute(
-        f"SELECT query_id, passage_id, draw, {size if tails else 0} FROM origins ORDER BY query_id, passage_id, draw"
-    )
-    yield from connection.execute(
-        "SELECT query_id, passage_id, draw, 0 FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL"
-    )
+    for statement in (
+        # In the order of the table's key, so that nothing is sorted and nothing is held.
+        f"SELECT query_id, passage_id, draw, {size if tails else 0} FROM origins ORDER BY query_id, passage_id, draw",
+        "SELECT query_id, passage_id, draw, 0 FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL",
+    ):
+        rows = connection.execute(statement)
+        while some := rows.fetchmany(_READ_AT_ONCE):
+            yield some
 
 
 def drawn_for_people(connection: sqlite3.Connection) -> dict[str, int]:

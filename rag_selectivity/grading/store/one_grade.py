@@ -61,16 +61,18 @@ class LabelReading:
         self._as_given = as_given
         self.by_people: dict[tuple[str, str], int | None] = {}
         self.judges: dict[str, int] = {}
-
-    def rows(self) -> Iterator[tuple[str, str, int]]:
-        """(query id, passage id, grade) rows, people's first."""
-        return (row[:3] for row in self.rows_by_judge())
+        self._judge: str | None = None
 
     def rows_by_judge(self) -> Iterator[tuple[str, str, int, str | None]]:
         """(query id, passage id, grade, judge) rows, people's first.
 
         The judge is None if a person gave the grade, or if it combines several judges.
         """
+        for query, passage, grade in self.rows():
+            yield query, passage, grade, self._judge
+
+    def rows(self) -> Iterator[tuple[str, str, int]]:
+        """(query id, passage id, grade) rows, people's first."""
         if self._rule is None:
             self._store.refuse_mixed_judges(self._chosen)
         human_grades: dict[tuple[str, str], list[int]] = {}
@@ -79,7 +81,7 @@ class LabelReading:
                 human_grades.setdefault((query, passage), []).append(grade)
         self.by_people = dict.fromkeys(human_grades)
         for labelled, grades in human_grades.items():
-            yield *labelled, median_grade(grades), None
+            yield *labelled, median_grade(grades)
         for query, passage, by_judge in self._store.best_judge_grades(self._chosen, as_given=self._as_given):
             only: str | None = None
             if len(by_judge) == 1:
@@ -97,7 +99,8 @@ class LabelReading:
             if human_grades and (query, passage) in human_grades:
                 self.by_people[query, passage] = grade
             else:
-                yield query, passage, grade, only
+                self._judge = only
+                yield query, passage, grade
 
 
 def expected_rows(

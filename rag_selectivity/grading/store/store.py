@@ -302,8 +302,8 @@ class Store:
         with self._reading() as connection:
             return draws.draws_by_number(connection)
 
-    def origin_numbers(self) -> Iterator[tuple[str, str, int, int]]:
-        """(query id, passage id, number of the draw, size of the tail) rows; see `draws.origin_numbers`."""
+    def origin_numbers(self) -> Iterator[list[tuple[str, str, int, int]]]:
+        """(query id, passage id, number of the draw, size of the tail) rows in lists; see `draws.origin_numbers`."""
         with self._reading() as connection:
             yield from draws.origin_numbers(connection)
 
@@ -459,8 +459,10 @@ class Store:
 
 def _of_best(of_pair: Mapping[int, _T], better: Mapping[int, set[int]], names: Mapping[int, str]) -> dict[str, _T]:
     """{judge: what it said of a pair}, without the judges that escalated to another one that graded the pair."""
+    if len(of_pair) == 1:
+        # The common case has a path of its own: a store may hold millions of pairs.
+        ((settings, said),) = of_pair.items()
+        return {names[settings]: said}
     return {
-        names[settings]: said
-        for settings, said in of_pair.items()
-        if len(of_pair) == 1 or better.get(settings, set()).isdisjoint(of_pair)
+        names[settings]: said for settings, said in of_pair.items() if better.get(settings, set()).isdisjoint(of_pair)
     }
