@@ -31,27 +31,26 @@ def draw_number(connection: sqlite3.Connection, draw: Draw) -> int:
 
 def put_origins(connection: StoreConnection, rows: Iterable[tuple[str, str, Origin]]) -> None:
     """Write (query id, passage id, origin) rows; one of the same pair and draw is replaced."""
-    numbers: dict[bytes, int] = {}
     waiting = iter(rows)
     while some := list(islice(waiting, _AT_ONCE)):
-        for _, _, origin in some:
+        with transaction(connection):
+            write_origins(connection, some)
+
+
+def write_origins(connection: sqlite3.Connection, rows: Iterable[tuple[str, str, Origin]]) -> None:
+    """`put_origins` within a transaction."""
+    numbers: dict[bytes, int] = {}
+
+    def values() -> Iterator[tuple[str, str, int, int | None, str | None]]:
+        for query, passage, origin in rows:
             mark = origin.draw.fingerprint
             if mark not in numbers:
                 numbers[mark] = draw_number(connection, origin.draw)
-        with transaction(connection):
-            connection.executemany(
-                "INSERT OR REPLACE INTO origins VALUES (?, ?, ?, ?, ?)",
-                (
-                    (
-                        query,
-                        passage,
-                        numbers[origin.draw.fingerprint],
-                        origin.rank,
-                        json.dumps(dict(origin.detail), sort_keys=True, ensure_ascii=False) if origin.detail else None,
-                    )
-                    for query, passage, origin in some
-                ),
-            )
+            detail = json.dumps(dict(origin.detail), sort_keys=True, ensure_ascii=False) if origin.detail else None
+            yield query, passage, numbers[mark], origin.rank, detail
+
+    # The draws get their numbers before the first row is written, not while a statement runs.
+    connection.executemany("INSERT OR REPLACE INTO origins VALUES (?, ?, ?, ?, ?)", list(values()))
 
 
 def draws_by_number(connection: sqlite3.Connection) -> dict[int, Draw]:
@@ -100,3 +99,13 @@ def drawn_for_people(connection: sqlite3.Connection) -> dict[str, int]:
         name = "" if number is None else str(draws[number].how.get("design", ""))
         counts[name] = counts.get(name, 0) + count
     return counts
+
+
+def origins_of_people(connection: sqlite3.Connection) -> Iterator[tuple[str, str, Origin]]:
+    """(query id, passage id, origin) rows of the pairs that were drawn for people and graded by them."""
+    draws = draws_by_number(connection)
+    rows = connection.execute(
+        "SELECT DISTINCT query_id, passage_id, draw FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL"
+    )
+    for query, passage, draw in rows:
+        yield query, passage, Origin(draws[draw])

@@ -255,6 +255,11 @@ def examples_of_judges(connection: sqlite3.Connection, chosen: Collection[int]) 
     return found
 
 
+def texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str, bytes, bytes]]:
+    """(query id, passage id, query hash, passage hash) rows: the texts that the ids have now."""
+    yield from connection.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs")
+
+
 def people(connection: sqlite3.Connection) -> dict[str, int]:
     """{annotator: pairs that they graded}."""
     return dict(

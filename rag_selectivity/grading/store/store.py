@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import draws, reading
+from rag_selectivity.grading.store.importing import Incoming, put_all, settings_number, write_people
 from rag_selectivity.grading.store.leases import end_leases, new_owner, take_leases
 from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
@@ -101,26 +102,8 @@ class Store:
 
     def settings_id(self, settings: Settings) -> int:
         """The number of these settings in the store; new settings get one."""
-        known = "SELECT id FROM settings WHERE fingerprint = ?"
         with self._changing() as connection:
-            row = connection.execute(known, (settings.fingerprint,)).fetchone()
-            if row is None:
-                connection.execute(
-                    "INSERT OR IGNORE INTO settings (fingerprint, kind, model, parameters, rubric, rubric_version,"
-                    " prompt_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        settings.fingerprint,
-                        settings.kind,
-                        settings.model,
-                        settings.parameters_text,
-                        settings.rubric,
-                        settings.rubric_version,
-                        settings.prompt_version,
-                        time.time(),
-                    ),
-                )
-                row = connection.execute(known, (settings.fingerprint,)).fetchone()
-        return int(row[0])
+            return settings_number(connection, settings)
 
     def put(self, records: Sequence[Label | StoredAnswer]) -> Future[None]:
         """Write labels and answers; the future is done when they are committed.
@@ -154,38 +137,23 @@ class Store:
         """
         # Whatever is wrong with a label is found before the first one is written.
         checked = list(labels)
-        now = time.time()
         for start in range(0, len(checked), _AT_ONCE):
-            some = checked[start : start + _AT_ONCE]
-            with self._changing() as connection:
-                numbers = {
-                    label.draw.fingerprint: draws.draw_number(connection, label.draw)
-                    for label in some
-                    if label.draw is not None
-                }
-                with transaction(connection):
-                    connection.executemany(
-                        "INSERT OR REPLACE INTO human VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
-                        " coalesce(?7, (SELECT query_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)),"
-                        " coalesce(?8, (SELECT passage_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)),"
-                        " ?9, ?10)",
-                        (
-                            (
-                                label.query,
-                                label.passage,
-                                label.annotator,
-                                label.sample,
-                                label.grade,
-                                label.reason,
-                                label.query_hash,
-                                label.passage_hash,
-                                numbers[label.draw.fingerprint] if label.draw is not None else None,
-                                now,
-                            )
-                            for label in some
-                        ),
-                    )
+            with self._changing() as connection, transaction(connection):
+                write_people(connection, checked[start : start + _AT_ONCE])
         return len(checked)
+
+    def put_all(self, incoming: Incoming, *, replace: bool = False, other_texts: bool = False) -> None:
+        """Write the labels of a file, all or none.
+
+        `replace` takes new grades of the same person and pair, `other_texts` labels of other texts than the store has.
+
+        Raises
+        ------
+        InputError
+            If they contradict the store: other texts, or another grade of the same person.
+        """
+        with self._changing() as connection:
+            put_all(connection, incoming, replace_labels=replace, other_texts=other_texts)
 
     def put_origins(self, rows: Iterable[tuple[str, str, Origin]]) -> None:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
@@ -306,6 +274,16 @@ class Store:
         """(query id, passage id, number of the draw, size of the tail) rows in lists; see `draws.origin_numbers`."""
         with self._reading() as connection:
             yield from draws.origin_numbers(connection)
+
+    def origins_of_people(self) -> Iterator[tuple[str, str, Origin]]:
+        """(query id, passage id, origin) rows of the pairs that were drawn for people and graded by them."""
+        with self._reading() as connection:
+            yield from draws.origins_of_people(connection)
+
+    def texts(self) -> Iterator[tuple[str, str, bytes, bytes]]:
+        """(query id, passage id, query hash, passage hash) rows: the texts that the ids have now."""
+        with self._reading() as connection:
+            yield from reading.texts(connection)
 
     def drawn_for_people(self) -> dict[str, int]:
         """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
