@@ -13,12 +13,10 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.writing import json_text
 
 EXAMPLES = (
-    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool-depth 5 "
-    "--store new.db --model gpt-5-mini --dry-run",
-    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec "
-    "--pool-depth 5 --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4",
     "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool-depth 3 "
     "--tail 5:2 --controls 3 --store new.db --model gpt-5-mini --dry-run",
+    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec "
+    "--pool-depth 5 --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4",
 )
 
 

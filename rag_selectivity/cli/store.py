@@ -26,9 +26,8 @@ EXPORT_EXAMPLES = (
     "rag-selectivity store export labels.db - --format jsonl",
 )
 IMPORT_EXAMPLES = (
-    "rag-selectivity store import people.db human.qrels --annotator ada",
+    "rag-selectivity store import people.db human.qrels --annotator ada --origin person --drawn agree:30",
     "rag-selectivity store import people.db graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
-    "rag-selectivity store import drawn.db human.qrels --annotator ada --origin person --drawn agree:30",
 )
 
 FAILURES_EXAMPLES = (
