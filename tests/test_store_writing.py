@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.exchange import export_labels, import_labels, summary_lines
+from rag_selectivity.grading.exchange import export_labels, summary_lines
+from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import (
     Canary,
     Draw,
@@ -212,7 +213,7 @@ def test_a_summary_says_where_labels_come_from_and_who_answered(tmp_path) -> Non
     assert "  m, escalated to gpt-5: 2 pairs" in told
     assert "  failures: off_schema 1" in told
     assert "  expected grades kept: 1" in told
-    assert '  asked with {"format": "json_schema"}: 1 labels' in told
+    assert '  asked with {"format": "json_schema"}: 1 label' in told
     assert "  warning: asked for gpt-5, but the server named llama-3" in told
     assert "ada (human): 2 grades, 1 of texts that have changed since" in told
 

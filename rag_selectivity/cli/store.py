@@ -14,6 +14,8 @@ from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, note, 
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import STANDARD_INPUT
+from rag_selectivity.io.side_file import has_side_file, side_path
+from rag_selectivity.wording import counted
 
 INFO_EXAMPLES = (
     "rag-selectivity store info labels.db",
@@ -24,7 +26,7 @@ EXPORT_EXAMPLES = (
     "rag-selectivity store export labels.db - --format jsonl",
 )
 IMPORT_EXAMPLES = (
-    "rag-selectivity store import people.db human.qrels --annotator ada",
+    "rag-selectivity store import people.db human.qrels --annotator ada --origin person --drawn agree:30",
     "rag-selectivity store import people.db graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
 )
 
@@ -33,6 +35,8 @@ FAILURES_EXAMPLES = (
     "rag-selectivity store failures labels.db --format json --output failures.json",
 )
 
+#: As `rag_selectivity.grading.store` has them, which is imported where it is used.
+_ORIGINS = ("pool", "tail", "control", "person", "unknown")
 _STREAMED = ("qrels", "jsonl", "csv")
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Label store.")]
 
@@ -87,14 +91,17 @@ def store_export(
     ] = "qrels",
 ) -> None:
     """Write the labels of a store to a file."""
-    from rag_selectivity.grading.exchange import export_labels, label_table, qrels_lines
+    from rag_selectivity.grading.exchange import export_labels, label_table
+    from rag_selectivity.grading.side_file import qrels_lines
     from rag_selectivity.grading.store import Store
 
     if format not in _STREAMED:
         raise InputError(f"--format must be {o.choices(_STREAMED)}, got {format!r}")
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
-            note(f"wrote {export_labels(labels, target, judges=judge, rule=judge_rule)} labels to {target}")
+            count = export_labels(labels, target, judges=judge, rule=judge_rule)
+            beside = f", and where they come from to {side_path(target)}" if has_side_file(target) else ""
+            note(f"wrote {counted(count, 'label')} to {target}{beside}")
         elif format == "qrels":
             put("\n".join(qrels_lines(labels, judges=judge, rule=judge_rule)), None)
         else:
@@ -116,15 +123,40 @@ def store_import(
         str | None, o.option(o.INPUT, "NAME", "Person who gave the labels (default: the file's name).")
     ] = None,
     grade_map: o.GradeMapOption = None,
+    origin: Annotated[
+        str | None,
+        o.option(
+            o.INPUT,
+            "KIND",
+            f"How the pairs of a person's qrels were chosen: {o.choices(_ORIGINS)} (default).",
+        ),
+    ] = None,
+    drawn: Annotated[
+        str | None, o.option(o.INPUT, "NAME", "Name of the draw, with --origin person, as in calibrate:200.")
+    ] = None,
+    replace: Annotated[
+        bool, o.flag(o.INPUT, "--replace", "Take new grades in place of other grades of the same person.")
+    ] = False,
 ) -> None:
     """Add labels from a file to a store.
 
-    The store is created if it does not exist.
+    The store is created if it does not exist. If a label is wrong, nothing is imported.
     """
-    from rag_selectivity.grading.exchange import import_labels
+    from rag_selectivity.grading.importing import import_labels
     from rag_selectivity.grading.store import Store
 
     name = annotator or (name_of(source) if source == STANDARD_INPUT else None)
     with Store(store) as labels:
-        count = import_labels(labels, source, annotator=name, grade_map=parse_grade_map(grade_map))
-        put(f"took {count} labels from {source} into {store}", None)
+        taken = import_labels(
+            labels,
+            source,
+            annotator=name,
+            grade_map=parse_grade_map(grade_map),
+            origin=origin,
+            drawn=drawn,
+            replace=replace,
+        )
+    text = f"took {counted(taken.labels, 'label')} from {source} into {store}"
+    if taken.annotator is not None:
+        text += f"; by {taken.annotator}, origin {drawn or taken.origin}"
+    put(text, None)

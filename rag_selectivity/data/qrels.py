@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -296,6 +297,10 @@ class Qrels(Held):
     def position(self, query: str) -> int:
         """The query's position in `queries`; −1 if it is not there."""
         return self._position.get(query, -1)
+
+    def positions(self, queries: Sequence[str]) -> IntArray:
+        """The `position` of each of some queries."""
+        return np.fromiter(map(self._position.get, queries, repeat(-1)), np.int64, len(queries))
 
     def regraded(self, grade_map: str | Mapping[int, int] | None) -> Qrels:
         """The same judgments with grades mapped to another scale by a grade map such as `0:1,1:3,2:4,3:5`."""

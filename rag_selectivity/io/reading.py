@@ -19,6 +19,7 @@ from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Format, Row, TableFormat, format_of
 from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.io.side_file import has_side_file, with_side_file
 from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
 from rag_selectivity.io.trec import Trec
 
@@ -29,8 +30,11 @@ def read_qrels(
     format: str | None = None,
     judges: Sequence[str] | None = None,
     judge_rule: str | None = None,
+    humans: bool = True,
 ) -> Qrels:
     """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
+
+    `store export` writes where the labels come from to a side file (`FILE.origins.jsonl`), which is read too.
 
     Parameters
     ----------
@@ -41,6 +45,8 @@ def read_qrels(
         Of a label store: whose labels count.
     judge_rule : {"median", "lowest", "highest"}, optional
         Of a label store: the grade of a pair that several judges graded.
+    humans : bool
+        Of a label store: whether people's grades take the place of a judge's; if not, the judges' alone are read.
 
     Raises
     ------
@@ -48,7 +54,10 @@ def read_qrels(
         Naming the file and the line.
     """
     file = Path(path)
-    return format_of(file, format).read_labels(file, judges, judge_rule)
+    reader = format_of(file, format)
+    # Formats of other packages need not know of people and judges.
+    qrels = reader.read_labels(file, judges, judge_rule, **({} if humans else {"humans": False}))
+    return with_side_file(file, qrels) if has_side_file(file) else qrels
 
 
 def read_run(path: str | Path, *, format: str | None = None) -> Run:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import Judged
@@ -16,7 +14,7 @@ from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, SOFT, STRONG
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.agreement import TOO_FEW
-from rag_selectivity.statistics.controls import Counts, most_bits_shown
+from rag_selectivity.statistics.control_power import most_bits
 from rag_selectivity.wording import counted, enumeration, number, percent
 
 #: The codes of caveats that decide what may be concluded.
@@ -238,8 +236,7 @@ class _About:
         steps = []
         queries = max((run.evaluated for run in self.runs.values()), default=0)
         if queries and "control" not in known.chosen and any(m.needs_corpus_size for m in self.measures):
-            drawn = Counts(np.full(queries, CONTROLS), np.zeros(queries, np.int64))
-            bits = most_bits_shown(drawn, self.depth or 10)
+            bits = most_bits(queries, CONTROLS, self.depth or 10)
             steps.append(
                 f"{CONTROLS * queries:,} grades of random controls (grade --controls {CONTROLS}) can show up to "
                 f"{bits:.1f} bits over a random draw"

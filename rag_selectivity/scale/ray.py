@@ -213,7 +213,7 @@ def grade(
     {"pairs", "graded", "failed", "batches"}
     """
     ray = _ray("rag_selectivity.scale.ray.grade")
-    from rag_selectivity.grading.exchange import import_labels
+    from rag_selectivity.grading.importing import import_labels
     from rag_selectivity.grading.store import Store
 
     place = Path(folder) if folder is not None else Path(f"{store}.parts")
@@ -242,7 +242,7 @@ def grade(
     with Store(store) as labels:
         for file in sorted(files):
             if (place / file).exists():
-                import_labels(labels, place / file)
+                import_labels(labels, place / file, other_texts=True)
     return counted
 
 

@@ -7,7 +7,8 @@ is graded again, and a passage whose id changed is not.
 All SQL of the project is in this package.
 """
 
-from rag_selectivity.grading.store.one_grade import expected_rows, label_rows, median_grade
+from rag_selectivity.grading.store.importing import Incoming
+from rag_selectivity.grading.store.one_grade import LabelReading, expected_rows, label_rows, median_grade
 from rag_selectivity.grading.store.records import (
     Canary,
     Draw,
@@ -28,8 +29,10 @@ __all__ = [
     "DatabaseError",
     "Draw",
     "HumanLabel",
+    "Incoming",
     "Key",
     "Label",
+    "LabelReading",
     "Origin",
     "Settings",
     "Store",

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import draws, reading
+from rag_selectivity.grading.store.importing import Incoming, put_all, settings_number, write_people
 from rag_selectivity.grading.store.leases import end_leases, new_owner, take_leases
 from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
-from rag_selectivity.grading.store.records import Canary, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
+from rag_selectivity.grading.store.records import Canary, Draw, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
 from rag_selectivity.grading.store.schema import DatabaseError, transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
@@ -101,26 +102,8 @@ class Store:
 
     def settings_id(self, settings: Settings) -> int:
         """The number of these settings in the store; new settings get one."""
-        known = "SELECT id FROM settings WHERE fingerprint = ?"
         with self._changing() as connection:
-            row = connection.execute(known, (settings.fingerprint,)).fetchone()
-            if row is None:
-                connection.execute(
-                    "INSERT OR IGNORE INTO settings (fingerprint, kind, model, parameters, rubric, rubric_version,"
-                    " prompt_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        settings.fingerprint,
-                        settings.kind,
-                        settings.model,
-                        settings.parameters_text,
-                        settings.rubric,
-                        settings.rubric_version,
-                        settings.prompt_version,
-                        time.time(),
-                    ),
-                )
-                row = connection.execute(known, (settings.fingerprint,)).fetchone()
-        return int(row[0])
+            return settings_number(connection, settings)
 
     def put(self, records: Sequence[Label | StoredAnswer]) -> Future[None]:
         """Write labels and answers; the future is done when they are committed.
@@ -154,38 +137,23 @@ class Store:
         """
         # Whatever is wrong with a label is found before the first one is written.
         checked = list(labels)
-        now = time.time()
         for start in range(0, len(checked), _AT_ONCE):
-            some = checked[start : start + _AT_ONCE]
-            with self._changing() as connection:
-                numbers = {
-                    label.draw.fingerprint: draws.draw_number(connection, label.draw)
-                    for label in some
-                    if label.draw is not None
-                }
-                with transaction(connection):
-                    connection.executemany(
-                        "INSERT OR REPLACE INTO human VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
-                        " coalesce(?7, (SELECT query_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)),"
-                        " coalesce(?8, (SELECT passage_hash FROM pairs WHERE query_id = ?1 AND passage_id = ?2)),"
-                        " ?9, ?10)",
-                        (
-                            (
-                                label.query,
-                                label.passage,
-                                label.annotator,
-                                label.sample,
-                                label.grade,
-                                label.reason,
-                                label.query_hash,
-                                label.passage_hash,
-                                numbers[label.draw.fingerprint] if label.draw is not None else None,
-                                now,
-                            )
-                            for label in some
-                        ),
-                    )
+            with self._changing() as connection, transaction(connection):
+                write_people(connection, checked[start : start + _AT_ONCE])
         return len(checked)
+
+    def put_all(self, incoming: Incoming, *, replace: bool = False, other_texts: bool = False) -> None:
+        """Write the labels of a file, all or none.
+
+        `replace` takes new grades of the same person and pair, `other_texts` labels of other texts than the store has.
+
+        Raises
+        ------
+        InputError
+            If they contradict the store: other texts, or another grade of the same person.
+        """
+        with self._changing() as connection:
+            put_all(connection, incoming, replace_labels=replace, other_texts=other_texts)
 
     def put_origins(self, rows: Iterable[tuple[str, str, Origin]]) -> None:
         """Write (query id, passage id, origin) rows: how the pairs came into the store."""
@@ -296,6 +264,66 @@ class Store:
         """(query id, passage id, origin) rows in the order of the ids; a pair that two draws chose has two."""
         with self._reading() as connection:
             yield from draws.read_origins(connection)
+
+    def draws(self) -> dict[int, Draw]:
+        """The draws by their numbers; a later draw has a higher number."""
+        with self._reading() as connection:
+            return draws.draws_by_number(connection)
+
+    def origin_numbers(self) -> Iterator[list[tuple[str, str, int, int]]]:
+        """(query id, passage id, number of the draw, size of the tail) rows in lists; see `draws.origin_numbers`."""
+        with self._reading() as connection:
+            yield from draws.origin_numbers(connection)
+
+    def origins_of_people(self) -> Iterator[tuple[str, str, Origin]]:
+        """(query id, passage id, origin) rows of the pairs that were drawn for people and graded by them."""
+        with self._reading() as connection:
+            yield from draws.origins_of_people(connection)
+
+    def texts(self) -> Iterator[tuple[str, str, bytes, bytes]]:
+        """(query id, passage id, query hash, passage hash) rows: the texts that the ids have now."""
+        with self._reading() as connection:
+            yield from reading.texts(connection)
+
+    def drawn_for_people(self) -> dict[str, int]:
+        """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
+        with self._reading() as connection:
+            return draws.drawn_for_people(connection)
+
+    def people(self) -> dict[str, int]:
+        """{annotator: pairs that they graded}."""
+        with self._reading() as connection:
+            return reading.people(connection)
+
+    def refuse_mixed_judges(self, judges: Sequence[str] | None = None) -> None:
+        """Refuse labels of several judges, or of one judge with several rubrics or prompts, that nobody asked for.
+
+        Judges that are named one by one may be mixed; a model's name stands for one rubric and one prompt.
+
+        Raises
+        ------
+        InputError
+            With an example of each.
+        """
+        with self._reading() as connection:
+            groups = [None] if judges is None else [[judge] for judge in judges]
+            for group in groups:
+                names = self._names_of(connection, group)
+                found = reading.examples_of_judges(connection, names)
+                if len({example.identity for example in found}) > 1:
+                    raise InputError(self._mixed(found, names))
+
+    def _mixed(self, found: Sequence[reading.JudgeExample], names: Mapping[int, str]) -> str:
+        each = "; ".join(
+            f"{names[one.settings]} (rubric {one.identity[1] or '–'}, prompt {one.identity[2] or '–'}) graded query "
+            f"{one.query!r}, passage {one.passage!r}"
+            for one in found
+        )
+        judges = ", ".join(names[one.settings] for one in found)
+        return (
+            f"{self.path}: the store was graded by several judges ({judges}): choose one with --judge (judge=…), or "
+            f"join them with --judge-rule median (rule=…). {each}"
+        )
 
     def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
@@ -409,8 +437,10 @@ class Store:
 
 def _of_best(of_pair: Mapping[int, _T], better: Mapping[int, set[int]], names: Mapping[int, str]) -> dict[str, _T]:
     """{judge: what it said of a pair}, without the judges that escalated to another one that graded the pair."""
+    if len(of_pair) == 1:
+        # The common case has a path of its own: a store may hold millions of pairs.
+        ((settings, said),) = of_pair.items()
+        return {names[settings]: said}
     return {
-        names[settings]: said
-        for settings, said in of_pair.items()
-        if len(of_pair) == 1 or better.get(settings, set()).isdisjoint(of_pair)
+        names[settings]: said for settings, said in of_pair.items() if better.get(settings, set()).isdisjoint(of_pair)
     }

@@ -75,6 +75,19 @@ _label_values = attrgetter(*_LABEL_COLUMNS)
 _answer_values = attrgetter(*_ANSWER_COLUMNS)
 
 
+def put_label(connection: sqlite3.Connection, label: Label, server: int, created: float) -> None:
+    """Write a label within a transaction, unless the store holds a grade in its place."""
+    connection.execute(_PUT_LABEL, (*label.key, *_label_values(label), server, created))
+
+
+def server_number(connection: sqlite3.Connection, served_model: str | None, way: str | None) -> int:
+    """The number of a server in the store; a new one gets one."""
+    values = (served_model or "", way or "")
+    connection.execute("INSERT OR IGNORE INTO servers (served_model, way) VALUES (?, ?)", values)
+    number = connection.execute("SELECT id FROM servers WHERE served_model = ? AND way = ?", values)
+    return int(number.fetchone()[0])
+
+
 class Writer:
     """Writes records in a thread of its own. Records that wait are written together, a few hundred in a transaction.
 
@@ -173,10 +186,7 @@ class Writer:
     def _note_servers(self, connection: sqlite3.Connection, records: Records) -> None:
         """Give numbers to new servers, outside of the transaction: one that is rolled back would take them away."""
         for server in {(record.served_model, record.way) for record in records} - self._servers.keys():
-            values = tuple(value or "" for value in server)
-            connection.execute("INSERT OR IGNORE INTO servers (served_model, way) VALUES (?, ?)", values)
-            number = connection.execute("SELECT id FROM servers WHERE served_model = ? AND way = ?", values)
-            self._servers[server] = number.fetchone()[0]
+            self._servers[server] = server_number(connection, *server)
 
     def _server_of(self, record: Label | StoredAnswer) -> int | None:
         return self._servers[record.served_model, record.way]

@@ -1,0 +1,255 @@
+"""Files as labels of a store: qrels, qrels with a side file, and tables that `store export` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.cells import whole_grade
+from rag_selectivity.data.grades import SCALES
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.store import (
+    Draw,
+    HumanLabel,
+    Incoming,
+    Label,
+    Origin,
+    Settings,
+    Store,
+    split_error,
+)
+from rag_selectivity.grading.store.records import ORIGIN_KINDS
+from rag_selectivity.io.reading import is_table, read_qrels, read_records
+from rag_selectivity.io.side_file import has_side_file, read_side_file, side_path
+
+_SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import brought into a store.
+
+    Attributes
+    ----------
+    labels : int
+        Labels of the file.
+    annotator : str or None
+        The person whose labels these are, if the file is one person's.
+    origin : str
+        Where they come from: "as exported", or a kind of `Draw`.
+    """
+
+    labels: int
+    annotator: str | None = None
+    origin: str = "as exported"
+
+
+def import_labels(
+    store: Store,
+    path: str | Path,
+    *,
+    annotator: str | None = None,
+    grade_map: Any = None,
+    origin: str | None = None,
+    drawn: str | None = None,
+    replace: bool = False,
+    other_texts: bool = False,
+) -> Imported:
+    """Read labels from a file into a store, all or none.
+
+    Parameters
+    ----------
+    store : Store
+    path : str or Path
+        Qrels of a person; qrels with the side file that `store export` wrote; or a table that it wrote. The latter two
+        restore every label as it was.
+    annotator : str, optional
+        The person who gave the grades of qrels. Default: the name of the file.
+    grade_map : str or mapping, optional
+        New grade for each grade of qrels, which must be 1 to 5 in the end.
+    origin : {"pool", "tail", "control", "person", "unknown"}, optional
+        How the pairs of qrels were chosen: the top ranks of a run, drawn from the ranks below, drawn from the corpus,
+        or drawn for the person. Default: unknown.
+    drawn : str, optional
+        For the origin `person`: the name of the draw, such as `calibrate:200`.
+    replace : bool
+        Take new grades in place of other grades that the same person gave to the same pair.
+    other_texts : bool
+        Take labels of other texts than the store has; they count when the store gets these texts.
+
+    Raises
+    ------
+    InputError
+        If the labels contradict each other or the store, are off the scale, or are of other texts; with an example.
+        Nothing is imported then.
+    """
+    file = Path(path)
+    has_origins = has_side_file(file)
+    is_export = not has_origins and is_table(file)
+    is_export = is_export and {"source", "judge", "query_id", "passage_id"} <= set(next(read_records(file))[1])
+    if origin is not None and origin not in ORIGIN_KINDS:
+        raise InputError(
+            f"origin (--origin) must be one of {', '.join(ORIGIN_KINDS)}, got {origin!r}"
+            f"{did_you_mean(origin, ORIGIN_KINDS)}"
+        )
+    if (has_origins or is_export) and (origin is not None or drawn is not None):
+        raise InputError(f"{file} says where its labels come from: leave out origin (--origin) and drawn (--drawn)")
+    if drawn is not None and origin != "person":
+        raise InputError("drawn (--drawn) names a draw for people: give origin='person' (--origin person) too")
+    if is_export:
+        incoming = _of_export(file)
+        result = Imported(len(incoming.labels) + len(incoming.people))
+    elif has_origins:
+        if grade_map is not None:
+            raise InputError(f"{file} is an export with grades from 1 to 5: leave out the grade map (--grade-map)")
+        incoming = _of_side_file(file, annotator)
+        result = Imported(len(incoming.labels) + len(incoming.people))
+    else:
+        name = annotator or file.name.split(".")[0]
+        incoming = _of_person(file, name, grade_map, origin, drawn)
+        result = Imported(len(incoming.people), name, origin or "unknown")
+    store.put_all(incoming, replace=replace, other_texts=other_texts)
+    return result
+
+
+def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn: str | None) -> Incoming:
+    qrels = read_qrels(file).regraded(grade_map)
+    qrels.check_scale(SCALES["utility"])
+    draw = Draw("person", name, how={"design": drawn} if drawn else {}) if origin == "person" else None
+    rows = [(query, passage, grade) for query in qrels for passage, grade in qrels[query].items()]
+    incoming = Incoming(people=[HumanLabel(q, p, name, grade, draw=draw) for q, p, grade in rows])
+    if origin in ("pool", "tail", "control"):
+        of_all = Origin(Draw(origin, file.name.split(".")[0]))
+        incoming.origins.extend((query, passage, of_all) for query, passage, _ in rows)
+    return incoming
+
+
+def _of_side_file(file: Path, annotator: str | None) -> Incoming:
+    qrels = read_qrels(file)
+    qrels.check_scale(SCALES["utility"])
+    first, lines = read_side_file(file)
+    name = annotator or "+".join(first.get("annotators", ())) or file.name.split(".")[0]
+    settings = {judge: _settings_of(values) for judge, values in first.get("settings", {}).items()}
+    incoming = Incoming()
+    for line, row in lines:
+        where = f"{side_path(file)}:{line}"
+        query, passage = str(row["query_id"]), str(row["passage_id"])
+        origins = [Origin.from_dict(values) for values in row.get("origins", ())]
+        incoming.origins.extend((query, passage, each) for each in origins if each.draw.kind != "person")
+        texts = row.get("texts")
+        hashes = None if texts is None else (bytes.fromhex(texts[0]), bytes.fromhex(texts[1]))
+        if row["by_person"]:
+            draw = next((each.draw for each in origins if each.draw.kind == "person"), None)
+            of_query, of_passage = hashes or (None, None)
+            grade = qrels[query][passage]
+            incoming.people.append(HumanLabel(query, passage, name, grade, None, of_query, of_passage, draw=draw))
+        if row["judge_grade"] is None:
+            continue
+        if row.get("judge") not in settings or hashes is None:
+            raise InputError(
+                f"{where}: query {query!r}, passage {passage!r}: the grade combines several judges, and cannot be a "
+                f"label of one of them; import a .jsonl export of the store, which holds all labels"
+            )
+        incoming.pairs.append((query, passage, *hashes))
+        incoming.labels.append((settings[row["judge"]], Label((0, *hashes, 0), int(row["judge_grade"]))))
+    return incoming
+
+
+def _of_export(file: Path) -> Incoming:
+    incoming = Incoming()
+    given: dict[tuple[str, str, str, int], int | None] = {}
+    for line, row in read_records(file):
+        where = f"{file}:{line}"
+        grade = None if row.get("grade") in (None, "") else whole_grade(row["grade"], f"{where}: grade")
+        query, passage = str(row["query_id"]), str(row["passage_id"])
+        if grade is not None and not SCALES["utility"].holds(grade):
+            raise InputError(
+                f"{where}: query {query!r}, passage {passage!r}: grade {grade} is off the scale of label stores, "
+                f"1 to 5; correct it"
+            )
+        try:
+            of_pair = [Origin.from_dict(origin) for origin in json.loads(row.get("origins") or "[]")]
+            if row["source"] == "human":
+                label = _human_label_of_row(row, query, passage, grade, of_pair)
+                key = (query, passage, label.annotator, label.sample)
+            else:
+                settings, judged = _label_of_row(row, grade)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{where}: not a label as `store export` writes it ({type(error).__name__}: {error})"
+            ) from None
+        if row["source"] == "human":
+            if given.setdefault(key, grade) != grade:
+                raise InputError(
+                    f"{where}: query {query!r}, passage {passage!r}: {label.annotator} graded it {given[key]} and "
+                    f"{grade}; remove one"
+                )
+            incoming.people.append(label)
+            continue
+        incoming.labels.append((settings, judged))
+        incoming.pairs.append((query, passage, judged.key[1], judged.key[2]))
+        incoming.origins.extend((query, passage, origin) for origin in of_pair)
+    return incoming
+
+
+def _human_label_of_row(
+    row: dict[str, Any], query: str, passage: str, grade: int | None, origins: list[Origin]
+) -> HumanLabel:
+    query_hash, passage_hash = (
+        bytes.fromhex(row[name]) if row.get(name) else None for name in ("query_hash", "passage_hash")
+    )
+    return HumanLabel(
+        query,
+        passage,
+        str(row["judge"]),
+        grade,
+        _text(row, "reason"),
+        query_hash,
+        passage_hash,
+        sample=int(row.get("sample") or 0),
+        draw=origins[0].draw if origins else None,
+    )
+
+
+def _settings_of(values: Mapping[str, Any]) -> Settings:
+    model, parameters, *rest = (str(values[name]) for name in _SETTINGS)
+    return Settings("grade", model, json.loads(parameters), *rest)
+
+
+def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Label]:
+    hashes = (bytes.fromhex(row["query_hash"]), bytes.fromhex(row["passage_hash"]))
+    failure, error = _text(row, "failure"), _text(row, "error")
+    if grade is None and "failure" not in row:
+        # Written by a version that kept the kind and the message in one text.
+        failure, error = split_error(error)
+    label = Label(
+        (0, *hashes, int(row["sample"])),
+        grade,
+        reason=_text(row, "reason"),
+        relevant_span=_text(row, "relevant_span"),
+        misleading=None if row.get("misleading") in (None, "") else bool(int(row["misleading"])),
+        flagged=bool(int(row.get("flagged") or 0)),
+        prompt_tokens=int(row.get("prompt_tokens") or 0),
+        completion_tokens=int(row.get("completion_tokens") or 0),
+        cost=_number(row, "cost"),
+        seconds=float(row.get("seconds") or 0),
+        attempts=int(row.get("attempts") or 1),
+        expected=_number(row, "expected"),
+        failure=failure,
+        error=error,
+        last_answer=_text(row, "last_answer"),
+        served_model=_text(row, "served_model"),
+        way=_text(row, "way"),
+    )
+    return _settings_of(row), label
+
+
+def _text(row: dict[str, Any], name: str) -> str | None:
+    return row.get(name) or None
+
+
+def _number(row: dict[str, Any], name: str) -> float | None:
+    return None if row.get(name) in (None, "") else float(row[name])

@@ -1,0 +1,83 @@
+"""Labels of a store as a file of qrels, with a side file that says where they come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.origins import NO_GRADE, Chosen
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError
+from rag_selectivity.grading.origins import stored_origins
+from rag_selectivity.grading.store import LabelReading, Origin, Store
+from rag_selectivity.io.side_file import SCHEMA, chosen_names, common_values, content_hash, side_path
+from rag_selectivity.io.writing import write_whole
+
+_SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
+
+
+def qrels_lines(store: Store, *, judges: Sequence[str] | None = None, rule: str | None = None) -> list[str]:
+    """The labels of a store as lines of qrels, one grade for each pair (`judges` and `rule` as in `label_rows`)."""
+    return list(_lines(LabelReading(store, judges=judges, rule=rule).rows()))
+
+
+def write_qrels(store: Store, target: Path, *, judges: Sequence[str] | None = None, rule: str | None = None) -> int:
+    """Write the labels of a store as qrels, and their origins to the side file; how many labels."""
+    reading = LabelReading(store, judges=judges, rule=rule)
+    rows = list(reading.rows_by_judge())
+    text = "".join(f"{line}\n" for line in _lines(row[:3] for row in rows))
+    # Made before anything is written, so that a failure leaves the old files as they are.
+    side = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in _side_rows(store, reading, rows, text))
+    write_whole(target, text)
+    write_whole(side_path(target), side)
+    return len(rows)
+
+
+def _lines(rows: Any) -> Iterator[str]:
+    for query, passage, grade in rows:
+        for value in (query, passage):
+            if not value or any(character.isspace() for character in value):
+                raise InputError(
+                    f"{value!r} cannot stand in qrels, whose fields are split at white space; export to .jsonl, .csv "
+                    f"or .parquet"
+                )
+        yield f"{query} 0 {passage} {grade}"
+
+
+def _side_rows(
+    store: Store, reading: LabelReading, rows: Sequence[tuple[str, str, int, str | None]], text: str
+) -> Iterator[dict[str, Any]]:
+    qrels = Qrels.from_records([row[:3] for row in rows], scale="utility")
+    origins = stored_origins(store, qrels, reading)
+    used = {row["judge"]: {name: row[name] for name in _SETTINGS} for row in store.judges()}
+    yield {
+        "schema": SCHEMA,
+        "hash": content_hash(text.encode()),
+        "judgments": len(rows),
+        "scale": "utility",
+        **common_values(origins),
+        "settings": {judge: used[judge] for judge in reading.judges},
+    }
+    judge_of = {row[:2]: row[3] for row in rows}
+    only = next(iter(reading.judges)) if len(reading.judges) == 1 else None
+    texts = {row[:2]: row[2:] for row in store.texts()}
+    of_pair: dict[tuple[str, str], list[Origin]] = {}
+    for query, passage, origin in (*store.origins(), *store.origins_of_people()):
+        of_pair.setdefault((query, passage), []).append(origin)
+    for row, (place, passage) in enumerate(zip(qrels.query.tolist(), qrels.passages, strict=True)):
+        pair = (qrels.queries[place], passage)
+        by_person, judge_grade = bool(origins.by_person[row]), int(origins.judge_grade[row])
+        graded = judge_grade != NO_GRADE
+        yield {
+            "query_id": pair[0],
+            "passage_id": passage,
+            "chosen": chosen_names(Chosen(int(origins.chosen[row]))),
+            "by_person": by_person,
+            "judge_grade": judge_grade if graded else None,
+            "tail_size": int(origins.tail_size[row]),
+            "judge": (only if by_person else judge_of[pair]) if graded else None,
+            "texts": [value.hex() for value in texts[pair]] if pair in texts else None,
+            "origins": [origin.to_dict() for origin in of_pair.get(pair, ())],
+        }

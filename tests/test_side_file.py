@@ -1,0 +1,193 @@
+"""Where labels come from survives every round trip; what does not fit is refused, and nothing is half-imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.data.origins import LabelOrigins
+from rag_selectivity.grading.exchange import export_labels
+from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
+from tests.test_store import put
+
+POOL, TAIL = Draw("pool", "bm25", 2), Draw("tail", "bm25", 9, {"first": 3, "last": 9, "drawn": 1, "seed": 7})
+DRAWS = {"a": POOL, "b": POOL, "t": TAIL, "c": Draw("control", how={"drawn": 1, "corpus_size": 50, "seed": 7})}
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A store with a pool, a tail, controls, and labels of one person."""
+    with Store(tmp_path / "l.db") as store:
+        pairs = [(q, p) for q in ("q2", "q1") for p in DRAWS]
+        put(store, "m", {(q, p): 5 if p == "a" else 1 for q, p in pairs})
+        details = {"t": {"of": 7, "drawn": 1}, "c": {"drawn": 1}}
+        store.put_origins((q, p, Origin(DRAWS[p], detail=details.get(p, {}))) for q, p in pairs)
+        drawn = Draw("person", "ada", how={"design": "calibrate:200"})
+        store.put_human_labels([HumanLabel("q1", "a", "ada", 2, draw=drawn), HumanLabel("q2", "b", "ada", 4)])
+    return tmp_path / "l.db"
+
+
+def columns(qrels):
+    """{(query, passage): its grade and origin}, and what all have in common."""
+    origins = qrels.origins
+    names = [field.name for field in fields(LabelOrigins)]
+    by_row = [name for name in names if isinstance(getattr(origins, name), np.ndarray)]
+    pairs = zip(qrels.query, qrels.passages, strict=True)
+    rows = {
+        (qrels.queries[q], p): (int(qrels.grade[i]), *(getattr(origins, name)[i].item() for name in by_row))
+        for i, (q, p) in enumerate(pairs)
+    }
+    return rows, {name: getattr(origins, name) for name in names if name not in by_row}, qrels.scale
+
+
+def test_qrels_with_a_side_file_say_what_the_store_says(path) -> None:
+    target = path.parent / "out.qrels"
+    with Store(path, read_only=True) as store:
+        assert export_labels(store, target) == 8
+    assert columns(rs.read_qrels(target)) == columns(rs.read_qrels(path))
+    assert len(target.read_text().splitlines()) == 8
+
+
+@pytest.mark.parametrize("suffix", [".qrels", ".jsonl", ".csv", ".parquet"])
+def test_a_new_store_says_the_same(path, suffix) -> None:
+    target = path.parent / f"out{suffix}"
+    with Store(path, read_only=True) as store:
+        export_labels(store, target)
+    with Store(path.parent / "new.db") as store:
+        assert import_labels(store, target).labels == 8 + 2
+        assert import_labels(store, target).labels == 8 + 2  # twice is once
+    assert columns(rs.read_qrels(path.parent / "new.db")) == columns(rs.read_qrels(path))
+    alone = [rs.read_qrels(place, humans=False) for place in (path, path.parent / "new.db")]
+    assert columns(alone[0]) == columns(alone[1])
+
+
+def test_a_side_file_of_another_content_is_refused(path) -> None:
+    target, side = path.parent / "out.qrels", path.parent / "out.qrels.origins.jsonl"
+    with Store(path, read_only=True) as store:
+        export_labels(store, target)
+    content, lines = target.read_text(), side.read_text().splitlines(keepends=True)
+    target.write_text(content.replace(" 5", " 4"))
+    with pytest.raises(rs.InputError, match=r"has changed since. Export the labels again, or remove the side file"):
+        rs.read_qrels(target)
+    target.write_text(content)
+    side.write_text("".join(lines[:-1]))
+    with pytest.raises(rs.InputError, match="7 lines for 8 judgments"):
+        rs.read_qrels(target)
+    side.write_text("".join([*lines[:-1], lines[1]]))
+    with pytest.raises(rs.InputError, match="8 lines for 8 judgments"):
+        rs.read_qrels(target)
+    side.write_text("".join([*lines[:-1], "{}\n"]))
+    with pytest.raises(rs.InputError, match=r"origins.jsonl:9: not a line of a side file"):
+        rs.read_qrels(target)
+    side.write_text("nonsense")
+    with pytest.raises(rs.InputError, match=r"origins.jsonl:1: not a JSON object"):
+        rs.read_qrels(target)
+    side.unlink()
+    assert rs.read_qrels(target).origins is None
+
+
+def test_grades_that_combine_judges_are_read_and_not_imported(path) -> None:
+    with Store(path) as store:
+        put(store, "n", {("q1", "a"): 3, ("q1", "b"): 3})
+    target = path.parent / "out.qrels"
+    with Store(path, read_only=True) as store:
+        export_labels(store, target, rule="lowest")
+    assert rs.read_qrels(target).origins.judges == {"m": 8, "n": 2}
+    with Store(path.parent / "new.db") as store:
+        with pytest.raises(rs.InputError, match=r"combines several judges.*import a \.jsonl export"):
+            import_labels(store, target)
+        assert not list(store.rows())
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [({}, None), ({"origin": "person", "drawn": "agree:2"}, "agree:2"), ({"origin": "person"}, "")],
+)
+def test_people_say_how_their_pairs_were_drawn(tmp_path, options, kind) -> None:
+    (tmp_path / "ada.qrels").write_text("q 0 a 5\nq 0 b 1\n")
+    with Store(tmp_path / "s.db") as store:
+        taken = import_labels(store, tmp_path / "ada.qrels", **options)
+    assert (taken.labels, taken.annotator, taken.origin) == (2, "ada", options.get("origin", "unknown"))
+    origins = rs.read_qrels(tmp_path / "s.db").origins
+    assert origins.drawn_for_people == {kind or "": 2}
+    assert origins.chosen.tolist() == [0 if kind is None else 8] * 2
+
+
+@pytest.mark.parametrize(("origin", "flag"), [("pool", 1), ("tail", 2), ("control", 4), ("unknown", 0)])
+def test_an_import_takes_an_origin(tmp_path, origin, flag) -> None:
+    (tmp_path / "ada.qrels").write_text("q 0 a 5\nq 0 b 1\n")
+    with Store(tmp_path / "s.db") as store:
+        import_labels(store, tmp_path / "ada.qrels", origin=origin)
+    assert rs.read_qrels(tmp_path / "s.db").origins.chosen.tolist() == [flag, flag]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("q 0 a 5\nq 0 b 0\n", {}, r"ada.qrels:2: query 'q', passage 'b': grade 0 is off the utility scale"),
+        ("q 0 a 5\nq 0 a 4\n", {}, "one pair cannot have two grades"),
+        ("q 0 b 3\nq 0 a 4\n", {}, r"'a': ada graded it 2 in the store and 4 in the file .*--replace"),
+        ("q 0 b 3\n", {"origin": "pol"}, "got 'pol'; did you mean \"pool\""),
+        ("q 0 b 3\n", {"drawn": "agree:3"}, "give origin='person'"),
+    ],
+)
+def test_wrong_labels_are_named_and_nothing_is_imported(tmp_path, text, options, message) -> None:
+    (tmp_path / "ada.qrels").write_text(text)
+    with Store(tmp_path / "s.db") as store:
+        store.put_human([("q", "a", 2, None)], "ada")
+        before = list(store.rows())
+        with pytest.raises(rs.InputError, match=message):
+            import_labels(store, tmp_path / "ada.qrels", **options)
+        assert list(store.rows()) == before
+
+
+def test_new_grades_replace_old_ones_only_if_asked(tmp_path) -> None:
+    (tmp_path / "ada.qrels").write_text("q 0 a 4\n")
+    with Store(tmp_path / "s.db") as store:
+        store.put_human([("q", "a", 2, None)], "ada")
+        import_labels(store, tmp_path / "ada.qrels", replace=True)
+    assert rs.read_qrels(tmp_path / "s.db").to_dict() == {"q": {"a": 4}}
+
+
+def test_labels_of_other_texts_are_refused(path) -> None:
+    target = path.parent / "out.jsonl"
+    with Store(path, read_only=True) as store:
+        export_labels(store, target)
+    with Store(path.parent / "new.db") as store:
+        store.add_texts([("q1", "b", digest("q1"), digest("b, rewritten"))])
+        with pytest.raises(rs.InputError, match=r"1 of the labels .* of query 'q1', passage 'b' has changed"):
+            import_labels(store, target)
+        assert not list(store.rows())
+
+
+def test_a_person_who_contradicts_in_a_file_is_named(path) -> None:
+    target = path.parent / "out.jsonl"
+    with Store(path, read_only=True) as store:
+        export_labels(store, target)
+    (line,) = [line for line in target.read_text().splitlines() if '"human"' in line and '"q1"' in line]
+    target.write_text(target.read_text() + line.replace('"grade": 2', '"grade": 3') + "\n")
+    with Store(path.parent / "new.db") as store:
+        with pytest.raises(rs.InputError, match=r"passage 'a': ada graded it 2 and 3; remove one"):
+            import_labels(store, target)
+        assert not list(store.rows())
+
+
+def test_the_commands_say_where_labels_come_from(path) -> None:
+    def run(*arguments):
+        command = [sys.executable, "-m", "rag_selectivity", "store", *arguments]
+        return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True)
+
+    assert "and where they come from to o.qrels.origins.jsonl" in run("export", "l.db", "o.qrels").stderr
+    assert run("import", "n.db", "o.qrels").stdout == "took 10 labels from o.qrels into n.db\n"
+    (path.parent / "ben.qrels").write_text("q 0 a 5\n")
+    assert (
+        run("import", "n.db", "ben.qrels").stdout == "took 1 label from ben.qrels into n.db; by ben, origin unknown\n"
+    )
+    told = run("import", "n.db", "ben.qrels", "--origin", "person", "--drawn", "agree:9").stdout
+    assert told == "took 1 label from ben.qrels into n.db; by ben, origin agree:9\n"
