@@ -207,6 +207,7 @@ class _Collected:
     bounds: tuple[float, float] | None = None
     undefined: str = ""
     has_baseline: bool = False
+    form: str = "mean"
 
     def add(self, outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> None:
         """Take in the outcome on one completion."""
@@ -216,7 +217,8 @@ class _Collected:
         self.defined.append(int(outcome.defined[:, 0].sum()))
         self.has_baseline = outcome.baseline is not None
         self.undefined = outcome.undefined
-        self.bounds = outcome.ends_at(0) if outcome.aggregate.form == "mean" else None
+        self.form = outcome.aggregate.form
+        self.bounds = outcome.ends_at(0) if self.form == "mean" else None
 
     def figure(self, level: float) -> Calibrated:
         """The median and the intervals."""
@@ -228,9 +230,16 @@ class _Collected:
         value = _quantile(known, 0.5)
         resampled = np.concatenate(self.resampled)
         resampled = resampled[~np.isnan(resampled)]
-        low, high = stretched(resampled, value, level, self.bounds)
-        fixed = stretched(known, value, level, self.bounds)
-        return Calibrated(value, low, high, *fixed, int(np.median(self.defined)))
+        bounds = self.bounds
+        if bounds is None and self.form != "bits" and len(resampled) and resampled.min() >= 0:
+            bounds = (0.0, math.inf)
+        low, high = stretched(resampled, value, level, bounds)
+        n = int(np.median(self.defined))
+        if self.bounds is not None and low == high and n > 1:
+            low, high = _if_all_agree(value, n, level, self.bounds)
+        if n < 2:
+            low = high = math.nan
+        return Calibrated(value, low, high, *stretched(known, value, level, bounds), n)
 
 
 def _values(outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> FloatArray:

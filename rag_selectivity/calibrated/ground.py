@@ -67,6 +67,12 @@ class Ground:
         return np.unique(np.concatenate(given))
 
     @property
+    def people(self) -> tuple[int, int]:
+        """How many pairs people labelled by chance, and of how many queries."""
+        labelled = self.human >= 0
+        return int(labelled.sum()), len(np.unique(self.labels.query[labelled]))
+
+    @property
     def has_people(self) -> bool:
         """Whether any person labelled a pair."""
         return bool((self.human >= 0).any())
