@@ -242,6 +242,17 @@ class _Collected:
         return Calibrated(value, low, high, *stretched(known, value, level, bounds), n)
 
 
+def _if_all_agree(value: float, queries: int, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """What so many queries without any spread can tell of a mean at an end of its range (Clopper and Pearson)."""
+    share = ((1 - level) / 2) ** (1 / queries)
+    low, high = bounds
+    if value == high:
+        return low + share * (high - low), value
+    if value == low:
+        return value, high - share * (high - low)
+    return value, value
+
+
 def _values(outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> FloatArray:
     """The figure under each row of weights; NaN without a defined query."""
     mask = outcome.defined[:, 0].astype(np.float64)
