@@ -227,7 +227,7 @@ class _Collected:
         # A figure that most completions do not have is none.
         if len(known) < 0.9 * len(values) or not len(values):
             return Calibrated.none(self.undefined)
-        value = _quantile(known, 0.5)
+        value = quantile(known, 0.5)
         resampled = np.concatenate(self.resampled)
         resampled = resampled[~np.isnan(resampled)]
         bounds = self.bounds
@@ -272,13 +272,13 @@ def stretched(
         return math.nan, math.nan
     ends = []
     for quantile in ((1 - level) / 2, (1 + level) / 2):
-        end = _quantile(values, quantile)
+        end = quantile(values, quantile)
         ends.append(value + STRETCH * (end - value) if math.isfinite(end) and math.isfinite(value) else end)
     low, high = min(ends[0], value), max(ends[1], value)
     return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
 
 
-def _quantile(values: FloatArray, at: float) -> float:
+def quantile(values: FloatArray, at: float) -> float:
     """A quantile that does not average an infinite value with a finite one."""
     if np.isinf(values).any():
         return float(np.quantile(values, at, method="inverted_cdf"))

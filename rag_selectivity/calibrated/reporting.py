@@ -16,7 +16,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
 
 #: What a grade cannot change.
-_WITHOUT_GRADES = ("Judged",)
+WITHOUT_GRADES = ("Judged",)
 _SAMPLED = (
     "it rests on labels of a random sample outside the judge's labels, which people's labels do not calibrate: leave "
     "R=sampled out"
@@ -34,7 +34,7 @@ def calibrated_by_run(
     ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, bootstrap: Bootstrap | None
 ) -> dict[str, dict[str, Calibrated]]:
     """The calibrated figures of every run; a measure that cannot be calibrated has none, with a reason."""
-    served = [(measure, at) for measure, at in plan if not _refused(measure) and measure.name not in _WITHOUT_GRADES]
+    served = [(measure, at) for measure, at in plan if not _refused(measure) and measure.name not in WITHOUT_GRADES]
     figures = calibrated_figures(ground, judged, served, sampling_of(bootstrap))
     for measure, at in plan:
         if _refused(measure):
