@@ -159,7 +159,8 @@ class _Collected:
             middle,
             low,
             high,
-            *(quantile(fixed, tail) for tail in tails),
+            quantile(fixed, tails[0]),
+            quantile(fixed, tails[1]),
             p,
         )
 

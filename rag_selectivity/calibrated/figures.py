@@ -271,8 +271,8 @@ def stretched(
     if not len(values):
         return math.nan, math.nan
     ends = []
-    for quantile in ((1 - level) / 2, (1 + level) / 2):
-        end = quantile(values, quantile)
+    for tail in ((1 - level) / 2, (1 + level) / 2):
+        end = quantile(values, tail)
         ends.append(value + STRETCH * (end - value) if math.isfinite(end) and math.isfinite(value) else end)
     low, high = min(ends[0], value), max(ends[1], value)
     return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
