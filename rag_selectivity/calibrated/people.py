@@ -97,7 +97,7 @@ def calibration_ground(
     labels : Qrels
         The judge's labels on their scale, with their ids in the form `ids`.
     human : PeoplesLabels, Qrels, {query: {passage: grade}}, DataFrame, rows or path
-        Of a label store, the labels of people.
+        Of a label store, the labels of people. None: only the tail of each query is completed.
     grade_map : {old: new} or str, optional
         Maps people's grades as it maps the judge's; the grades of a label store need none.
 
@@ -106,8 +106,10 @@ def calibration_ground(
     InputError
         If people's labels contradict each other, are off the scale, or share no pair with the judge's.
     """
-    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
     scale = scale_named(labels.scale or "trec")
+    if human is None:
+        return Ground.of(labels, np.full(len(labels.query), UNLABELLED, np.int64), scale), []
+    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
     form = IdForm.of(ids)
     notes: list[str] = []
     drawn = _placed(_read(given.drawn, grade_map, notes), labels, form, notes)
