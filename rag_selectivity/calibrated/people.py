@@ -121,6 +121,19 @@ def calibration_ground(
     return Ground.of(labels, drawn, scale, settling), notes
 
 
+def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesLabels:
+    """People's labels with their grades mapped, where the judge's are mapped already."""
+    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
+    if grade_map is None:
+        return given
+    parts = [None if part is None else _mapped(part, grade_map) for part in (given.drawn, given.settling)]
+    return PeoplesLabels(*parts)
+
+
+def _mapped(source: Any, grade_map: str | Mapping[int, int] | None) -> Any:
+    return source if is_path(source) and is_store(Path(source)) else qrels_of(source).regraded(grade_map)
+
+
 def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[str]) -> Qrels:
     """People's labels of a source."""
     if not (is_path(source) and is_store(Path(source))):
