@@ -20,6 +20,8 @@ from rag_selectivity.join.lists import judge_lists
 
 #: The least labels of a stratum, if it has as many pairs: for figures, and for differences between runs.
 LEAST, LEAST_FOR_DIFFERENCES = 5, 2
+#: The least labels, in a judge's grade, of what a run has in its list and of what only others have.
+_LEAST_OF_A_RUN = 2
 #: The weight of the passages that two runs share, which say little about their difference.
 _SHARED_WEIGHT = 0.3
 FloatArray = NDArray[np.float64]
@@ -140,7 +142,8 @@ def calibrate_draw(
         rows = rows_of[cell]
         weight = float(stands_for[rows].sum()) / count if count else 0.0
         stratum = f"{cell[0]} {by_place[cell[1]]}"
-        for row in _spread_out(rows, count, labels.query, pattern, random).tolist():
+        chosen = _spread_out(rows, count, labels.query, pattern, random)
+        for row in _with_each_run(chosen, rows, member, random).tolist():
             drawn.append(DrawnPair(labels.queries[labels.query[row]], labels.passages[row], stratum, weight))
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
@@ -318,6 +321,28 @@ def _spread_out(
     places = (random.random() + np.arange(count)) * (len(rows) / max(1, count))
     result: IntArray = ordered[np.floor(places).astype(np.int64)]
     return result
+
+
+def _with_each_run(
+    chosen: IntArray, rows: IntArray, member: NDArray[np.bool_], random: np.random.Generator
+) -> IntArray:
+    """The chosen rows, some exchanged so that no run's part of the stratum is without labels.
+
+    Each run gets two in its list, and two that only other runs have, if there are as many.
+    """
+    parts = np.concatenate([member, member.any(axis=1, keepdims=True) & ~member], axis=1)
+    wanted = np.minimum(_LEAST_OF_A_RUN, parts[rows].sum(axis=0))
+    result = chosen.tolist()
+    for part in range(parts.shape[1]):
+        missing = int(wanted[part] - parts[result, part].sum())
+        free = np.setdiff1d(rows[parts[rows, part]], result)
+        for row in random.permutation(free).tolist()[: max(0, missing)]:
+            counts = parts[result].sum(axis=0)
+            spare = [i for i, other in enumerate(result) if (counts[parts[other]] > wanted[parts[other]]).all()]
+            if not spare:
+                break
+            result[int(random.choice(spare))] = row
+    return np.array(result, np.int64)
 
 
 _SHARED = "in several lists"
