@@ -121,6 +121,11 @@ def calibration_ground(
     return Ground.of(labels, drawn, scale, settling), notes
 
 
+def peoples_grades(human: Any, grade_map: str | Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
+    """{query: {passage: grade}} of people alone, from whatever holds their labels, with the grades mapped."""
+    return _read(human, grade_map, []).to_dict()
+
+
 def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesLabels:
     """People's labels with their grades mapped, where the judge's are mapped already."""
     given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
