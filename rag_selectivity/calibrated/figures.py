@@ -260,7 +260,9 @@ def _values(outcome: Outcome, weights: FloatArray, settled: Settled | None, rand
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [weights @ np.where(mask > 0, part[:, 0], 0.0) / total for part in outcome.parts]
         if settled is not None:
-            means[0] = np.where(np.isnan(means[0]), np.nan, settled.share(random, len(weights)))
+            # A query without a relevant passage in this completion is none of the queries that the figure is over.
+            successes = settled.share(random, len(weights)) * weights.sum(axis=1) / total
+            means[0] = np.minimum(successes, 1.0) if len(means) == 1 else successes
         return np.asarray(outcome.aggregate.value(*means), np.float64)
 
 

@@ -73,7 +73,7 @@ def plan(
         o.option(
             o.PLANNING,
             "COUNT",
-            "Labels by people: show how wide calibrated intervals will be. Needs --qrels and --run.",
+            "Labels by people: show how wide calibrated intervals become. Needs --qrels and --run.",
         ),
     ] = None,
     run: o.OptionalRunOption = None,
