@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rag_selectivity.calibrated.people import calibration_ground, judge_labels
+from rag_selectivity.calibrated.plan import expected_widths, halving
 from rag_selectivity.data.columns import find_column, whole_count
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import evaluate_joined
-from rag_selectivity.io.reading import read_records
+from rag_selectivity.evaluate import evaluate_joined, join_runs, named_runs, settled_labels
+from rag_selectivity.io.reading import read_records, run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt, Lambda, RandomSuccess, Success, regime
-from rag_selectivity.measures.plan import COMPARED_DEPTHS, default_depths
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.wording import percent
 
 PLAN_SCHEMA = "rag-selectivity/plan/1"
 AUDIT_SCHEMA = "rag-selectivity/audit/1"
@@ -204,6 +208,81 @@ def queries_needed(
         raise InputError(f"rows must be a whole number ≥ 1, got {rows!r}")
     gain, loss = _discordant_shares(success, success * 2**-bits, correlation)
     return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, (1 - level) / tests) >= power, gain + loss)
+
+
+def plan_human(
+    labels: Any,
+    runs: Any,
+    number: int,
+    *,
+    known: Any = None,
+    agreement: float | None = None,
+    corpus_size: Any = None,
+    depth: int = 10,
+    measures: Sequence[str] | None = None,
+    scale: str | None = None,
+    grade_map: Any = None,
+    seed: int = 7,
+) -> dict[str, Any]:
+    """How wide calibrated intervals will be with so many labels by people, and how many labels halve them.
+
+    People's grades of all pairs are simulated, labels are drawn as `calibrate_draw` draws them, and the figures are
+    calibrated: three times for each number of labels.
+
+    Parameters
+    ----------
+    labels : qrels or label store
+        The judge's labels.
+    runs : {name: run}, or one run
+    number : int
+        Labels by people.
+    known : qrels, label store or {query: {passage: grade}}, optional
+        Labels by people so far, from which people's grades are simulated.
+    agreement : float, optional
+        In place of `known`: the share of pairs in which people and judge agree. In the others people are simulated
+        with the grade of a random pair.
+    corpus_size, scale, grade_map
+        As in `evaluate`.
+    depth : int
+        K.
+    measures : sequence of str, optional
+        Default: those of `compare`.
+
+    Returns
+    -------
+    dict
+        `rows` of measure, labels, half_width (for these very queries) and with_queries (as `evaluate` prints it);
+        `halved_by` ({measure: labels or None}); `basis`, the assumption, in words; `notes`.
+
+    Raises
+    ------
+    InputError
+        If neither or both of `known` and `agreement` are given, or if people's labels are too few to plan with.
+    """
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+        raise InputError(f"the number of labels by people must be a whole number ≥ 1, got {number!r}")
+    judges = settled_labels(judge_labels(labels), scale, grade_map)
+    named = {name: run_of(run) for name, run in named_runs(runs).items()}
+    joined = join_runs(judges, named, corpus_size=corpus_size)
+    wanted = measures or compared_measures(judges.scale or "trec", sized=corpus_size is not None)
+    plan = [(parse_measure(measure), np.array([depth])) for measure in wanted]
+    people = None if known is None else calibration_ground(judges, known, grade_map=grade_map)[0].human
+    widths = expected_widths(judges, named, joined.judged, people, agreement, number, plan, depth=depth, seed=seed)
+    halved = halving(widths)
+    if people is not None:
+        basis = f"simulated from {int((people >= 0).sum())} labels of people so far"
+    else:
+        basis = f"simulated from a stated agreement of {percent(float(agreement or 0))}, with errors at random"
+    notes = [
+        f"{measure}: {count} labels halve the width" if count else f"{measure}: no tried number halves the width"
+        for measure, count in halved.items()
+    ]
+    return {
+        "rows": [asdict(each) for each in widths],
+        "halved_by": halved,
+        "basis": basis,
+        "notes": [f"{basis}: half the width of the interval to expect, three simulations each", *notes],
+    }
 
 
 def rows_of_comparison(scale: str = "trec") -> int:

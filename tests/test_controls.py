@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import beta, binomtest
 
 import rag_selectivity as rs
-from benchmarks.trust import controls as trial
+from benchmarks.trust_tables import controls as trial
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
@@ -129,7 +129,7 @@ def rs_as_judged() -> float:
 
 
 def test_intervals_cover_the_truth_and_what_is_shown_is_true() -> None:
-    """A short form of benchmarks/trust/controls.py, with the ugly worlds in it."""
+    """A short form of benchmarks/trust_tables/controls.py, with the ugly worlds in it."""
     worlds = [world for world in trial.made() if world.size == 100_000]
     rows = trial.controls_rows(25, worlds=worlds, numbers=(3, 10))
     assert min(row.coverage for row in rows) >= 0.8

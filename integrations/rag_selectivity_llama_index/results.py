@@ -9,6 +9,8 @@ from typing import Any
 from llama_index.core.evaluation.retrieval.base import RetrievalEvalResult
 
 from rag_selectivity import Bootstrap, InputError, Report, evaluate
+from rag_selectivity.calibrated.people import judge_labels, peoples_grades
+from rag_selectivity.io.reading import is_path
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import Labels, numbered_queries
 from rag_selectivity.single import defined_mean as mean_of_defined
@@ -25,12 +27,16 @@ def report_from_results(
     grade_map: Any = None,
     bootstrap: Bootstrap | None = Bootstrap(),
     name: str = "retriever",
+    human: Any = None,
 ) -> Report:
     """The core's report from what an evaluation of LlamaIndex already produced.
 
     Where no labels are given, `expected_ids` are the relevant passages. A question that was asked twice is
-    measured twice.
+    measured twice. `human` holds labels by people, with the ids of `labels`: they calibrate the figures, as in
+    `rag_selectivity.evaluate`.
     """
+    if human is not None and is_path(labels):
+        labels = judge_labels(labels)
     given = Labels.of(labels, grade_map=grade_map, scale=scale)
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
     grades = {
@@ -40,6 +46,10 @@ def report_from_results(
     }
     if not grades:
         raise InputError("there are no results with labels or expected ids")
+    people = None
+    if human is not None:
+        by_people = Labels.of(peoples_grades(human, grade_map), scale=given.scale)
+        people = {key: row for key, result in by_key.items() if (row := by_people.of_query(result.query))}
     return evaluate(
         given.judgments(grades),
         {name: {key: list(result.retrieved_ids) for key, result in by_key.items()}},
@@ -48,6 +58,7 @@ def report_from_results(
         measures=measures or default_measures(given.scale, sized=corpus_size is not None, classic=True),
         depths=depths,
         bootstrap=bootstrap,
+        human=people,
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate, parse_measure
+from rag_selectivity.calibrated.people import judge_labels, peoples_grades
+from rag_selectivity.io.reading import is_path
 from rag_selectivity.measures import absent_measures, default_measures
 from rag_selectivity.single import Labels
 from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, levels_of, passage_key, rows_of, scale_of
@@ -27,6 +29,7 @@ def selectivity(
     judges: Sequence[str] | None = None,
     bootstrap: Bootstrap | None = Bootstrap(),
     name: str = "ragas",
+    human: Any = None,
     **policies: Any,
 ) -> Report:
     """Measure what the samples of a Ragas dataset retrieved.
@@ -56,6 +59,8 @@ def selectivity(
         Whose labels of a store count.
     name : str
         The run's name in the report.
+    human : qrels, label store or {query: {passage: grade}}, optional
+        Labels by people, with the ids of `labels`: calibrate the figures, as in `rag_selectivity.evaluate`.
 
     Returns
     -------
@@ -67,6 +72,8 @@ def selectivity(
         If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
+    if human is not None and is_path(labels):
+        labels, judges = judge_labels(labels, judges=judges), None
     given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges) if labels is not None else None
     scale = scale or scale_of(rows, given)
     grades = {row.key: of_row for row in rows if (of_row := grades_of(row, given, scale)) is not None}
@@ -95,11 +102,23 @@ def selectivity(
         measures=measures,
         depths=depths,
         bootstrap=bootstrap,
+        human=None if human is None else _by_people(labelled, human, grade_map, scale),
         **policies,
     )
     if without_size is None:
         return report
     return replace(report, absent=absent_measures(report.measures, sized=False, reason=without_size))
+
+
+def _by_people(rows: Sequence[Row], human: Any, grade_map: Any, scale: str) -> dict[str, dict[str, int]]:
+    """People's grades of the samples, by the keys of the samples."""
+    given = Labels.of(peoples_grades(human, grade_map), scale=scale)
+    found = {row.key: given.of_query(row.query, row.user_input) for row in rows}
+    return {
+        row.key: {passage_key(passage, row.by_text): grade for passage, grade in (found[row.key] or {}).items()}
+        for row in rows
+        if found[row.key]
+    }
 
 
 def _qrels(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]], given: Labels | None, scale: str) -> Qrels:

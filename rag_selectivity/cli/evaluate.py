@@ -18,6 +18,7 @@ from rag_selectivity.cli.inputs import (
     is_given,
     is_parquet,
     is_parquet_folder,
+    labels_of,
     name_of,
     named_files,
     policy_choices,
@@ -47,6 +48,7 @@ NOT_OUT_OF_CORE = {
     "corpus": "the ids of the corpus would be held in memory; give its size with --corpus-size",
     "controls": "an estimate with random controls needs all queries at once",
     "clusters": "the Poisson bootstrap draws queries one by one",
+    "human": "the labels are completed again and again, which needs all of them in memory",
     "per_query": "the figures of single queries are not kept",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
@@ -63,6 +65,7 @@ def evaluate(
     corpus_size: o.SizeOption = None,
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
+    human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -127,7 +130,7 @@ def evaluate(
         gates.refuse_paired("out of core")
         _check_out_of_core(context, qrels, files_of(run), method)
         report = _evaluate_out_of_core(
-            qrels if is_parquet(qrels) else read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+            qrels if is_parquet(qrels) else labels_of(qrels, qrels_format, judge, judge_rule, human),
             named_files(run or []),
             corpus_size=corpus_size_of(corpus_size),
             passages_of=passages_of,
@@ -148,9 +151,7 @@ def evaluate(
         return
     if is_given(context, "memory"):
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
-    retrieved = _Retrieved.of(
-        run, pool, trace, read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule)
-    )
+    retrieved = _Retrieved.of(run, pool, trace, labels_of(qrels, qrels_format, judge, judge_rule, human))
     if trace is not None:
         # A list ends where the prompt did: there is nothing further down that could have been read.
         rules = {**policy_choices(short_lists="returned"), **rules}
@@ -171,6 +172,7 @@ def evaluate(
         controls=read_qrels(controls) if controls is not None else None,
         bootstrap=bootstrap,
         ids=ids,
+        human=human,
         **rules,
     )
     if per_query is not None:

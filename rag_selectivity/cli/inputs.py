@@ -8,17 +8,18 @@ from typing import Any
 
 import typer
 
+from rag_selectivity.calibrated.people import judge_labels
 from rag_selectivity.data.columns import (
     CLUSTER_NAMES,
-    INCLUSION_NAMES,
-    PASSAGE_NAMES,
     QUERY_NAMES,
     SIZE_NAMES,
     find_column,
     whole_count,
 )
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import STANDARD_INPUT
+from rag_selectivity.io.reading import read_qrels
 
 
 class Readable(str):
@@ -154,6 +155,13 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
 # -- small tables -----------------------------------------------------------------------------------------
 
 
+def labels_of(path: Path, format: str | None, judges: list[str] | None, rule: str | None, human: Path | None) -> Qrels:
+    """The labels of a file; beside labels by people, those of judges alone."""
+    if human is None:
+        return read_qrels(path, format=format, judges=judges, judge_rule=rule)
+    return judge_labels(path, format=format, judges=judges, judge_rule=rule)
+
+
 def corpus_ids(path: Path | None) -> list[str] | None:
     """The passage ids of a corpus."""
     if path is None:
@@ -169,22 +177,6 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
         return None
     rows = _columns(path, (QUERY_NAMES, "query"), (CLUSTER_NAMES, "cluster"))
     return {str(query): str(cluster) for _, (query, cluster) in rows}
-
-
-def inclusion_probabilities(path: Path | None) -> dict[tuple[str, str], float] | None:
-    """{(query, passage): probability} of a table."""
-    if path is None:
-        return None
-    probabilities: dict[tuple[str, str], float] = {}
-    columns = ((QUERY_NAMES, "query"), (PASSAGE_NAMES, "passage"), (INCLUSION_NAMES, "inclusion probability"))
-    for where, (query, passage, text) in _columns(path, *columns):
-        try:
-            value = float(text)
-        except (TypeError, ValueError):
-            raise InputError(f"{where}: {text!r} is not a probability") from None
-        if probabilities.setdefault((str(query), str(passage)), value) != value:
-            raise InputError(f"{where}: query {query!r}, passage {passage!r} has two probabilities; remove one")
-    return probabilities
 
 
 def _columns(path: Path, *columns: tuple[Sequence[str], str]) -> Iterator[tuple[str, list[Any]]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import whole_numbers
+from rag_selectivity.cli.inputs import named_files, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
 from rag_selectivity.data.grades import SCALES, scale_named
 from rag_selectivity.errors import InputError
@@ -82,6 +82,23 @@ def plan(
     ] = None,
     show_bits: o.ShowBitsOption = None,
     show_k: o.ShowKOption = 10,
+    human: Annotated[
+        int | None,
+        o.option(
+            o.PLANNING,
+            "COUNT",
+            "Labels by people: show how wide calibrated intervals become. Needs --qrels and --run.",
+        ),
+    ] = None,
+    run: o.OptionalRunOption = None,
+    known: Annotated[
+        Path | None, o.input_file("Labels by people so far, for --human: how far people and judge agree.")
+    ] = None,
+    agreement: Annotated[
+        float | None,
+        o.option(o.PLANNING, "SHARE", "In place of --known: share of the pairs in which people and judge agree."),
+    ] = None,
+    grade_map: o.GradeMapOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
@@ -92,6 +109,13 @@ def plan(
     With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
     size.
     """
+    if human is not None:
+        _labels_by_people(
+            human, qrels, run, known, agreement, grade_map, scale, corpus_size, depths, format=format, output=output
+        )
+        return
+    if run or known or agreement is not None:
+        raise InputError("--run, --known and --agreement belong to --human COUNT: give it too, or leave them out")
     planned = _control_power(queries, controls, show_k, show_bits)
     if corpus_size is None:
         chosen = chosen_format(format, output, (Format.table, Format.json))
@@ -143,6 +167,44 @@ def _control_power(
     if queries is None or controls is None:
         raise InputError("what controls can show depends on two numbers: give both --queries and --controls")
     return ControlPower.of(queries, controls, depth, show_bits)
+
+
+def _labels_by_people(
+    number: int,
+    qrels: Path | None,
+    run: list[str] | None,
+    known: Path | None,
+    agreement: float | None,
+    grade_map: str | None,
+    scale: str | None,
+    corpus_size: int | None,
+    depths: str | None,
+    *,
+    format: Format | None,
+    output: Path | None,
+) -> None:
+    """What labels by people will buy, by simulation."""
+    from rag_selectivity.planning import plan_human
+
+    if qrels is None or not run:
+        raise InputError("--human needs the judge's labels and the runs to simulate with: give --qrels and --run")
+    chosen = chosen_format(format, output, TABLE_FORMATS)
+    asked = whole_numbers(depths, "--depths") or [10]
+    if len(asked) > 1:
+        raise InputError("--human plans for one depth: give --depths K")
+    result = plan_human(
+        qrels,
+        named_files(run),
+        number,
+        known=known,
+        agreement=agreement,
+        grade_map=grade_map,
+        scale=scale,
+        corpus_size=corpus_size,
+        depth=asked[0],
+    )
+    text = rows_text(result, result["rows"], chosen)
+    put("\n".join([text, *result["notes"]]) if chosen is Format.table else text, output)
 
 
 def _relevant_counts(relevant: str | None, qrels: Path | None, rel: int | None, scale: str | None) -> list[int]:

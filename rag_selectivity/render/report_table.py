@@ -14,7 +14,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
-from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
@@ -127,6 +127,8 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
         text += f" [{number(cell.low)}, {number(cell.high)}]"
     if cell.possible is not None:
         text += f" … {number(cell.possible[1])}"
+    if cell.basis == CALIBRATED and cell.as_judged is not None:
+        text += f"{' rough' if cell.rough else ''} (as judged {number(cell.as_judged)})"
     return text + cell.mark
 
 

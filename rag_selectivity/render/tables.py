@@ -27,6 +27,7 @@ from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
+from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
@@ -34,7 +35,6 @@ from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
-from rag_selectivity.statistics.prediction_powered import PredictionPowered
 from rag_selectivity.wording import between, counted, level_text, number, signed
 
 
@@ -96,6 +96,12 @@ def _compared_cells(row: RunDifference) -> list[str]:
     ]
 
 
+def _difference_as_judged(row: RunDifference) -> str:
+    low, high = row.as_judged_interval or (math.nan, math.nan)
+    value = math.nan if row.as_judged is None else row.as_judged
+    return f"{signed(value)} [{signed(low)}, {signed(high)}]"
+
+
 def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable[str]:
     """The notes below a table: verdicts, ranges, caveats, and the queries with the largest differences."""
     tested = [row for row in rows if row.test]
@@ -105,6 +111,12 @@ def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable
         if row.possible is not None:
             yield f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are"
     yield from caveat_lines([(row.measure, row.caveats) for row in rows])
+    as_judged = [f"{row.measure} {_difference_as_judged(row)}" for row in rows if row.basis == CALIBRATED]
+    if as_judged:
+        yield f"differences as judged: {', '.join(as_judged)}; W/T/L and the queries below are as judged too"
+    for row in rows:
+        if row.basis == CALIBRATED and row.reason is not None:
+            yield f"no calibrated difference for {row.measure}: {row.reason}"
     settings = comparison.settings
     if any(not math.isnan(row.detectable) for row in tested):
         power, family = level_text(settings["power"]), counted(settings["family"], "test")
@@ -231,17 +243,9 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         breaks=False,
     )
     yield from _expected_blocks(report)
-    if report.corrected:
-        yield Table(
-            ["all judged pairs", "corrected", "human only", "judge only", "λ"],
-            [
-                [name.replace("_", " "), _interval(mean), _human(mean), number(mean.judge_only), number(mean.weight)]
-                for name, mean in report.corrected.items()
-            ],
-            breaks=False,
-        )
-    else:
-        yield Paragraph(f"No corrected means: {report.uncorrected}.")
+    yield Paragraph(
+        "To calibrate figures by people's labels: rag-selectivity evaluate --qrels LABELS --run RUN --human HUMAN."
+    )
 
 
 def _expected_blocks(report: JudgeReport) -> Iterable[Block]:
@@ -274,10 +278,6 @@ def _interval(estimate: Any) -> str:
     if math.isnan(estimate.low):
         return number(estimate.value)
     return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
-
-
-def _human(mean: PredictionPowered) -> str:
-    return f"{number(mean.human_only)} [{number(mean.human_low)}, {number(mean.human_high)}]"
 
 
 # -- claims --------------------------------------------------------------------------------------------

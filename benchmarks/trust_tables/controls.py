@@ -1,6 +1,6 @@
 """Random controls: how near BoR comes to the truth, how often its interval covers it, and how often *shown* is true.
 
-    python -m benchmarks.trust.controls [--repetitions 40] [--data FOLDER]
+    python -m benchmarks.trust_tables.controls [--repetitions 40] [--data FOLDER]
 
 Every repetition is a new judge on a new draw of controls. Cranfield: BM25's own top 10 is labelled by the judge, and
 n controls for each query. The judge's rate on the rest of the corpus is known, so that the truth is: the success of

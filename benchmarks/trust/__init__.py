@@ -1,1 +1,0 @@
-"""The trials behind docs/trust.md, one module a table."""

@@ -1,0 +1,385 @@
+"""Which pairs people should label: draws from the pairs that a judge graded. Pure functions of labels and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.forms import AS_THEY_ARE
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.origins import Chosen
+from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.join.lists import judge_lists
+
+#: The least labels of a stratum, if it has as many pairs: for figures, and for differences between runs.
+LEAST, LEAST_FOR_DIFFERENCES = 5, 2
+#: The least labels, in a judge's grade, of what a run has in its list and of what only others have.
+_LEAST_OF_A_RUN = 2
+#: The weight of the passages that two runs share, which say little about their difference.
+_SHARED_WEIGHT = 0.3
+FloatArray = NDArray[np.float64]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPair:
+    """A pair that a person should label.
+
+    Attributes
+    ----------
+    query, passage : str
+    stratum : str
+        The judge's grade and the place, as in `4 in a list`; `settling` for a pair that `next_to_settle` chose.
+    weight : float
+        How many graded pairs it stands for, at least 1 (of a tail: how many passages, graded or not). NaN for
+        a pair that was not drawn at random.
+    """
+
+    query: str
+    passage: str
+    stratum: str
+    weight: float
+
+
+def calibrate_draw(
+    labels: Qrels,
+    runs: Mapping[str, Run],
+    n: int,
+    *,
+    depth: int = 10,
+    seed: int = 7,
+    differences: bool = False,
+    known: Collection[Pair] = (),
+) -> list[DrawnPair]:
+    """Draw pairs for people to label, so that a judge's figures can be calibrated.
+
+    Half of the pairs are drawn from the top K of the runs, in proportion to the sizes of the strata there; the other
+    half from all other graded pairs, in proportion to the square roots of the sizes. A stratum is a grade of the judge
+    in the lists or outside of them; each gets at least five labels, if it has as many pairs. Within a stratum the draw
+    is systematic: it spreads over the runs that have the pairs, and over the queries. Random controls are not drawn.
+
+    Parameters
+    ----------
+    labels : Qrels
+        The judge's labels. With origins, a pair of a tail counts as often as there are passages that it stands for.
+    runs : {name: Run}
+    n : int
+        How many pairs; fewer are returned if there are fewer.
+    depth : int
+        K: the ranks of a run that count as its list.
+    seed : int
+    differences : bool
+        Draw for the difference between runs instead of for the figures of each: strata are what one run alone has in
+        its top K, what several have, and the rest; what several have counts .3; a stratum gets at least two labels.
+    known : collection of (query, passage)
+        Pairs that people have labelled already; they are not drawn again.
+
+    Returns
+    -------
+    list of DrawnPair
+        In random order, so that the first of them are a draw too, only smaller.
+
+    Raises
+    ------
+    InputError
+        If there is no graded pair to draw from, if `n` or `depth` is not a whole number ≥ 1, or if no run is given.
+
+    Examples
+    --------
+    >>> labels = Qrels.from_dict({"q1": {"d1": 5, "d2": 1, "d3": 1}, "q2": {"d4": 5, "d5": 1}})
+    >>> runs = {"bm25": Run.from_dict({"q1": ["d1", "d2"], "q2": ["d5"]})}
+    >>> drawn = calibrate_draw(labels, runs, 4, depth=2)
+    >>> sorted({pair.stratum for pair in drawn})
+    ['1 in a list', '1 outside', '5 in a list', '5 outside']
+    """
+    _check_whole(n, "n")
+    member = memberships(labels, runs, depth)
+    stands_for = tail_weights(labels)
+    free = _drawable(labels, known)
+    place = _places(member, differences)
+    by_place = dict(enumerate(_PLACES_OF_DIFFERENCES if differences else _PLACES))
+    grades = np.unique(labels.grade[free])
+    random = np.random.default_rng(seed)
+    # Which runs have a pair in their lists, so that no run's part of a stratum is left without labels.
+    pattern = np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
+    outside = max(by_place)
+    least = LEAST_FOR_DIFFERENCES if differences else LEAST
+    listed_cells = [(g, p) for p in by_place if p != outside for g in grades.tolist()]
+    outside_cells = [(g, outside) for g in grades.tolist()]
+    rows_of = {
+        cell: np.flatnonzero(free & (labels.grade == cell[0]) & (place == cell[1]))
+        for cell in (*listed_cells, *outside_cells)
+    }
+
+    def sizes(cells: list[tuple[int, int]]) -> tuple[FloatArray, IntArray]:
+        """What each stratum stands for, and how many pairs it has."""
+        return (
+            np.array([stands_for[rows_of[cell]].sum() for cell in cells]),
+            np.array([len(rows_of[cell]) for cell in cells], np.int64),
+        )
+
+    in_lists, available_in_lists = sizes(listed_cells)
+    elsewhere, available_elsewhere = sizes(outside_cells)
+    shares = in_lists * np.array([_SHARED_WEIGHT if by_place[p] == _SHARED else 1.0 for _, p in listed_cells])
+    wanted = min(n - n // 2, int(available_in_lists.sum()))
+    from_outside = min(n - wanted, int(available_elsewhere.sum()))
+    wanted = min(n - from_outside, int(available_in_lists.sum()))
+    counts = np.concatenate(
+        [
+            allocated(wanted, shares, available_in_lists, least),
+            allocated(from_outside, np.sqrt(elsewhere), available_elsewhere, least),
+        ]
+    )
+    drawn = []
+    for cell, count in zip((*listed_cells, *outside_cells), counts.tolist(), strict=True):
+        rows = rows_of[cell]
+        weight = float(stands_for[rows].sum()) / count if count else 0.0
+        stratum = f"{cell[0]} {by_place[cell[1]]}"
+        chosen = _spread_out(rows, count, labels.query, pattern, random)
+        for row in _with_each_run(chosen, rows, member, random).tolist():
+            drawn.append(DrawnPair(labels.queries[labels.query[row]], labels.passages[row], stratum, weight))
+    return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
+
+
+def next_to_settle(
+    labels: Qrels,
+    runs: Mapping[str, Run],
+    people: Mapping[Pair, int],
+    *,
+    relevant_from: int,
+    depth: int = 10,
+    seed: int = 7,
+) -> DrawnPair | None:
+    """The next pair that a person should label, so that one query after another is settled.
+
+    The queries come in a random order that depends on the seed alone. Of a query, the passage with the judge's highest
+    grade is next (equal grades: the better rank), until the top K of every run has a passage that a person found
+    relevant, or none is left. Use this where fewer than two passages of a query are relevant, for half of the labels
+    in the lists: there the success of single queries is worth more than the strata.
+
+    Parameters
+    ----------
+    labels : Qrels
+        The judge's labels.
+    runs : {name: Run}
+    people : {(query, passage): grade}
+        What people have labelled up to now.
+    relevant_from : int
+        The lowest grade that counts as relevant.
+
+    Returns
+    -------
+    DrawnPair or None
+        None if every query is settled.
+
+    Examples
+    --------
+    >>> labels = Qrels.from_dict({"q1": {"d1": 4, "d2": 5}})
+    >>> runs = {"bm25": Run.from_dict({"q1": ["d1", "d2"]})}
+    >>> next_to_settle(labels, runs, {}, relevant_from=4).passage
+    'd2'
+    >>> next_to_settle(labels, runs, {("q1", "d2"): 5}, relevant_from=4) is None
+    True
+    """
+    return next(iter(Settling.of(labels, runs, relevant_from, depth, seed).waiting(people)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """The queries in the order in which they are settled, with their graded passages in the runs' top K."""
+
+    labels: Qrels
+    queries: IntArray
+    rows: dict[int, list[int]]
+    member: NDArray[np.bool_]
+    relevant_from: int
+
+    @classmethod
+    def of(cls, labels: Qrels, runs: Mapping[str, Run], relevant_from: int, depth: int, seed: int) -> Settling:
+        """The order for labels and runs."""
+        best = np.full(len(labels.query), np.iinfo(np.int64).max)
+        member = memberships(labels, runs, depth, best)
+        listed = np.flatnonzero(member.any(axis=1))
+        order = listed[np.lexsort((best[listed], -labels.grade[listed], labels.query[listed]))]
+        rows: dict[int, list[int]] = {}
+        for row in order.tolist():
+            rows.setdefault(int(labels.query[row]), []).append(row)
+        return cls(labels, np.random.default_rng(seed).permutation(len(labels)), rows, member, relevant_from)
+
+    def waiting(self, people: Mapping[Pair, int]) -> list[DrawnPair]:
+        """The unlabelled pairs of the first query that is not settled, best first; empty if all are."""
+        for query in self.queries.tolist():
+            name = self.labels.queries[query]
+            rows = self.rows.get(query, [])
+            grades = [people.get((name, self.labels.passages[row])) for row in rows]
+            found = np.zeros(self.member.shape[1], bool)
+            for row, grade in zip(rows, grades, strict=True):
+                if grade is not None and grade >= self.relevant_from:
+                    found |= self.member[row]
+            waiting = [
+                DrawnPair(name, self.labels.passages[row], "settling", float("nan"))
+                for row, grade in zip(rows, grades, strict=True)
+                if grade is None and (self.member[row] & ~found).any()
+            ]
+            if waiting:
+                return waiting
+        return []
+
+
+def memberships(
+    labels: Qrels, runs: Mapping[str, Run], depth: int, best_rank: IntArray | None = None
+) -> NDArray[np.bool_]:
+    """Whether each judgment is in the top K of each run: bool[judgments, runs].
+
+    `best_rank`, if given, takes the best rank of each judgment in any of the runs.
+    """
+    _check_whole(depth, "depth")
+    if not runs:
+        raise InputError("there are no runs to draw from: give at least one")
+    member = np.zeros((len(labels.query), len(runs)), bool)
+    for column, (name, run) in enumerate(runs.items()):
+        hits = judge_lists(labels, run, resolve_policy(None), name, AS_THEY_ARE).hits
+        top = hits.rank <= depth
+        member[hits.judgment[top], column] = True
+        if best_rank is not None:
+            np.minimum.at(best_rank, hits.judgment, hits.rank)
+    if not member.any():
+        raise InputError(
+            f"none of the passages in the top {depth} of {', '.join(runs)} has a label (the labels have queries "
+            f"{examples(labels.queries)}): do runs and labels use the same ids?"
+        )
+    return member
+
+
+def tail_weights(labels: Qrels) -> FloatArray:
+    """How many passages each judgment stands for: more than 1 only for those drawn from a tail: float64[judgments]."""
+    weights = np.ones(len(labels.query))
+    origins = labels.origins
+    if origins is None:
+        return weights
+    tail = origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL)
+    drawn = np.bincount(labels.query[tail], minlength=len(labels))
+    weights[tail] = np.maximum(1.0, origins.tail_size[tail] / drawn[labels.query[tail]])
+    return weights
+
+
+def allocated(total: int, shares: FloatArray, available: IntArray, least: int) -> IntArray:
+    """How many of `total` labels each stratum gets: in proportion to its share, at least `least`, at most all it has.
+
+    >>> allocated(20, np.array([100.0, 50.0, 1.0]), np.array([100, 50, 9]), 5)
+    array([10,  5,  5])
+    >>> allocated(20, np.array([1.0, 9.0]), np.array([30, 3]), 5)
+    array([17,  3])
+    """
+    floor = np.minimum(available, least)
+    if floor.sum() > total:
+        # Not even the least is there for all: it is spread as evenly as it goes, larger strata first.
+        result = np.zeros(len(available), np.int64)
+        while result.sum() < total:
+            open_rows = np.flatnonzero(result < floor)
+            lowest = open_rows[result[open_rows] == result[open_rows].min()]
+            result[lowest[np.argmax(shares[lowest])]] += 1
+        return result
+    exact = floor.astype(np.float64)
+    free = available > 0
+    while free.any():
+        rest = total - exact[~free].sum()
+        scaled = np.where(free, rest * shares / max(shares[free].sum(), 1e-300), exact)
+        beyond = free & ((scaled > available) | (scaled < floor))
+        if not beyond.any():
+            exact = scaled
+            break
+        # The least of each stratum comes first; what a stratum cannot take goes to the others in the end.
+        short = free & (scaled < floor)
+        fixed = short if short.any() else beyond
+        exact = np.where(fixed, np.clip(scaled, floor, available), exact)
+        free &= ~fixed
+    result = np.floor(exact + 1e-9).astype(np.int64)
+    missing = min(total, int(available.sum())) - int(result.sum())
+    order = np.argsort(-(exact - result), kind="stable").tolist()
+    while missing > 0:
+        for row in order:
+            if missing > 0 and result[row] < available[row]:
+                result[row] += 1
+                missing -= 1
+    return result
+
+
+def _spread_out(
+    rows: IntArray, count: int, query: IntArray, pattern: IntArray, random: np.random.Generator
+) -> IntArray:
+    """A systematic draw of so many rows, spread over the runs that have them and over the queries."""
+    turn = random.permutation(int(query.max(initial=0)) + 1)
+    ordered = rows[np.lexsort((random.random(len(rows)), turn[query[rows]], pattern[rows]))]
+    places = (random.random() + np.arange(count)) * (len(rows) / max(1, count))
+    result: IntArray = ordered[np.floor(places).astype(np.int64)]
+    return result
+
+
+def _with_each_run(
+    chosen: IntArray, rows: IntArray, member: NDArray[np.bool_], random: np.random.Generator
+) -> IntArray:
+    """The chosen rows, some exchanged so that no run's part of the stratum is without labels.
+
+    Each run gets two in its list, and two that only other runs have, if there are as many.
+    """
+    parts = np.concatenate([member, member.any(axis=1, keepdims=True) & ~member], axis=1)
+    wanted = np.minimum(_LEAST_OF_A_RUN, parts[rows].sum(axis=0))
+    result = chosen.tolist()
+    for part in range(parts.shape[1]):
+        missing = int(wanted[part] - parts[result, part].sum())
+        free = np.setdiff1d(rows[parts[rows, part]], result)
+        for row in random.permutation(free).tolist()[: max(0, missing)]:
+            counts = parts[result].sum(axis=0)
+            spare = [i for i, other in enumerate(result) if (counts[parts[other]] > wanted[parts[other]]).all()]
+            if not spare:
+                break
+            result[int(random.choice(spare))] = row
+    return np.array(result, np.int64)
+
+
+_SHARED = "in several lists"
+_PLACES = ("in a list", "outside")
+_PLACES_OF_DIFFERENCES = ("in one list", _SHARED, "outside")
+
+
+def _places(member: NDArray[np.bool_], differences: bool) -> IntArray:
+    lists = member.sum(axis=1)
+    if differences:
+        return np.where(lists == 0, 2, np.where(lists == 1, 0, 1))
+    return np.where(lists == 0, 1, 0)
+
+
+def _drawable(labels: Qrels, known: Collection[Pair]) -> NDArray[np.bool_]:
+    """The judgments that may be drawn: a judge's, no random control, and not labelled by people already."""
+    free = np.ones(len(labels.query), bool)
+    if labels.origins is not None:
+        only_control = labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL)
+        free = ~only_control & ~labels.origins.by_person
+    if known:
+        pairs = set(known)
+        queries = labels.queries
+        free &= np.array(
+            [
+                (queries[query], passage) not in pairs
+                for query, passage in zip(labels.query.tolist(), labels.passages, strict=True)
+            ],
+            bool,
+        )
+    if not free.any():
+        raise InputError(
+            "there is no pair to draw: people have labelled every pair that the judge graded, or it graded none"
+        )
+    return free
+
+
+def _check_whole(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"`{name}` must be a whole number ≥ 1, got {value!r}")
