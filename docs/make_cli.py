@@ -23,6 +23,7 @@ COMMANDS = (
     "report",
     "grade",
     "claims",
+    "annotate",
     "agree",
     "store info",
     "store failures",
