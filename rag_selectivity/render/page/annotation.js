@@ -152,6 +152,7 @@
     const done = current === null;
     for (const id of ["work", "grading", "extras"]) at(id).hidden = done;
     at("done").hidden = !done;
+    at("save").hidden = done;
     at("undo").disabled = at("undo-done").disabled = answered === 0;
     if (done) {
       at("done-text").textContent = answered - skipped + " graded" + (skipped ? ", " + skipped + " skipped." : ".");
