@@ -48,6 +48,8 @@ FILES = {
     "`passages.csv`": "chunks of each document (`document_id,passages`)",
     "`tokens.csv`, `clusters.csv`": "lengths (`passage_id,tokens`); queries that belong together (`query_id,cluster`)",
     "`labels.db`": "a label store, filled by a judge",
+    "`graded.db`": "a label store with the judge's grades of these texts",
+    "`answers.json`": "the answers of a person on a page of `annotate`",
     "`support-desk.toml`": "a rubric of your own",
     "`trace.jsonl`": "live retrievals, with their texts",
     "`before.json`": "a report that was saved",

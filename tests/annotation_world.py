@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-from rag_selectivity.grading.store import Label, Settings, Store, digest
+from rag_selectivity.grading.store import Store
+from tests.test_store import put_texts
 
 #: What a passage could try on a page, a sheet or a terminal.
 HOSTILE = (
@@ -49,18 +49,7 @@ class World:
         }
         self.store = folder / "labels.db"
         with Store(self.store) as store:
-            self.grade(store, "strict-judge", self.grades)
-
-    def grade(self, store: Store, model: str, grades: dict[tuple[str, str], int]) -> None:
-        """Have a judge give grades."""
-        number = store.settings_id(Settings("grade", model, {}, "utility", DEFAULT_RUBRIC.version, "1"))
-        store.add_texts((q, p, digest(self.queries[q]), digest(self.passages[p])) for q, p in grades)
-        store.put(
-            [
-                Label((number, digest(self.queries[q]), digest(self.passages[p]), 0), g, reason="secret-reason")
-                for (q, p), g in grades.items()
-            ]
-        ).result()
+            put_texts(store, {(q, p): (self.queries[q], self.passages[p], g) for (q, p), g in self.grades.items()})
 
     def write(self) -> None:
         """Write the files that the command line reads."""

@@ -129,7 +129,7 @@ def test_a_draw_of_a_file(world) -> None:
         ("agree:401", {}, r"--draw agree:401: there are only 400 pairs to draw from; ask for 400 or fewer"),
         ("calibrate:10", {}, "needs the runs whose figures are to be calibrated: give --run FILE"),
         ("outside:10", {}, "needs the lists that the pairs lie outside of"),
-        ("agree:10", {"depth": 0}, "--depth must be a whole number ≥ 1, got 0"),
+        ("agree:10", {"list_depth": 0}, "--list-depth must be a whole number ≥ 1, got 0"),
         ("agree:10", {"overlap": 3}, "two or more annotators share, got 3 for 1 annotator"),
         ("agree:10", {"overlap": 11, "annotators": ["a", "b"]}, "--overlap 11 is more than the 10 pairs"),
         ("agree:10", {"annotators": ["a", "a"]}, "every annotator needs a name of its own, got 'a'"),
@@ -471,7 +471,7 @@ def test_the_command_and_the_way_to_agree(world) -> None:
     command = ("annotate", "--store", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
     done = run_command(*command, "--draw", "agree:60", "-o", "t.csv", "--annotator", "a b", cwd=world.folder)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"wrote t.csv: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stdout)
+    assert re.fullmatch(r"wrote t.csv: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stderr)
     sheet = world.folder / "t.csv"
     sheet.write_text(filled(sheet.read_text("utf-8"), {i: str(1 + i % 5) for i in range(63)}))
     assert "may hold grades" in run_command(*command, "--draw", "agree:60", "-o", "t.csv", cwd=world.folder).stderr

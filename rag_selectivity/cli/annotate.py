@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.command import PROGRAM
 from rag_selectivity.cli.inputs import named_files
-from rag_selectivity.cli.output import Interrupted, put, refuse_standard_output
+from rag_selectivity.cli.output import Interrupted, note, put, refuse_standard_output
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
     from rag_selectivity.grading.annotation.task import AnnotationTask
 
 EXAMPLES = (
-    "rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --draw agree:8 "
-    "--output task.html",
     "rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
-    "--depth 3 --draw calibrate:8 --annotator ada --annotator ben --overlap 2 --output task.csv",
+    "--draw calibrate:20 --output task.html",
+    "rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --draw agree:20 "
+    "--annotator ada --annotator ben --overlap 5 --output sheet.csv",
 )
 _FORMATS = ("html", "csv")
 
@@ -54,7 +54,7 @@ def annotate(
     pool: Annotated[
         list[str] | None, o.input_file("Candidates for outside:N, with or without a label. Repeat for more.")
     ] = None,
-    depth: Annotated[int, o.option(o.INPUT, "K", "Ranks of each run that count as its list.")] = 10,
+    list_depth: Annotated[int, o.option(o.INPUT, "K", "Ranks of each run that count as its list.")] = 10,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
     rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.")] = None,
@@ -105,7 +105,7 @@ def annotate(
                 corpus=corpus,
                 runs=named_files(run or ()),
                 pools=pool or (),
-                depth=depth,
+                list_depth=list_depth,
                 annotators=annotator or (),
                 overlap=overlap,
                 repeats=repeats,
@@ -117,7 +117,7 @@ def annotate(
     if terminal:
         _ask(tasks[0], output)
         if output.exists():
-            put(f"add them with: {shlex.join([PROGRAM, 'store', 'import', str(store), str(output)])}", None)
+            note(f"add them with: {shlex.join([PROGRAM, 'store', 'import', str(store), str(output)])}")
         return
     for target, task in _targets(output, tasks).items():
         if chosen == "csv":
@@ -126,7 +126,7 @@ def annotate(
             write_whole(target, annotation_page(task))
         pairs = len(task.drawn)
         again = len(task.items) - pairs
-        put(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})", None)
+        note(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})")
 
 
 def _format(given: str | None, output: Path, terminal: bool) -> str:

@@ -34,7 +34,7 @@ def make_tasks(
     corpus: Any,
     runs: Mapping[str, Any] | None = None,
     pools: Sequence[Any] = (),
-    depth: int = 10,
+    list_depth: int = 10,
     annotators: Sequence[str] = (),
     overlap: int = 0,
     repeats: float = DEFAULT_REPEATS,
@@ -57,7 +57,7 @@ def make_tasks(
     queries, corpus : {id: text} or file
         The texts that were graded.
     runs : {name: run or file}, optional
-        Whose top `depth` are the lists.
+        Whose top `list_depth` are the lists.
     pools : sequence of runs or files
         For `outside:N`: further passages of the queries.
     annotators : sequence of str
@@ -88,14 +88,14 @@ def make_tasks(
         labels=judge_labels(store, judges, rule),
         runs={name: run_of(run) for name, run in (runs or {}).items()},
         pools=[run_of(pool) for pool in pools],
-        depth=_checked_depth(depth),
+        depth=_checked_depth(list_depth),
         known={(label.query, label.passage) for label in store.human_labels() if label.grade is not None},
         seed=seed,
     )
     drawn = draw_pairs(draw, source)
     shares = shares_of_annotators(drawn, names, overlap)
     texts = Texts(store, pairs_of(drawn), queries, corpus)
-    how = {"depth": depth, "runs": sorted(source.runs), "annotators": list(names), "overlap": overlap}
+    how = {"depth": list_depth, "runs": sorted(source.runs), "annotators": list(names), "overlap": overlap}
     tasks = [
         make_task(share, texts, name, by, design=_design(draw), seed=seed, repeats=repeats, how=how)
         for name, share in shares.items()
@@ -146,7 +146,7 @@ def judge_labels(store: Store, judges: Sequence[str] | None, rule: str | None) -
 
 def _checked_depth(depth: int) -> int:
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-        raise InputError(f"--depth must be a whole number ≥ 1, got {depth!r}")
+        raise InputError(f"--list-depth must be a whole number ≥ 1, got {depth!r}")
     return depth
 
 
