@@ -17,6 +17,8 @@ EXAMPLES = (
     "--store new.db --model gpt-5-mini --dry-run",
     "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool dense.trec "
     "--pool-depth 5 --store new.db --model gpt-5-mini --max-calls 500 --concurrency 4",
+    "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool-depth 3 "
+    "--tail 5:2 --controls 3 --store new.db --model gpt-5-mini --dry-run",
 )
 
 
@@ -29,6 +31,17 @@ def grade(
     pool_depth: Annotated[
         int | None, o.option(o.INPUT, "K", "Passages to grade at the top of each list (default: all).")
     ] = None,
+    tail: Annotated[
+        str | None,
+        o.option(
+            o.INPUT,
+            "LAST:COUNT",
+            "Draw passages of each query below --pool-depth, down to a rank, as in 200:10.",
+        ),
+    ] = None,
+    controls: Annotated[
+        int, o.option(o.INPUT, "COUNT", "Draw random passages of the corpus for each query, outside its lists.")
+    ] = 0,
     trace: Annotated[
         Path | None, o.input_file("Trace of live retrievals with texts, in place of --queries, --corpus and --pool.")
     ] = None,
@@ -47,10 +60,12 @@ def grade(
     order: Annotated[
         str, o.option(o.JUDGE, "NAME", "What to grade first: rank (the top of all lists) or query (query by query).")
     ] = "rank",
-    seed: Annotated[int, o.option(o.JUDGE, "N", "Seed of the order of passages in a call.")] = 7,
+    seed: Annotated[int, o.option(o.JUDGE, "N", "Seed of --tail, --controls and the order of passages in a call.")] = 7,
     dry_run: Annotated[
         bool, o.flag(o.BUDGET, "--dry-run", "Send no request; print the pairs, tokens and cost to expect.")
     ] = False,
+    show_bits: o.ShowBitsOption = None,
+    show_k: o.ShowKOption = 10,
     retry_failed: Annotated[
         list[str] | None,
         o.option(
@@ -117,6 +132,8 @@ def grade(
             rubric=rubric if rubric is not None else DEFAULT_RUBRIC,
             extras=extra or (),
             pool_depth=pool_depth,
+            tail=tail,
+            controls=controls,
             samples=samples,
             batch=batch,
             order=order,
@@ -127,6 +144,8 @@ def grade(
             escalate_prices=_both(escalate_price_in, escalate_price_out),
             canary=PASSAGES if canary else 0,
             dry_run=dry_run,
+            show_bits=show_bits,
+            show_k=show_k,
             seed=seed,
             progress=not SETTINGS.quiet,
         )

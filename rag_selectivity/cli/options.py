@@ -109,6 +109,13 @@ MaxLossOption = Annotated[
     option(MEASURES, "SHARE", "Largest loss of the advised depth against --max-k; .02 is two percentage points."),
 ]
 
+# -- controls ---------------------------------------------------------------------------------------------
+
+ShowBitsOption = Annotated[
+    float | None, option(PLANNING, "BITS", "Say how many controls or queries it takes to show this many bits.")
+]
+ShowKOption = Annotated[int, option(PLANNING, "K", "Depth at which the bits are shown.")]
+
 # -- edges ------------------------------------------------------------------------------------------------
 
 PolicyOption = Annotated[

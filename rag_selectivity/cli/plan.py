@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,19 +12,25 @@ from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put
 from rag_selectivity.data.grades import SCALES, scale_named
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.reading import read_qrels
+from rag_selectivity.io.writing import json_text
 from rag_selectivity.measures.chance import DEGRADED_FROM
+from rag_selectivity.planning import PLAN_SCHEMA, queries_needed, rows_of_comparison
 from rag_selectivity.planning import plan as plan_depths
-from rag_selectivity.planning import queries_needed, rows_of_comparison
+from rag_selectivity.render.control_words import control_power_lines
+from rag_selectivity.statistics.control_power import ControlPower
 from rag_selectivity.wording import percent
 
 EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
     "rag-selectivity plan --corpus-size 1400 --qrels qrels.trec --detect .2 --success .8",
+    "rag-selectivity plan --queries 225 --controls 3 --show-bits 6",
 )
 
 
 def plan(
-    corpus_size: Annotated[int, o.option(o.INPUT, "N", "Passages in the corpus, or tools in the catalogue.")],
+    corpus_size: Annotated[
+        int | None, o.option(o.INPUT, "N", "Passages in the corpus, or tools in the catalogue.")
+    ] = None,
     relevant: Annotated[
         str | None,
         o.option(o.INPUT, "R,R", "Relevant passages of a query: one number, or one for each query, as in 1,3,4."),
@@ -68,13 +75,36 @@ def plan(
             o.PLANNING, "COUNT", "Tests in the comparison (default: those of compare, 3, or 9 on the utility scale)."
         ),
     ] = None,
+    queries: Annotated[
+        int | None, o.option(o.PLANNING, "COUNT", "Queries of the evaluation, for what --controls can show.")
+    ] = None,
+    controls: Annotated[
+        int | None, o.option(o.PLANNING, "COUNT", "Random passages of the corpus to grade for each query.")
+    ] = None,
+    show_bits: o.ShowBitsOption = None,
+    show_k: o.ShowKOption = 10,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
     """Show what chance alone achieves at each depth.
 
     The ceiling is the most that a retriever can show. No run is needed, only numbers of passages.
+
+    With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
+    size.
     """
+    planned = _control_power(queries, controls, show_k, show_bits)
+    if corpus_size is None:
+        chosen = chosen_format(format, output, (Format.table, Format.json))
+        if planned is None:
+            raise InputError("give --corpus-size N, or --queries and --controls to see what controls can show")
+        put(
+            json_text({"schema": PLAN_SCHEMA, "controls": asdict(planned)})
+            if chosen is Format.json
+            else "\n".join(control_power_lines(planned)),
+            output,
+        )
+        return
     highest = DEGRADED_FROM if max_random_success is None else max_random_success
     chosen = chosen_format(format, output, TABLE_FORMATS)
     result = plan_depths(
@@ -98,8 +128,22 @@ def plan(
             f"more (success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
             f"level {level:g}, {tests} tests in the comparison)"
         )
+    if planned is not None:
+        result["controls"] = asdict(planned)
+        lines.extend(control_power_lines(planned))
     text = rows_text(result, result["rows"], chosen)
     put("\n".join([text, *lines]) if chosen is Format.table else text, output)
+
+
+def _control_power(
+    queries: int | None, controls: int | None, depth: int, show_bits: float | None
+) -> ControlPower | None:
+    """What the planned controls can show; None if none are planned."""
+    if queries is None and controls is None and show_bits is None:
+        return None
+    if queries is None or controls is None:
+        raise InputError("what controls can show depends on two numbers: give both --queries and --controls")
+    return ControlPower.of(queries, controls, depth, show_bits)
 
 
 def _relevant_counts(relevant: str | None, qrels: Path | None, rel: int | None, scale: str | None) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -288,6 +289,15 @@ class Qrels(Held):
     def position(self, query: str) -> int:
         """The query's position in `queries`; −1 if it is not there."""
         return self._position.get(query, -1)
+
+    def positions(self, queries: Sequence[str]) -> IntArray:
+        """The `position` of each of some queries."""
+        return np.fromiter(map(self._position.get, queries, repeat(-1)), np.int64, len(queries))
+
+    def subset(self, rows: NDArray[np.bool_], grade: IntArray | None = None) -> Qrels:
+        """Some of the judgments, by a mask, with all queries; `grade` gives them other grades."""
+        chosen = np.flatnonzero(rows)
+        return self._derived(self.queries, self.query[chosen], chosen, self.passages.take(chosen), grade)
 
     def regraded(self, grade_map: str | Mapping[int, int] | None) -> Qrels:
         """The same judgments with grades mapped to another scale by a grade map such as `0:1,1:3,2:4,3:5`."""

@@ -75,6 +75,10 @@ class JudgeFailure(GradingError):
         self.usage = usage
         self.answer = answer
 
+    def with_words(self, message: str, answer: str | None = None) -> JudgeFailure:
+        """The same failure with another message, and with this answer or none."""
+        return _failure(message, self.kind, self.retry_after, self.overloaded, self.usage, answer)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_failure, (str(self), self.kind, self.retry_after, self.overloaded, self.usage, self.answer))
 
@@ -145,13 +149,7 @@ def failure_of(error: BaseException) -> JudgeFailure:
         if isinstance(status, int) and status >= 400:
             headers = getattr(getattr(each, "response", None), "headers", None)
             known = failure_of_status(status, headers if isinstance(headers, Mapping) else {}, str(each))
-            return JudgeFailure(
-                f"{type(error).__name__} {status}",
-                known.kind,
-                retry_after=known.retry_after,
-                overloaded=known.overloaded,
-                usage=known.usage,
-            )
+            return known.with_words(f"{type(error).__name__} {status}")
     return JudgeFailure(type(error).__name__, "server_error")
 
 

@@ -138,7 +138,6 @@ class Gate:
         self._lock = threading.Lock()
         self._waiters: deque[_Waiter] = deque()
         self._under_way: set[_Ticket] = set()
-        self._sent: deque[float] = deque()
         self._taken: deque[tuple[float, int]] = deque()
         self._not_before = 0.0
         self._next_turn = 0.0

@@ -16,12 +16,17 @@ from rag_selectivity.grading.prompts import EXTRAS, PROMPT_VERSION, GradingPromp
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
-from rag_selectivity.grading.sources import load_pool
+from rag_selectivity.grading.sources import Loaded, load_pool
 from rag_selectivity.grading.store import Settings, Store
+from rag_selectivity.grading.store.pool import CONTROL, TAIL, TOP
 from rag_selectivity.grading.work import GradingWork
-from rag_selectivity.results.grading import Escalation, Grading
+from rag_selectivity.results.grading import Escalation, Grading, PartCost
+from rag_selectivity.results.usage import Usage
+from rag_selectivity.statistics.control_power import ControlPower
 
 ORDERS = ("rank", "query")
+#: The parts of a run, as `Grading.part_costs` names them.
+PARTS = {TOP: "pool", TAIL: "tail", CONTROL: "controls"}
 #: The kinds of failures that the store may hold.
 FAILURES = (*PASSING, "rejected", "too_long", "refusal", "content_filter", "cut", "off_schema")
 
@@ -36,6 +41,8 @@ def grade(
     rubric: Rubric | str | Path = DEFAULT_RUBRIC,
     extras: Sequence[str] = (),
     pool_depth: int | None = None,
+    tail: str | None = None,
+    controls: int = 0,
     samples: int = 1,
     batch: int = 1,
     order: str = "rank",
@@ -47,6 +54,8 @@ def grade(
     escalate_prices: tuple[float, float] | None = None,
     canary: int = 0,
     dry_run: bool = False,
+    show_bits: float | None = None,
+    show_k: int = 10,
     seed: int = 7,
     progress: bool = True,
 ) -> Grading:
@@ -67,6 +76,13 @@ def grade(
         Further fields that the judge fills for each passage, in the same call.
     pool_depth : int, optional
         Ranks of each run to grade; default: all.
+    tail : str, optional
+        Passages to draw at random from the ranks below, as `LAST:COUNT`: "200:10" draws ten passages of each query
+        from the ranks pool_depth + 1 to 200 of any run, without those that another run has in its top ranks. It needs
+        a pool_depth. A query with fewer such passages gives what it has; `Grading.tail` counts such queries.
+    controls : int
+        Passages of the corpus to draw at random for each query, from those that are in no list of the query. Their
+        grades show how often the judge calls a random passage relevant.
     samples : int
         Grades of each pair, from 1 to 100. The store keeps all of them; the grade of the pair is their median.
     batch : int
@@ -92,9 +108,13 @@ def grade(
         judge graded 1 or 2, is sent three more times: unchanged, with harmless text, and with an injection. 0: no
         check.
     dry_run : bool
-        Send no request; estimate pairs, tokens and cost.
+        Send no request; estimate pairs, tokens and cost, and say what the controls can show.
+    show_bits : float, optional
+        For a dry run with controls: bits over random for which to say how many controls or queries they need.
+    show_k : int
+        For a dry run with controls: K at which the bits are shown.
     seed : int
-        For the order of passages within a batch.
+        For the order of passages within a batch, the tail and the controls. The same seed draws the same pairs again.
     progress : bool
         Show a progress bar on a terminal.
 
@@ -105,7 +125,8 @@ def grade(
     Raises
     ------
     InputError
-        If an argument is out of its range, a query or passage of the pool has no text, or the store cannot be used.
+        If an argument is out of its range, a query or passage has no text, the store cannot be used, or a tail or
+        controls cannot be drawn (a pool without depth, a corpus smaller than the draw).
     GradingError
         If no request can succeed (a wrong key, an empty account, an unknown model).
     """
@@ -119,6 +140,8 @@ def grade(
             rubric=rubric,
             extras=extras,
             pool_depth=pool_depth,
+            tail=tail,
+            controls=controls,
             samples=samples,
             batch=batch,
             order=order,
@@ -130,6 +153,8 @@ def grade(
             escalate_prices=escalate_prices,
             canary=canary,
             dry_run=dry_run,
+            show_bits=show_bits,
+            show_k=show_k,
             seed=seed,
             progress=progress,
         )
@@ -146,6 +171,8 @@ async def agrade(
     rubric: Rubric | str | Path = DEFAULT_RUBRIC,
     extras: Sequence[str] = (),
     pool_depth: int | None = None,
+    tail: str | None = None,
+    controls: int = 0,
     samples: int = 1,
     batch: int = 1,
     order: str = "rank",
@@ -157,6 +184,8 @@ async def agrade(
     escalate_prices: tuple[float, float] | None = None,
     canary: int = 0,
     dry_run: bool = False,
+    show_bits: float | None = None,
+    show_k: int = 10,
     seed: int = 7,
     progress: bool = True,
 ) -> Grading:
@@ -174,7 +203,8 @@ async def agrade(
     if better is not None and settings_of(better, instructions, extras) == settings:
         raise InputError(f"escalate_to (--escalate-to) must be another judge than the first, got {better.name} twice")
     with Store(store) as labels:
-        loaded = load_pool(labels, queries, corpus, pools, pool_depth)
+        drawn = load_pool(labels, queries, corpus, pools, pool_depth, tail=tail, controls=controls, seed=seed)
+        loaded = drawn.pool
         work = GradingWork(labels, loaded, settings, prompt, samples=samples, batch=batch, order=order, seed=seed)
         before = work.find_gaps(retried)
         common: dict[str, Any] = {
@@ -183,10 +213,14 @@ async def agrade(
             "pairs": loaded.count(),
             "cached": before.cached,
             "earlier_failures": before.failed,
+            "tail": drawn.tail,
+            "controls": drawn.controls,
         }
         if dry_run:
             escalation = None if better is None else Escalation(judge=better.name)
-            return Grading(**common, **_plan(work, before.missing, gate), escalation=escalation)
+            power = _power(drawn, show_bits, show_k)
+            plan = _plan(work, before.missing, gate, by_part=drawn.tail is not None or drawn.controls is not None)
+            return Grading(**common, **plan, escalation=escalation, control_power=power)
         loaded.record_texts()
         watch, close = progress_line(before.missing, "grading", progress)
         runner = Runner(asked, gate, watch)
@@ -218,8 +252,13 @@ async def agrade(
         )
 
 
-def _plan(work: GradingWork, missing: int, gate: Gate) -> dict[str, Any]:
-    usage, prices = work.estimate(missing), gate.budget.prices
+def _plan(work: GradingWork, missing: int, gate: Gate, *, by_part: bool) -> dict[str, Any]:
+    prices = gate.budget.prices
+    parts = {}
+    for part, (left, usage) in sorted(work.estimate().items()):
+        cost = None if prices is None else prices.of(usage)
+        parts[PARTS[part]] = PartCost(left=left, requests=work.calls(left), usage=usage, cost=cost)
+    usage = sum((part.usage for part in parts.values()), Usage())
     return {
         "left": missing,
         "usage": usage,
@@ -228,7 +267,17 @@ def _plan(work: GradingWork, missing: int, gate: Gate) -> dict[str, Any]:
         "cost": None if prices is None else prices.of(usage),
         "cost_from": None if prices is None else "prices",
         "dry_run": True,
+        "part_costs": {name: parts.get(name, PartCost()) for name in PARTS.values()} if by_part else {},
     }
+
+
+def _power(drawn: Loaded, show_bits: float | None, show_k: int) -> ControlPower | None:
+    """What the controls can show; None without controls."""
+    if drawn.controls is None:
+        if show_bits is not None:
+            raise InputError("show_bits (--show-bits) is about controls: give controls (--controls) too, such as 3")
+        return None
+    return ControlPower.of(drawn.controls.queries, drawn.controls.each, show_k, show_bits)
 
 
 def _done(runner: Runner) -> dict[str, Any]:

@@ -182,14 +182,7 @@ class CallableJudge:
         except JudgeFailure:
             raise
         except Exception as error:
-            failure = failure_of(error)
-            raise JudgeFailure(
-                f"{type(error).__name__}: {error}",
-                failure.kind,
-                retry_after=failure.retry_after,
-                overloaded=failure.overloaded,
-                usage=failure.usage,
-            ) from None
+            raise failure_of(error).with_words(f"{type(error).__name__}: {error}") from None
         if isinstance(result, Reply):
             return result
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Usage):

@@ -8,7 +8,8 @@ from pathlib import Path
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.grading.origins import stored_origins
+from rag_selectivity.grading.store import LabelReading, Store
 from rag_selectivity.io.formats import Format, register_format
 from rag_selectivity.io.opening import first_bytes
 
@@ -29,12 +30,17 @@ class LabelStore(Format):
         """Its labels, one grade for each pair."""
         return self.read_labels(path, None, None)
 
-    def read_labels(self, path: Path, judges: Sequence[str] | None, judge_rule: str | None) -> Qrels:
-        """The labels of some judges; `judge_rule` combines several judges."""
+    def read_labels(
+        self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
+    ) -> Qrels:
+        """The labels of some judges, and where they come from; `judge_rule` combines several judges.
+
+        Without `humans`, the judges' grades alone.
+        """
         with Store(path, read_only=True) as store:
-            qrels = Qrels.from_records(
-                label_rows(store, judges=judges, rule=judge_rule), source=str(path), scale="utility"
-            )
+            reading = LabelReading(store, judges=judges, rule=judge_rule, humans=humans)
+            qrels = Qrels.from_records(reading.rows(), source=str(path), scale="utility")
+            qrels.origins = stored_origins(store, qrels, reading, humans=humans)
         if not len(qrels):
             raise InputError(f"{path}: the label store has no grades yet")
         return qrels

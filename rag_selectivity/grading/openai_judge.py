@@ -231,14 +231,8 @@ class OpenAIJudge:
         return self._clean(urlunsplit((parts.scheme, host, parts.path.removesuffix("/chat/completions"), "", "")))
 
     def _cleaned(self, failure: JudgeFailure) -> JudgeFailure:
-        return JudgeFailure(
-            self._clean(str(failure)),
-            failure.kind,
-            retry_after=failure.retry_after,
-            overloaded=failure.overloaded,
-            usage=failure.usage,
-            answer=None if failure.answer is None else self._clean(failure.answer),
-        )
+        answer = None if failure.answer is None else self._clean(failure.answer)
+        return failure.with_words(self._clean(str(failure)), answer)
 
     def _clean(self, text: str) -> str:
         """The text without keys, which some endpoints quote in their errors, whole or in part."""

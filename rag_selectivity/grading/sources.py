@@ -3,42 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
 from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.drawing import Tail, check_controls, draw_controls, draw_tail
 from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
 from rag_selectivity.io.reading import is_path, ranked_rows
 from rag_selectivity.io.texts import checked_texts, read_texts
+from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.wording import counted
 
 
-def load_pool(store: Store, queries: Any, corpus: Any, pools: Sequence[Any], depth: int | None) -> Pool:
-    """The pairs of some pools, down to a depth, with the texts of their queries and passages.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The pairs to grade, and what of them was drawn at random: `tail` and `controls` are None if nothing was."""
 
-    The store keeps as the origin of each pair the pool (a file by its name, a run by its own), the rank and the depth.
+    pool: Pool
+    tail: DrawnPart | None = None
+    controls: DrawnPart | None = None
+
+
+def load_pool(
+    store: Store,
+    queries: Any,
+    corpus: Any,
+    pools: Sequence[Any],
+    depth: int | None,
+    *,
+    tail: str | None = None,
+    controls: int = 0,
+    seed: int = 7,
+) -> Loaded:
+    """The pairs of some pools, down to a depth, and those drawn from below and from the corpus, with their texts.
+
+    The store keeps as the origin of each pair the pool (a file by its name, a run by its own), the rank and the depth,
+    or how it was drawn.
 
     Raises
     ------
     InputError
-        If there are no pairs, or a query or passage of the pools has no text.
+        If there are no pairs, a query or passage has no text, or a draw is impossible.
     """
     if not pools:
         raise InputError("a pool is needed: the passages to grade for each query (--pool FILE)")
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
         raise InputError(f"pool_depth must be a whole number ≥ 1, got {depth!r}")
+    below = None if tail is None else Tail.parse(tail, depth)
+    draws = bool(check_controls(controls)) or below is not None
     loaded = store.new_pool()
+    tail_part = control_part = None
     with loaded.filling():
-        for number, pool in enumerate(pools, 1):
-            name = _name_of(pool) or ("pool" if len(pools) == 1 else f"pool {number}")
-            loaded.add_pairs(ranked_rows(pool, depth), Draw("pool", name, depth))
+        names = [_name_of(pool) or ("pool" if len(pools) == 1 else f"pool {i}") for i, pool in enumerate(pools, 1)]
+        for name, pool in zip(names, pools, strict=True):
+            draw = Draw("pool", name, depth)
+            if draws:
+                loaded.add_list(ranked_rows(pool), draw)
+            else:
+                loaded.add_pairs(ranked_rows(pool, depth), draw)
+        if below is not None:
+            tail_part = draw_tail(loaded, below, "+".join(names), seed)
+        if controls:
+            control_part = draw_controls(loaded, corpus, controls, seed)
         _load_texts(loaded.query_texts(), queries, "queries", QUERY_NAMES)
         _load_texts(loaded.passage_texts(), corpus, "corpus", PASSAGE_NAMES)
     if not loaded.count():
         raise InputError("the pool is empty: there is nothing to grade")
-    return loaded
+    return Loaded(loaded, tail_part, control_part)
 
 
 def _name_of(pool: Any) -> str | None:

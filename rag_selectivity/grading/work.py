@@ -105,12 +105,14 @@ class GradingWork:
         """How many labels do not exist now."""
         return self._gaps.counts().missing
 
-    def estimate(self, missing: int) -> Usage:
-        """Tokens that the missing labels would take, at four characters a token."""
+    def estimate(self) -> dict[int, tuple[int, Usage]]:
+        """{part of the pool: (labels to ask for, the tokens that they would take)}, at four characters a token."""
         messages, _ = self._prompt.one("", "")
         fixed = sum(len(message["content"]) for message in messages)
-        prompts = self._gaps.characters() + missing * fixed / self._batch
-        return Usage(int(prompts / 4), missing * _ANSWER_TOKENS)
+        return {
+            part: (missing, Usage(int((characters + missing * fixed / self._batch) / 4), missing * _ANSWER_TOKENS))
+            for part, (missing, characters) in self._gaps.sizes().items()
+        }
 
     def calls(self, missing: int) -> int:
         """The fewest requests for the missing labels."""

@@ -55,9 +55,11 @@ class Format(ABC):
         """The judgments of a file."""
         raise InputError(f"{path}: a file of format {self.name} holds no judgments")
 
-    def read_labels(self, path: Path, judges: Sequence[str] | None, judge_rule: str | None) -> Qrels:
+    def read_labels(
+        self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
+    ) -> Qrels:
         """The judgments of chosen judges; refused by formats that do not tell judges apart."""
-        if judges or judge_rule:
+        if judges or judge_rule or not humans:
             raise InputError(f"{path} is no label store: its labels have no judges to choose from")
         return self.read_qrels(path)
 

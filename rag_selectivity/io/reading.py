@@ -29,6 +29,7 @@ def read_qrels(
     format: str | None = None,
     judges: Sequence[str] | None = None,
     judge_rule: str | None = None,
+    humans: bool = True,
 ) -> Qrels:
     """Judgments from a file, from a BEIR folder (`qrels/test.tsv`, or the only file there), or from a label store.
 
@@ -41,6 +42,8 @@ def read_qrels(
         Of a label store: whose labels count.
     judge_rule : {"median", "lowest", "highest"}, optional
         Of a label store: the grade of a pair that several judges graded.
+    humans : bool
+        Of a label store: whether people's grades take the place of a judge's; if not, the judges' alone are read.
 
     Raises
     ------
@@ -48,7 +51,9 @@ def read_qrels(
         Naming the file and the line.
     """
     file = Path(path)
-    return format_of(file, format).read_labels(file, judges, judge_rule)
+    reader = format_of(file, format)
+    # Formats of other packages need not know of people and judges.
+    return reader.read_labels(file, judges, judge_rule, **({} if humans else {"humans": False}))
 
 
 def read_run(path: str | Path, *, format: str | None = None) -> Run:

@@ -21,6 +21,7 @@ from rag_selectivity.render.blocks import (
     markdown_of,
     text_of,
 )
+from rag_selectivity.render.control_words import control_power_lines, drawn_lines
 from rag_selectivity.render.report_table import caveat_lines, report_blocks
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.canary import CanaryResult
@@ -330,6 +331,14 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.dry_run:
         yield f"{_pairs(grading)}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
         yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading)}{_cost(grading)}"
+        for name, part in grading.part_costs.items():
+            tokens = f"{part.usage.prompt_tokens:,} prompt + {part.usage.completion_tokens:,} answer tokens"
+            cost = "" if part.cost is None else f", cost {part.cost:.4g}"
+            requests = counted(part.requests, "request")
+            yield f"  {name}: {counted(part.left, 'grade')}, at least {requests}, about {tokens}{cost}"
+        yield from drawn_lines(grading)
+        if grading.control_power is not None:
+            yield from control_power_lines(grading.control_power)
         yield "estimated at four characters a token and 60 tokens an answer; a model that reasons writes more"
         if grading.escalation is not None:
             yield (
@@ -341,6 +350,7 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
         f"{_pairs(grading)}: {grading.graded:,} graded by {grading.judge}, {grading.cached:,} in the store "
         f"before, {grading.failed:,} failed, {grading.left:,} left"
     )
+    yield from drawn_lines(grading)
     yield f"{counted(grading.requests, 'request')}, {_tokens(grading)}{_cost(grading)}"
     if grading.way is not None:
         yield f"the endpoint was asked with {_way(json.loads(grading.way))}"

@@ -12,6 +12,7 @@ from typing import Any
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.statistics.control_power import ControlPower
 
 SCHEMA = "rag-selectivity/grading/2"
 
@@ -65,6 +66,65 @@ class Escalation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnPart:
+    """The pairs that were drawn at random for grading: from the tail of the pool, or from the corpus (controls).
+
+    Attributes
+    ----------
+    pairs : int
+        Pairs drawn.
+    queries : int
+        Queries of the pool.
+    each : int
+        Pairs to draw for each query.
+    ranks : (first, last) or None
+        Ranks that a tail was drawn from.
+    corpus_size : int or None
+        Passages that controls were drawn from.
+    without, short : int
+        Queries whose lists have no rank of the tail, and those that have some, but fewer than `each`.
+    """
+
+    pairs: int
+    queries: int
+    each: int
+    ranks: tuple[int, int] | None = None
+    corpus_size: int | None = None
+    without: int = 0
+    short: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {**asdict(self), "ranks": None if self.ranks is None else list(self.ranks)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartCost:
+    """What one part of a grading run would take: the pool, the tail or the controls.
+
+    Attributes
+    ----------
+    left : int
+        Labels to ask for.
+    requests : int
+        The fewest requests that they need.
+    usage : Usage
+    cost : float or None
+        None without prices.
+    """
+
+    left: int = 0
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        tokens = {"prompt_tokens": self.usage.prompt_tokens, "completion_tokens": self.usage.completion_tokens}
+        return {"left": self.left, "requests": self.requests, **tokens, "cost": self.cost}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grading(Result):
     """What a grading run did, or with `dry_run` would do.
 
@@ -73,7 +133,13 @@ class Grading(Result):
     judge : str
     store : Path
     pairs : int
-        Pairs in the pool.
+        Pairs to grade: those of the pool, and those that were drawn.
+    tail, controls : DrawnPart or None
+        What was drawn from the ranks below the pool, and from the rest of the corpus.
+    part_costs : {"pool", "tail", "controls": PartCost}
+        In a dry run with a tail or controls: what each part would take.
+    control_power : ControlPower or None
+        In a dry run with controls: what they can show at most.
     cached, graded, failed, left : int
         Labels that were in the store before, new labels, labels that failed in this run, and labels that are still
         missing. Each pair needs as many labels as there are samples.
@@ -135,6 +201,10 @@ class Grading(Result):
     resume: str | None = None
     escalation: Escalation | None = None
     canary: CanaryResult | None = None
+    tail: DrawnPart | None = None
+    controls: DrawnPart | None = None
+    part_costs: dict[str, PartCost] = field(default_factory=dict)
+    control_power: ControlPower | None = None
 
     @property
     def other_models(self) -> tuple[str, ...]:
@@ -167,9 +237,14 @@ class Grading(Result):
             "resume": self.resume,
             "escalation": None if self.escalation is None else self.escalation.to_dict(),
             "canary": None if self.canary is None else self.canary.to_dict(),
+            "tail": None if self.tail is None else self.tail.to_dict(),
+            "controls": None if self.controls is None else self.controls.to_dict(),
+            "part_costs": {name: part.to_dict() for name, part in self.part_costs.items()},
+            "control_power": None if self.control_power is None else asdict(self.control_power),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row of the run; what has parts of its own is in `to_dict`."""
-        left_out = ("schema", "errors", "way", "served_models", "escalation", "canary")
+        own_parts = ("escalation", "canary", "tail", "controls", "part_costs", "control_power")
+        left_out = ("schema", "errors", "way", "served_models", *own_parts)
         return [{name: value for name, value in self.to_dict().items() if name not in left_out}]

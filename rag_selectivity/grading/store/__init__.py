@@ -7,7 +7,7 @@ is graded again, and a passage whose id changed is not.
 All SQL of the project is in this package.
 """
 
-from rag_selectivity.grading.store.one_grade import expected_rows, label_rows, median_grade
+from rag_selectivity.grading.store.one_grade import LabelReading, expected_rows, label_rows, median_grade
 from rag_selectivity.grading.store.records import (
     Canary,
     Draw,
@@ -30,6 +30,7 @@ __all__ = [
     "HumanLabel",
     "Key",
     "Label",
+    "LabelReading",
     "Origin",
     "Settings",
     "Store",

@@ -13,6 +13,7 @@ from rag_selectivity.grading.store.records import Draw, Origin
 from rag_selectivity.grading.store.schema import transaction
 
 _AT_ONCE = 2000
+_READ_AT_ONCE = 20_000
 
 
 def draw_number(connection: sqlite3.Connection, draw: Draw) -> int:
@@ -67,3 +68,35 @@ def read_origins(connection: sqlite3.Connection) -> Iterator[tuple[str, str, Ori
     )
     for query, passage, draw, rank, detail in rows:
         yield query, passage, Origin(draws[draw], rank, json.loads(detail) if detail else {})
+
+
+def origin_numbers(connection: sqlite3.Connection) -> Iterator[list[tuple[str, str, int, int]]]:
+    """(query id, passage id, number of the draw, size of the tail) rows in lists, those of a pair by their draws.
+
+    They are those of `read_origins`, and the pairs of people's grades whose draw is known. The size of the tail is 0
+    for what is not drawn from one, or if it is not known.
+    """
+    tails = [row[0] for row in connection.execute("SELECT id FROM draws WHERE kind = 'tail'")]
+    size = f"CASE WHEN draw IN ({', '.join(map(str, tails))}) THEN coalesce(json_extract(detail, '$.of'), 0) ELSE 0 END"
+    for statement in (
+        # In the order of the table's key, so that nothing is sorted and nothing is held.
+        f"SELECT query_id, passage_id, draw, {size if tails else 0} FROM origins ORDER BY query_id, passage_id, draw",
+        "SELECT query_id, passage_id, draw, 0 FROM human WHERE draw NOTNULL AND sample = 0 AND grade NOTNULL",
+    ):
+        rows = connection.execute(statement)
+        while some := rows.fetchmany(_READ_AT_ONCE):
+            yield some
+
+
+def drawn_for_people(connection: sqlite3.Connection) -> dict[str, int]:
+    """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
+    counts: dict[str, int] = {}
+    draws = draws_by_number(connection)
+    rows = connection.execute(
+        "SELECT draw, count(*) FROM (SELECT DISTINCT query_id, passage_id, draw FROM human"
+        " WHERE sample = 0 AND grade NOTNULL) GROUP BY draw"
+    )
+    for number, count in rows:
+        name = "" if number is None else str(draws[number].how.get("design", ""))
+        counts[name] = counts.get(name, 0) + count
+    return counts

@@ -91,7 +91,8 @@ class Gaps:
         # Two ids with the same texts are one question.
         connection.execute(
             "CREATE TEMP TABLE asked AS SELECT q.hash AS query_hash, p.hash AS passage_hash, min(q.rowid) AS query,"
-            " min(p.rowid) AS passage, min(pool.rank) AS rank FROM pool JOIN queries q ON q.id = pool.query_id"
+            " min(p.rowid) AS passage, min(pool.position) AS rank, min(pool.part) AS part"
+            " FROM pool JOIN queries q ON q.id = pool.query_id"
             " JOIN passages p ON p.id = pool.passage_id GROUP BY q.hash, p.hash"
         )
         if unsure_of is not None:
@@ -127,13 +128,13 @@ class Gaps:
         """Whether the last `find` listed any."""
         return self._connection.execute("SELECT 1 FROM pending").fetchone() is not None
 
-    def characters(self) -> int:
-        """The length of all listed texts together."""
-        total = self._connection.execute(
-            "SELECT total(length(q.text) + length(p.text)) FROM pending JOIN queries q ON q.rowid = query"
-            " JOIN passages p ON p.rowid = passage"
-        ).fetchone()[0]
-        return int(total)
+    def sizes(self) -> dict[int, tuple[int, int]]:
+        """{part of the pool: (listed labels, length of their texts)}."""
+        rows = self._connection.execute(
+            "SELECT part, count(*), total(length(q.text) + length(p.text)) FROM pending JOIN queries q"
+            " ON q.rowid = query JOIN passages p ON p.rowid = passage GROUP BY part"
+        )
+        return {part: (count, int(characters)) for part, count, characters in rows}
 
     def after(self, place: int, limit: int) -> list[Gap]:
         """The next few of the list, behind a place (0: from the start)."""

@@ -27,19 +27,80 @@ def label_rows(
     Raises
     ------
     InputError
-        If several judges graded a pair, and neither `judges` nor `rule` decides; the message lists the judges.
+        If there are labels of several judges, or of one judge with several rubrics or prompts, and neither `judges`
+        nor `rule` decides; the message lists them, with an example of each.
     """
-    combine = _rule(rule)
-    human_grades: dict[tuple[str, str], list[int]] = {}
-    if humans:
-        for query, passage, grade in store.human_grades():
-            human_grades.setdefault((query, passage), []).append(grade)
-    for labelled, grades in human_grades.items():
-        yield *labelled, median_grade(grades)
-    for query, passage, by_judge in store.best_judge_grades(judges, as_given=as_given):
-        if (query, passage) not in human_grades:
-            medians = {judge: median_grade(samples) for judge, samples in by_judge.items()}
-            yield query, passage, _combined((query, passage), medians, combine, store)
+    return LabelReading(store, judges=judges, rule=rule, humans=humans, as_given=as_given).rows()
+
+
+class LabelReading:
+    """Reads one grade for each pair, as `label_rows` does, and notes whose grades they are.
+
+    Attributes
+    ----------
+    by_people : {(query id, passage id): grade of the judge}
+        The pairs that people graded; None if no judge graded the pair. Filled by `rows`.
+    judges : {name: pairs that it graded}
+        Filled by `rows`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        judges: Sequence[str] | None = None,
+        rule: str | None = None,
+        humans: bool = True,
+        as_given: bool = False,
+    ) -> None:
+        self._store = store
+        self._chosen = judges
+        self._rule = rule
+        self._combine = _rule(rule)
+        self._humans = humans
+        self._as_given = as_given
+        self.by_people: dict[tuple[str, str], int | None] = {}
+        self.judges: dict[str, int] = {}
+        self._judge: str | None = None
+
+    def rows_by_judge(self) -> Iterator[tuple[str, str, int, str | None]]:
+        """(query id, passage id, grade, judge) rows, people's first.
+
+        The judge is None if a person gave the grade, or if it combines several judges.
+        """
+        for query, passage, grade in self.rows():
+            yield query, passage, grade, self._judge
+
+    def rows(self) -> Iterator[tuple[str, str, int]]:
+        """(query id, passage id, grade) rows, people's first."""
+        if self._rule is None:
+            self._store.refuse_mixed_judges(self._chosen)
+        human_grades: dict[tuple[str, str], list[int]] = {}
+        if self._humans:
+            for query, passage, grade in self._store.human_grades():
+                human_grades.setdefault((query, passage), []).append(grade)
+        self.by_people = dict.fromkeys(human_grades)
+        for labelled, grades in human_grades.items():
+            yield *labelled, median_grade(grades)
+        for query, passage, by_judge in self._store.best_judge_grades(self._chosen, as_given=self._as_given):
+            only: str | None = None
+            if len(by_judge) == 1:
+                # The common case has a path of its own: a store may hold millions of pairs.
+                ((only, samples),) = by_judge.items()
+                grade = samples[0] if len(samples) == 1 else median_grade(samples)
+                self.judges[only] = self.judges.get(only, 0) + 1
+            else:
+                for judge in by_judge:
+                    self.judges[judge] = self.judges.get(judge, 0) + 1
+                medians = {judge: median_grade(samples) for judge, samples in by_judge.items()}
+                if (query, passage) in human_grades and self._combine is None:
+                    continue
+                grade = _combined((query, passage), medians, self._combine, self._store)
+            if human_grades and (query, passage) in human_grades:
+                self.by_people[query, passage] = grade
+            else:
+                self._judge = only
+                yield query, passage, grade
 
 
 def expected_rows(
@@ -57,6 +118,8 @@ def expected_rows(
         As `label_rows`.
     """
     combine = _rule(rule)
+    if rule is None:
+        store.refuse_mixed_judges(judges)
     for query, passage, by_judge in store.best_judge_samples(judges):
         medians = {judge: median_grade([grade for grade, _ in samples]) for judge, samples in by_judge.items()}
         expected = None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any, NamedTuple
 
 from rag_selectivity.grading.store.draws import draw_number
 from rag_selectivity.grading.store.gaps import Gaps
@@ -15,6 +18,29 @@ from rag_selectivity.grading.store.schema import temporary_transaction
 _UNKNOWN = Draw("unknown")
 #: Pairs that one statement writes; other processes wait for it.
 _AT_ONCE = 2000
+#: The parts of a pool: the top ranks of its runs, what was drawn from the ranks below, and from the rest of the corpus.
+TOP, TAIL, CONTROL = 0, 1, 2
+
+
+class DrawnPair(NamedTuple):
+    """A pair that was drawn at random.
+
+    Attributes
+    ----------
+    query, passage : str
+    rank : int or None
+        Its best rank in the runs, from 1.
+    position : float
+        Its place in the order of asking, among the ranks of the query's other pairs.
+    detail : mapping
+        As in `Origin`.
+    """
+
+    query: str
+    passage: str
+    rank: int | None
+    position: float
+    detail: Mapping[str, Any]
 
 
 class Pool:
@@ -34,7 +60,12 @@ class Pool:
         connection.execute("PRAGMA temp_store = FILE")
         connection.execute(
             "CREATE TEMP TABLE pool (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, draw INTEGER NOT NULL,"
-            " rank INTEGER NOT NULL, PRIMARY KEY (query_id, passage_id, draw)) WITHOUT ROWID"
+            " rank INTEGER, position REAL NOT NULL, part INTEGER NOT NULL, detail TEXT,"
+            " PRIMARY KEY (query_id, passage_id, draw)) WITHOUT ROWID"
+        )
+        connection.execute(
+            "CREATE TEMP TABLE listed (query_id TEXT NOT NULL, passage_id TEXT NOT NULL, rank INTEGER NOT NULL,"
+            " PRIMARY KEY (query_id, passage_id)) WITHOUT ROWID"
         )
 
     def filling(self) -> AbstractContextManager[None]:
@@ -46,14 +77,55 @@ class Pool:
 
         `draw` says how they were chosen; the store keeps it as the origin of their labels.
         """
+        number = self._number(draw)
+        self._connection.executemany(
+            f"INSERT INTO pool VALUES (?1, ?2, {number}, ?3, ?3, {TOP}, NULL) ON CONFLICT DO UPDATE"
+            " SET rank = excluded.rank, position = excluded.position WHERE excluded.rank < rank",
+            rows,
+        )
+
+    def add_list(self, rows: Iterable[tuple[str, str, int]], draw: Draw) -> None:
+        """Add (query id, passage id, rank) rows of a whole run: the pairs down to the depth of the draw are graded.
+
+        The others can be drawn from; see `listed`.
+        """
+        waiting = iter(rows)
+        while some := list(islice(waiting, _AT_ONCE)):
+            self._connection.executemany(
+                "INSERT INTO listed VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
+                " WHERE excluded.rank < rank",
+                some,
+            )
+            self.add_pairs((row for row in some if draw.depth is None or row[2] <= draw.depth), draw)
+
+    def listed(self, first: int = 1, last: int | None = None) -> Generator[tuple[str, str, int], None, None]:
+        """(query id, passage id, best rank) rows of `add_list` with these ranks, in the order of the ids."""
+        yield from self._connection.execute(
+            "SELECT query_id, passage_id, rank FROM listed WHERE rank >= ?1 AND (?2 IS NULL OR rank <= ?2)"
+            " ORDER BY query_id, passage_id",
+            (first, last),
+        )
+
+    def depths(self) -> dict[str, int]:
+        """{query id: its deepest rank in the pool}."""
+        return dict(
+            self._connection.execute(f"SELECT query_id, max(rank) FROM pool WHERE part = {TOP} GROUP BY query_id")
+        )
+
+    def add_drawn(self, pairs: Iterable[DrawnPair], draw: Draw, part: int) -> int:
+        """Add pairs that were drawn at random; how many."""
+        number = self._number(draw)
+        self._connection.executemany(
+            f"INSERT INTO pool VALUES (?, ?, {number}, ?, ?, {part}, ?)",
+            ((*pair[:4], json.dumps(dict(pair.detail), sort_keys=True)) for pair in pairs),
+        )
+        count = self._connection.execute("SELECT count(*) FROM pool WHERE draw = ?", (number,))
+        return int(count.fetchone()[0])
+
+    def _number(self, draw: Draw) -> int:
         if draw not in self._draws:
             self._draws.append(draw)
-        number = self._draws.index(draw)
-        self._connection.executemany(
-            "INSERT INTO pool VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = excluded.rank"
-            " WHERE excluded.rank < rank",
-            ((query, passage, number, rank) for query, passage, rank in rows),
-        )
+        return self._draws.index(draw)
 
     def query_texts(self) -> PoolTexts:
         """The texts that the queries of the pairs need; call it once, when all pairs are in."""
@@ -110,9 +182,10 @@ class Pool:
             bounds,
         )
         self._connection.execute(
-            "INSERT INTO origins SELECT pool.query_id, pool.passage_id, d.number, pool.rank, NULL FROM pool"
+            "INSERT INTO origins SELECT pool.query_id, pool.passage_id, d.number, pool.rank, pool.detail FROM pool"
             f" JOIN draw_numbers d ON d.place = pool.draw WHERE {span}"
-            " ON CONFLICT DO UPDATE SET rank = excluded.rank WHERE rank != excluded.rank",
+            " ON CONFLICT DO UPDATE SET rank = excluded.rank, detail = excluded.detail"
+            " WHERE rank IS NOT excluded.rank OR detail IS NOT excluded.detail",
             bounds,
         )
         return last

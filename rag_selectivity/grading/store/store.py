@@ -18,7 +18,7 @@ from rag_selectivity.grading.store.leases import end_leases, new_owner, take_lea
 from rag_selectivity.grading.store.opening import Readable, connect, readable
 from rag_selectivity.grading.store.pool import Pool
 from rag_selectivity.grading.store.problems import StoreConnection, explaining
-from rag_selectivity.grading.store.records import Canary, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
+from rag_selectivity.grading.store.records import Canary, Draw, HumanLabel, Key, Label, Origin, Settings, StoredAnswer
 from rag_selectivity.grading.store.schema import DatabaseError, transaction
 from rag_selectivity.grading.store.writer import Writer
 from rag_selectivity.io.opening import STANDARD_INPUT
@@ -307,6 +307,56 @@ class Store:
         with self._reading() as connection:
             yield from draws.read_origins(connection)
 
+    def draws(self) -> dict[int, Draw]:
+        """The draws by their numbers; a later draw has a higher number."""
+        with self._reading() as connection:
+            return draws.draws_by_number(connection)
+
+    def origin_numbers(self) -> Iterator[list[tuple[str, str, int, int]]]:
+        """(query id, passage id, number of the draw, size of the tail) rows in lists; see `draws.origin_numbers`."""
+        with self._reading() as connection:
+            yield from draws.origin_numbers(connection)
+
+    def drawn_for_people(self) -> dict[str, int]:
+        """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
+        with self._reading() as connection:
+            return draws.drawn_for_people(connection)
+
+    def people(self) -> dict[str, int]:
+        """{annotator: pairs that they graded}."""
+        with self._reading() as connection:
+            return reading.people(connection)
+
+    def refuse_mixed_judges(self, judges: Sequence[str] | None = None) -> None:
+        """Refuse labels of several judges, or of one judge with several rubrics or prompts, that nobody asked for.
+
+        Judges that are named one by one may be mixed; a model's name stands for one rubric and one prompt.
+
+        Raises
+        ------
+        InputError
+            With an example of each.
+        """
+        with self._reading() as connection:
+            groups = [None] if judges is None else [[judge] for judge in judges]
+            for group in groups:
+                names = self._names_of(connection, group)
+                found = reading.examples_of_judges(connection, names)
+                if len({example.identity for example in found}) > 1:
+                    raise InputError(self._mixed(found, names))
+
+    def _mixed(self, found: Sequence[reading.JudgeExample], names: Mapping[int, str]) -> str:
+        each = "; ".join(
+            f"{names[one.settings]} (rubric {one.identity[1] or '–'}, prompt {one.identity[2] or '–'}) graded query "
+            f"{one.query!r}, passage {one.passage!r}"
+            for one in found
+        )
+        judges = ", ".join(names[one.settings] for one in found)
+        return (
+            f"{self.path}: the store was graded by several judges ({judges}): choose one with --judge (judge=…), or "
+            f"join them with --judge-rule median (rule=…). {each}"
+        )
+
     def failures(self, judges: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The failed labels and answers of some judges (default: all) by reason, the most frequent first.
 
@@ -419,8 +469,10 @@ class Store:
 
 def _of_best(of_pair: Mapping[int, _T], better: Mapping[int, set[int]], names: Mapping[int, str]) -> dict[str, _T]:
     """{judge: what it said of a pair}, without the judges that escalated to another one that graded the pair."""
+    if len(of_pair) == 1:
+        # The common case has a path of its own: a store may hold millions of pairs.
+        ((settings, said),) = of_pair.items()
+        return {names[settings]: said}
     return {
-        names[settings]: said
-        for settings, said in of_pair.items()
-        if len(of_pair) == 1 or better.get(settings, set()).isdisjoint(of_pair)
+        names[settings]: said for settings, said in of_pair.items() if better.get(settings, set()).isdisjoint(of_pair)
     }

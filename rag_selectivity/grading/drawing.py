@@ -1,0 +1,199 @@
+"""Pairs drawn at random for grading: from the ranks below the pool (its tail), and from the corpus (controls).
+
+Draws depend on nothing but the seed, the lists and the corpus. So a command that is repeated draws the same pairs, a
+larger draw contains the smaller one, and the order of a file does not matter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.columns import PASSAGE_NAMES
+from rag_selectivity.data.ids import HashArray, IdColumn
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.store import Draw
+from rag_selectivity.grading.store.pool import CONTROL, TAIL, DrawnPair, Pool
+from rag_selectivity.io.texts import read_texts
+from rag_selectivity.results.grading import DrawnPart
+from rag_selectivity.wording import counted
+
+_IDS_AT_ONCE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Passages to draw from each query's ranks `first` to `last`, as `--tail 200:10` says.
+
+    Attributes
+    ----------
+    first, last : int
+        Ranks, from 1, both included.
+    drawn : int
+        Passages of each query.
+    """
+
+    first: int
+    last: int
+    drawn: int
+
+    @classmethod
+    def parse(cls, text: Any, pool_depth: int | None) -> Tail:
+        """The tail of `LAST:COUNT` below a pool.
+
+        >>> Tail.parse("200:10", 20)
+        Tail(first=21, last=200, drawn=10)
+
+        Raises
+        ------
+        InputError
+            If it is not of that form, the pool has no depth, or its depth reaches the last rank of the tail.
+        """
+        last, _, drawn = str(text).partition(":")
+        if not isinstance(text, str) or not (last.isdecimal() and drawn.isdecimal() and int(drawn) >= 1):
+            raise InputError(
+                f"tail (--tail) must be the last rank and the passages to draw, as in 200:10, got {text!r}"
+            )
+        if pool_depth is None:
+            raise InputError(
+                "a tail (--tail) begins below the pool, so the pool needs a depth: give pool_depth (--pool-depth), "
+                "such as the largest K that you will measure"
+            )
+        if int(last) <= pool_depth:
+            raise InputError(
+                f"tail (--tail) {text} ends at rank {int(last)}, but the pool goes down to rank {pool_depth}: give a "
+                f"deeper tail, or a smaller pool_depth (--pool-depth)"
+            )
+        return cls(pool_depth + 1, int(last), int(drawn))
+
+
+def check_controls(controls: Any) -> int:
+    """The number of controls, if it is one; else an InputError."""
+    if isinstance(controls, bool) or not isinstance(controls, int) or controls < 0:
+        raise InputError(f"controls (--controls) must be a whole number of passages ≥ 0, got {controls!r}")
+    return controls
+
+
+def draw_tail(pool: Pool, tail: Tail, source: str, seed: int) -> DrawnPart:
+    """Draw passages of a pool's tail into it. A query whose tail is short or empty gives what it has."""
+    depths = pool.depths()
+    sizes: dict[str, int] = {}
+
+    def drawn() -> Iterator[DrawnPair]:
+        with closing(pool.listed(tail.first, tail.last)) as listed:
+            for query, rows in groupby(listed, key=itemgetter(0)):
+                ordered = sorted((_number(seed, "tail", query, passage), passage, rank) for _, passage, rank in rows)
+                sizes[query] = len(ordered)
+                detail = {"of": len(ordered), "drawn": min(tail.drawn, len(ordered))}
+                for _, passage, rank in ordered[: tail.drawn]:
+                    yield DrawnPair(query, passage, rank, _position(seed, query, passage, depths), detail)
+
+    how = {"first": tail.first, "last": tail.last, "drawn": tail.drawn, "seed": seed}
+    pairs = pool.add_drawn(drawn(), Draw("tail", source, tail.last, how), TAIL)
+    short = sum(size < tail.drawn for size in sizes.values())
+    return DrawnPart(
+        pairs=pairs,
+        queries=len(depths),
+        each=tail.drawn,
+        ranks=(tail.first, tail.last),
+        without=len(depths) - len(sizes),
+        short=short,
+    )
+
+
+def draw_controls(pool: Pool, corpus: Any, controls: int, seed: int) -> DrawnPart:
+    """Draw passages of the corpus that are in no list of their query into a pool.
+
+    Raises
+    ------
+    InputError
+        If the corpus can be read only once, or holds too few passages outside the lists of a query.
+    """
+    depths = pool.depths()
+    passages = _Corpus.of(corpus)
+
+    def drawn() -> Iterator[DrawnPair]:
+        with closing(pool.listed()) as lists:
+            for query, rows in groupby(lists, key=itemgetter(0)):
+                listed = {passage for _, passage, _ in rows}
+                passages.check(query, listed, controls)
+                for passage in islice(passages.others(query, listed, seed), controls):
+                    position = _position(seed, query, passage, depths)
+                    yield DrawnPair(query, passage, None, position, {"drawn": controls})
+
+    how = {"drawn": controls, "corpus_size": len(passages), "seed": seed}
+    pairs = pool.add_drawn(drawn(), Draw("control", how=how), CONTROL)
+    return DrawnPart(pairs=pairs, queries=len(depths), each=controls, corpus_size=len(passages))
+
+
+class _Corpus:
+    """The ids of a corpus, without texts: `ids` in any order, and the position of each in the order of their hashes."""
+
+    def __init__(self, ids: IdColumn) -> None:
+        self._ids = ids
+        # In the order of the hashes, so that another order of the file draws the same passages. An id that occurs
+        # twice is one passage.
+        self._hashes: HashArray
+        self._hashes, self._places = np.unique(ids.hashes(), return_index=True)
+
+    @classmethod
+    def of(cls, corpus: Any) -> _Corpus:
+        if isinstance(corpus, Iterator):
+            raise InputError(
+                "corpus: controls are drawn from all of its ids, and their texts are read afterwards, but this corpus "
+                "can be read only once; give a list, a mapping or a file"
+            )
+        ids = (str(key) for key in corpus) if isinstance(corpus, Mapping) else _ids_of_texts(corpus)
+        parts = []
+        while some := list(islice(ids, _IDS_AT_ONCE)):
+            parts.append(IdColumn.from_strings(some))
+        return cls(IdColumn.concatenate(parts) if parts else IdColumn.from_strings([]))
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def check(self, query: str, listed: set[str], controls: int) -> None:
+        """Refuse a corpus that holds too few passages outside the lists of a query."""
+        if len(self) >= len(listed) + controls:
+            return
+        known = IdColumn.from_strings(sorted(listed)).hashes()
+        others = len(self) - int(np.isin(known, self._hashes).sum())
+        if others < controls:
+            raise InputError(
+                f"corpus: {counted(controls, 'control')} cannot be drawn for query {examples([query])}: the corpus has "
+                f"{counted(len(self), 'passage')}, and {others:,} of them are outside the query's lists; lower "
+                f"controls (--controls), or give the whole corpus"
+            )
+
+    def others(self, query: str, listed: set[str], seed: int) -> Iterator[str]:
+        """Passages outside the lists of a query in random order, without end unless none is left."""
+        draw = random.Random(f"{seed} control {query}")
+        taken = set(listed)
+        while True:
+            passage: str = self._ids[int(self._places[draw.randrange(len(self))])]
+            if passage not in taken:
+                taken.add(passage)
+                yield passage
+
+
+def _ids_of_texts(corpus: Any) -> Iterator[str]:
+    return (id_ for id_, _ in read_texts(corpus, "corpus", PASSAGE_NAMES))
+
+
+def _number(seed: int, purpose: str, query: str, passage: str) -> int:
+    """A random number of 64 bits that belongs to a pair."""
+    key = "\0".join((str(seed), purpose, query, passage)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=8).digest())
+
+
+def _position(seed: int, query: str, passage: str, depths: Mapping[str, int]) -> float:
+    """A random place among the ranks of the query's pool, so that a judge cannot tell drawn pairs by their order."""
+    return 0.5 + depths[query] * (_number(seed, "position", query, passage) / 2**64)

@@ -1,0 +1,85 @@
+"""The origins of a store's labels, as columns beside its judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.grading.store import Draw, LabelReading, Store
+
+_CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}
+
+
+def stored_origins(store: Store, qrels: Qrels, reading: LabelReading, *, humans: bool = True) -> LabelOrigins:
+    """The origins of the judgments that `reading` has read from a store.
+
+    Where a pair was drawn from several tails, its size is that of the latest draw.
+    """
+    by_person = np.zeros(len(qrels.query), bool)
+    judge_grade = qrels.grade.copy()
+    people = reading.by_people
+    rows, places = _rows_of(qrels, [query for query, _ in people], [passage for _, passage in people])
+    by_person[rows] = True
+    grades = np.array([NO_GRADE if grade is None else grade for grade in people.values()], np.int64)
+    judge_grade[rows] = grades[places]
+
+    draws = store.draws()
+    flags = np.zeros(max(draws, default=0) + 1, np.uint8)
+    for number, draw in draws.items():
+        flags[number] = _CHOSEN.get(draw.kind, 0)
+    chosen = np.zeros(len(qrels.query), np.uint8)
+    tail_size = np.zeros(len(qrels.query), np.int64)
+    used = np.zeros(len(flags), bool)
+    for some in store.origin_numbers():
+        queries, passages, all_numbers, all_sizes = zip(*some, strict=True)
+        rows, places = _rows_of(qrels, queries, passages)
+        numbers, sizes = np.array(all_numbers, np.int64)[places], np.array(all_sizes, np.int64)[places]
+        np.bitwise_or.at(chosen, rows, flags[numbers])
+        # Rows of a pair come in the order of the draws, and the last assignment to a place counts.
+        tail_size[rows[sizes > 0]] = sizes[sizes > 0]
+        used[numbers] = True
+    known = {number: draw for number, draw in draws.items() if used[number]}
+    return LabelOrigins(
+        chosen,
+        by_person,
+        judge_grade,
+        tail_size,
+        tail_ranks=_tail_ranks(known),
+        pools=_pools(known.values()),
+        judges=dict(reading.judges),
+        annotators=store.people() if humans else {},
+        drawn_for_people=store.drawn_for_people() if humans else {},
+        outdated=len({pair[:2] for pair in store.outdated_human_labels()}) if humans else 0,
+    )
+
+
+def _rows_of(qrels: Qrels, queries: Sequence[str], passages: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """The judgments of some pairs, and the place of each in the list of pairs; a pair without judgment is left out."""
+    query = qrels.positions(queries)
+    column = IdColumn.from_strings(list(passages))
+    places, judgments = qrels.lookup(pair_keys(query, column), query, column)
+    return judgments, places
+
+
+def _tail_ranks(draws: Mapping[int, Draw]) -> tuple[int, int] | None:
+    """The ranks of the latest tail whose ranks are known."""
+    ranks = [
+        (number, (int(draw.how["first"]), int(draw.how["last"])))
+        for number, draw in draws.items()
+        if draw.kind == "tail" and {"first", "last"} <= draw.how.keys()
+    ]
+    return max(ranks)[1] if ranks else None
+
+
+def _pools(draws: Iterable[Draw]) -> dict[str, int | None]:
+    """The runs whose top ranks were graded, each with its greatest depth (None: the whole lists)."""
+    pools: dict[str, int | None] = {}
+    for draw in draws:
+        if draw.kind == "pool":
+            known = pools.get(draw.source, 0)
+            pools[draw.source] = None if known is None or draw.depth is None else max(known, draw.depth)
+    return pools
