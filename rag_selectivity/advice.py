@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
@@ -42,6 +43,7 @@ def advise(
     max_tokens: float | None = None,
     min_success: float | None = None,
     tokens: FloatArray | None = None,
+    calibrated: Curves | None = None,
 ) -> Recommendation:
     """The smallest K such that this K, and every K from there to `max_k`, loses at most `max_loss` against `max_k`.
 
@@ -67,6 +69,9 @@ def advise(
         If given, the smallest K with at least this success rate is advised, in place of the rule above.
     tokens : float64[depths], optional
         The mean tokens of the top 1, 2, 3, … passages.
+    calibrated : Curves, optional
+        Figures and losses over completions of the labels by people's, in place of those as judged. The upper end of
+        the loss is then that over completions and queries, at each K by itself.
 
     Returns
     -------
@@ -98,7 +103,7 @@ def advise(
     (3, 0.0, 0.0183, True)
     """
     _check_options(max_k, max_loss, max_tokens, min_success)
-    return _Advice(judged, bootstrap, rel, m, max_k, max_loss).recommend(max_tokens, min_success, tokens)
+    return _Advice(judged, bootstrap, rel, m, max_k, max_loss, calibrated).recommend(max_tokens, min_success, tokens)
 
 
 def advise_on(
@@ -162,7 +167,9 @@ class _Advice:
         m: int | None,
         max_k: int,
         max_loss: float,
+        calibrated: Curves | None = None,
     ) -> None:
+        self.calibrated = calibrated
         self.judged, self.bootstrap, self.max_loss = judged, bootstrap, max_loss
         self.success = Success(rel=rel, m=1 if m is None else m)
         self.max_k = max_k
@@ -186,11 +193,15 @@ class _Advice:
         measure: Measure = self.success if by_success else RANWG()
         outcome = measure.outcome(self.judged, self.depths)
         known = outcome.defined[:, -1]
-        figures = outcome.value()
+        curve = None if self.calibrated is None else self.calibrated.of([measure], self.depths)[0]
+        figures = outcome.value() if curve is None else curve.figures
         none = self._no_advice(measure, known, figures)
         if none is not None:
             return Recommendation(None, none, str(measure), self.reference)
-        losses = _Losses.of(outcome, measure, self.judged.queries, self.bootstrap)
+        if curve is None:
+            losses = _Losses.of(outcome, measure, self.judged.queries, self.bootstrap)
+        else:
+            losses = _Losses(curve.loss, np.append(curve.loss_high[:-1], np.nan))
         warnings: list[str] = []
         chosen: int | None
         if min_success is None:

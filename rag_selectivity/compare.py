@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
@@ -18,7 +21,8 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import compared_depths, compared_measures
-from rag_selectivity.results.comparison import Comparison, Moved, RunDifference
+from rag_selectivity.results.comparison import COMPLETED, Comparison, Moved, RunDifference
+from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -49,6 +53,7 @@ def compare(
     draws: int = 10_000,
     power: float = 0.8,
     ids: str | None = None,
+    human: Any = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
@@ -57,6 +62,10 @@ def compare(
     ----------
     qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, ids, choices
         As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too.
+    human : qrels, path of a label store, or PeoplesLabels, optional
+        As in `evaluate`. Both runs of a difference are then measured on the same completions of the labels; p, interval
+        and verdict come from these. `RunDifference.as_judged` is the difference with the judge's labels alone. Wins,
+        ties and losses stay as judged.
     runs : {name: run}
         Two or more.
     baseline : str, optional
@@ -104,6 +113,7 @@ def compare(
         policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
         pool=pool,
         ids=ids,
+        human=human,
     )
     return comparison_of(
         joined.judged,
@@ -116,6 +126,7 @@ def compare(
         draws=draws,
         power=power,
         notes=joined.notes,
+        ground=joined.ground,
     )
 
 
@@ -131,6 +142,7 @@ def comparison_of(
     draws: int = 10_000,
     power: float = 0.8,
     notes: Mapping[str, list[str]] | None = None,
+    ground: Ground | None = None,
 ) -> Comparison:
     """Compare joins; `compare` joins first and then calls this.
 
@@ -161,8 +173,17 @@ def comparison_of(
                 f"{measure} cannot be compared: it depends on corpus, judgments and K only and is the same for all "
                 f"runs; leave it out"
             )
-    report = report_on(judged, measured, bootstrap, notes)
-    rows = _Differences(measured, judged, report, base, bootstrap, paired, draws, power).rows()
+    if ground is not None and not paired:
+        raise InputError(
+            "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
+            "(--unpaired), or evaluate each run alone"
+        )
+    report = report_on(judged, measured, bootstrap, notes, ground)
+    calibrated: Mapping[tuple[str, str], CalibratedDifference] = {}
+    if ground is not None:
+        graded = [(measure, at) for measure, at in measured.plan if measure.name not in WITHOUT_GRADES]
+        calibrated = calibrated_differences(ground, judged, base, graded, sampling_of(bootstrap))
+    rows = _Differences(measured, judged, report, base, bootstrap, paired, draws, power, calibrated).rows()
     family = len({(row.run, row.tested_as) for row in rows if row.test})
     settings = {
         **bootstrap.settings,
@@ -240,6 +261,7 @@ class _Differences:
     paired: bool
     draws: int
     power: float
+    calibrated: Mapping[tuple[str, str], CalibratedDifference]
 
     def rows(self) -> tuple[RunDifference, ...]:
         others = [name for name in self.measured.outcomes if name != self.baseline]
@@ -277,7 +299,8 @@ class _Differences:
             row = self._row(name, measure @ depth, pair, column, difference)
             if not tested or math.isnan(row.difference):
                 row = replace(row, p=math.nan, low=math.nan, high=math.nan, test="")
-            rows.append(row)
+            change = self.calibrated.get((name, str(measure @ depth)))
+            rows.append(row if change is None else _calibrated(row, change))
         return rows
 
     def _difference(self, one: Outcome, other: Outcome) -> Difference:
@@ -346,7 +369,7 @@ class _Differences:
 
     def _sensitivity(self, row: RunDifference, i: int, column: int) -> Callable[[float, float], float] | None:
         """(level, power) → the detectable difference of the row; None if it was not tested query by query."""
-        if not self.paired or not row.test:
+        if not self.paired or not row.test or row.test == COMPLETED:
             return None
         pair = self.measured.outcomes[row.run][i], self.measured.outcomes[self.baseline][i]
         units = self.bootstrap.units(self.judged[self.baseline].queries)
@@ -359,6 +382,25 @@ class _Differences:
         return tuple(
             Moved(queries[i], *(float(outcome.parts[0][i, column]) for outcome in pair)) for i in order.tolist()
         )
+
+
+def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifference:
+    """The row with the difference over completions of the labels, and the one as judged beside it."""
+    return replace(
+        row,
+        value=change.value,
+        baseline_value=change.baseline_value,
+        difference=change.difference,
+        low=change.low,
+        high=change.high,
+        p=change.p,
+        test="" if math.isnan(change.difference) else COMPLETED,
+        tested_as=str(row.measure),
+        reason=change.reason,
+        basis=CALIBRATED,
+        as_judged=row.difference,
+        as_judged_interval=(row.low, row.high),
+    )
 
 
 def _value(outcome: Outcome, some: NDArray[np.bool_], column: int) -> float:

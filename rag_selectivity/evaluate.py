@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.calibrated.figures import Calibrated
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.calibrated.people import calibration_ground, judge_labels
+from rag_selectivity.calibrated.reporting import calibrated_by_run, calibrated_estimates
 from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
@@ -55,6 +59,7 @@ def evaluate(
     sample: Any = None,
     sample_size: int | None = None,
     ids: str | None = None,
+    human: Any = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -99,6 +104,11 @@ def evaluate(
         `"strip"`, `"nfc"`, `"casefold"`, `"number"` (0012, 12 and 12.0 are alike), `"name"` (docs/12.txt#0 and 12 are
         alike), `"prefix=doc-"`, `"suffix=_0"`, or several, as in `"strip,casefold"`. Default: as they are. `"exact"`
         also says that they are right, so that a run without a judged passage is accepted.
+    human : qrels, path of a label store, or PeoplesLabels, optional
+        Labels that people gave to a few of the pairs that a judge graded, best drawn as `calibrate_draw` does. Every
+        figure then is the median over 150 completions of the labels, with an interval over completions and queries;
+        `Estimate.as_judged` is the figure of the judge's labels alone, with which people's are not mixed. A figure is
+        undefined where its strata have no label by a person. Figures of single queries stay as judged.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
         `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
@@ -136,16 +146,28 @@ def evaluate(
         sample=sample,
         sample_size=sample_size,
         ids=ids,
+        human=human,
     )
-    return evaluate_joined(joined.judged, measures=measures, depths=depths, bootstrap=bootstrap, notes=joined.notes)
+    return evaluate_joined(
+        joined.judged,
+        measures=measures,
+        depths=depths,
+        bootstrap=bootstrap,
+        notes=joined.notes,
+        ground=joined.ground,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Runs joined with their judgments, by name, and the notes on each join."""
+    """Runs joined with their judgments, by name, and the notes on each join.
+
+    `ground` holds the judge's labels beside people's, if there are any of people.
+    """
 
     judged: dict[str, JudgedRun]
     notes: dict[str, list[str]]
+    ground: Ground | None = None
 
 
 def join_runs(
@@ -162,10 +184,18 @@ def join_runs(
     sample: Any = None,
     sample_size: int | None = None,
     ids: str | None = None,
+    human: Any = None,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments."""
     form = IdForm.of(ids)
-    labels = settled_labels(qrels, scale, grade_map, policy).in_form(form)
+    if human is not None and passages_of is not None:
+        raise InputError(
+            "labels by people (human) cannot calibrate figures of documents with passages_of: label passages, as "
+            "Qrels.inherit does, or leave one of the two out"
+        )
+    labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy)
+    labels = labels.in_form(form)
+    ground, remarks = (None, []) if human is None else calibration_ground(labels, human, grade_map=grade_map, ids=form)
     outside = qrels_of(sample).regraded(grade_map) if sample is not None else None
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
@@ -190,10 +220,10 @@ def join_runs(
                 name=name,
                 ids=form,
             )
-        caught[name] = [str(warning.message) for warning in heard]
+        caught[name] = [*(str(warning.message) for warning in heard), *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return Joined(judged, caught)
+    return Joined(judged, caught, ground)
 
 
 def settled_labels(
@@ -243,10 +273,11 @@ def evaluate_joined(
     depths: Sequence[int] | None = None,
     bootstrap: Bootstrap | str | None = Bootstrap(),
     notes: Mapping[str, list[str]] | None = None,
+    ground: Ground | None = None,
 ) -> Report:
     """Measure joins; `evaluate` joins first and then calls this."""
     measured = measure_all(judged, measures, depths)
-    return report_on(judged, measured, bootstrap, notes)
+    return report_on(judged, measured, bootstrap, notes, ground)
 
 
 def report_on(
@@ -254,10 +285,14 @@ def report_on(
     measured: Measured,
     bootstrap: Bootstrap | str | None,
     notes: Mapping[str, list[str]] | None = None,
+    ground: Ground | None = None,
 ) -> Report:
-    """The report of outcomes that were measured before."""
+    """The report of outcomes that were measured before; `ground` calibrates them by people's labels."""
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
+    calibrated: Mapping[str, Mapping[str, Calibrated]] = {}
+    if ground is not None:
+        calibrated = calibrated_by_run(ground, judged, plan, bootstrap)
     if bootstrap is not None and bootstrap.drawn_by_id:
         summed = {name: _summed(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
         intervals = None
@@ -278,11 +313,20 @@ def report_on(
                 estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
             if measure.per_query:
                 per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
+        remarks: list[str] = []
+        if ground is not None:
+            estimates, remarks = calibrated_estimates(estimates, calibrated[name], ground, bootstrap is not None)
         estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
-        run_notes = [*(notes or {}).get(name, ()), *run.facts.notes(name), *run.coverage.notes(clipped), *refused]
+        run_notes = [
+            *(notes or {}).get(name, ()),
+            *run.facts.notes(name),
+            *run.coverage.notes(clipped),
+            *refused,
+            *remarks,
+        ]
         reports[name] = RunReport(
             run.queries, estimates, per_query, run.coverage, tuple(run_notes), run, input=run.facts.as_input()
         )

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
+from rag_selectivity.calibrated.curve import Curves
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
 from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
@@ -20,7 +22,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime
-from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.next_passages import next_passages
@@ -46,6 +48,7 @@ def sweep(
     policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     ids: str | None = None,
+    human: Any = None,
     **choices: Any,
 ) -> Sweep:
     """Measure every K from 1 to the depth of the lists, and recommend one up to `max_k`.
@@ -56,6 +59,9 @@ def sweep(
         As in `evaluate`.
     corpus_size, corpus, passages_of
         As in `evaluate`; one of them is needed.
+    human : qrels, path of a label store, or PeoplesLabels, optional
+        As in `evaluate`: table and advice then rest on completions of the labels that all K share. The table ends at
+        `max_k` unless `max_depth` is given, and there are no figures of the next passages.
     max_depth : int, optional
         The last K of the table. Default: the length of the longest list, but at most the corpus size. The advice does
         not depend on it.
@@ -100,11 +106,15 @@ def sweep(
         grade_map=grade_map,
         policy=chosen_policy,
         ids=ids,
+        human=human,
     )
     sweeps = {}
     for name, run in joined.judged.items():
         run.require_corpus_size("a sweep")
         cost = _tokens_at(opened[name], run, lengths, chosen_policy, name)
+        curves = None
+        if joined.ground is not None:
+            curves = Curves(joined.ground, joined.judged, name, sampling_of(bootstrap))
         advice = advise(
             run,
             bootstrap,
@@ -115,6 +125,7 @@ def sweep(
             max_tokens=max_tokens,
             min_success=min_success,
             tokens=cost,
+            calibrated=curves,
         )
         if max_tokens is not None and cost is None:
             raise InputError(
@@ -122,9 +133,12 @@ def sweep(
                 "or a run with a tokens column"
             )
         hits = 1 if m is None else m
-        rows = _Swept(run, rel, hits, max_depth, cost).rows()
-        sweeps[name] = RunSweep(tuple(rows), advice, next_passages(run, rel=rel, m=hits, bootstrap=bootstrap))
+        last = max_k if curves is not None and max_depth is None else max_depth
+        rows = _Swept(run, rel, hits, last, cost, curves).rows()
+        further = () if curves is not None else next_passages(run, rel=rel, m=hits, bootstrap=bootstrap)
+        sweeps[name] = RunSweep(tuple(rows), advice, further)
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
+    settings["basis"] = AS_JUDGED if joined.ground is None else CALIBRATED
     return Sweep(sweeps, settings | {"max_tokens": max_tokens, "min_success": min_success})
 
 
@@ -132,7 +146,13 @@ class _Swept:
     """The figures of one run at every K."""
 
     def __init__(
-        self, judged: JudgedRun, rel: int | None, m: int, max_depth: int | None, cost: FloatArray | None
+        self,
+        judged: JudgedRun,
+        rel: int | None,
+        m: int,
+        max_depth: int | None,
+        cost: FloatArray | None,
+        curves: Curves | None = None,
     ) -> None:
         reach = reach_of(judged)
         self.depths = np.arange(1, min(reach, max_depth or reach) + 1)
@@ -153,6 +173,10 @@ class _Swept:
             column: np.array([report["run", measure @ depth].value for depth in self.depths.tolist()])
             for column, measure in measures.items()
         }
+        if curves is not None:
+            graded = {column: measure for column, measure in measures.items() if measure.name not in WITHOUT_GRADES}
+            calibrated = curves.of(list(graded.values()), self.depths)
+            self.columns |= {column: curve.figures for column, curve in zip(graded, calibrated, strict=True)}
         self.tokens = None if cost is None else cost[np.minimum(self.depths, len(cost)) - 1]
 
     def rows(self) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from rag_selectivity.cli.inputs import (
     clusters_of,
     corpus_ids,
     corpus_size_of,
+    labels_of,
     named_files,
     policy_choices,
     pools_of,
@@ -17,7 +18,6 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import show
 from rag_selectivity.compare import compare as compare_runs
-from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
@@ -38,6 +38,7 @@ def compare(
     corpus_size: o.SizeOption = None,
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
+    human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -85,7 +86,7 @@ def compare(
     gates = Gates.parse(fail_if, max_drop, against, on)
     bootstrap = Bootstrap(resamples, seed, level, method, clusters_of(clusters))
     comparison = compare_runs(
-        read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+        labels_of(qrels, qrels_format, judge, judge_rule, human),
         named_files(run),
         baseline=baseline,
         pool=pools_of(pool, run),
@@ -102,6 +103,7 @@ def compare(
         draws=draws,
         power=power,
         ids=ids,
+        human=human,
         **policy_choices(
             order=order,
             ties=ties,

@@ -18,6 +18,7 @@ from rag_selectivity.cli.inputs import (
     is_given,
     is_parquet,
     is_parquet_folder,
+    labels_of,
     name_of,
     named_files,
     policy_choices,
@@ -48,6 +49,7 @@ NOT_OUT_OF_CORE = {
     "sample": "the sample and --qrels are joined in memory",
     "sample_size": "it belongs to --sample, which is joined in memory",
     "clusters": "the Poisson bootstrap draws queries one by one",
+    "human": "the labels are completed again and again, which needs all of them in memory",
     "per_query": "the figures of single queries are not kept",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
@@ -64,6 +66,7 @@ def evaluate(
     corpus_size: o.SizeOption = None,
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
+    human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -134,7 +137,7 @@ def evaluate(
         gates.refuse_paired("out of core")
         _check_out_of_core(context, qrels, files_of(run), method)
         report = _evaluate_out_of_core(
-            qrels if is_parquet(qrels) else _labels(qrels, qrels_format, judge, judge_rule),
+            qrels if is_parquet(qrels) else labels_of(qrels, qrels_format, judge, judge_rule, human),
             named_files(run or []),
             corpus_size=corpus_size_of(corpus_size),
             passages_of=passages_of,
@@ -157,7 +160,7 @@ def evaluate(
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
     if sample is None and sample_size is not None:
         raise InputError("--sample-size counts the passages of --sample: give --sample too")
-    retrieved = _Retrieved.of(run, pool, trace, _labels(qrels, qrels_format, judge, judge_rule))
+    retrieved = _Retrieved.of(run, pool, trace, labels_of(qrels, qrels_format, judge, judge_rule, human))
     if trace is not None:
         # A list ends where the prompt did: there is nothing further down that could have been read.
         rules = {**policy_choices(short_lists="returned"), **rules}
@@ -179,16 +182,13 @@ def evaluate(
         sample_size=sample_size,
         bootstrap=bootstrap,
         ids=ids,
+        human=human,
         **rules,
     )
     if per_query is not None:
         put_rows(report.per_query(), per_query, output)
     show(report, format, output)
     gates.check(report, bootstrap)
-
-
-def _labels(path: Path, format: str | None, judges: list[str] | None, rule: str | None) -> Qrels:
-    return read_qrels(path, format=format, judges=judges, judge_rule=rule)
 
 
 @dataclass(frozen=True)

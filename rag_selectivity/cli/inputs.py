@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from rag_selectivity.calibrated.people import judge_labels
 from rag_selectivity.data.columns import (
     CLUSTER_NAMES,
     INCLUSION_NAMES,
@@ -17,8 +18,10 @@ from rag_selectivity.data.columns import (
     find_column,
     whole_count,
 )
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import STANDARD_INPUT
+from rag_selectivity.io.reading import read_qrels
 
 
 class Readable(str):
@@ -152,6 +155,13 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
 
 
 # -- small tables -----------------------------------------------------------------------------------------
+
+
+def labels_of(path: Path, format: str | None, judges: list[str] | None, rule: str | None, human: Path | None) -> Qrels:
+    """The labels of a file; beside labels by people, those of judges alone."""
+    if human is None:
+        return read_qrels(path, format=format, judges=judges, judge_rule=rule)
+    return judge_labels(path, format=format, judges=judges, judge_rule=rule)
 
 
 def corpus_ids(path: Path | None) -> list[str] | None:

@@ -52,6 +52,10 @@ QrelsFormatOption = Annotated[
 ]
 RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
 OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
+HumanOption = Annotated[
+    Path | None,
+    input_file("Labels by people of some of the pairs that a judge labelled, as --qrels: calibrate the figures."),
+]
 PoolOption = Annotated[
     list[str] | None,
     input_file("Candidates before selection: FILE for all runs, or NAME=FILE for one run; repeat for more."),

@@ -33,6 +33,7 @@ def report(
     quality: Annotated[
         Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
     ] = None,
+    human: o.HumanOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
@@ -97,6 +98,7 @@ def report(
         max_read=max_read,
         top=top,
         ids=ids,
+        human=human,
         **policy_choices(unjudged=unjudged, short_lists=short_lists),
     )
     put(page.rstrip("\n"), output)

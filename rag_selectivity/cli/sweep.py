@@ -7,9 +7,8 @@ from typing import Annotated
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, corpus_ids, corpus_size_of, named_files, policy_choices
+from rag_selectivity.cli.inputs import clusters_of, corpus_ids, corpus_size_of, labels_of, named_files, policy_choices
 from rag_selectivity.cli.output import show
-from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.sweep import sweep as sweep_depths
 
@@ -26,6 +25,7 @@ def sweep(
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
     tokens: Annotated[Path | None, o.input_file("Table of passage_id and tokens.")] = None,
+    human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -69,7 +69,7 @@ def sweep(
     The advice is the smallest K that loses little against the most passages that a prompt can show.
     """
     result = sweep_depths(
-        read_qrels(qrels, format=qrels_format, judges=judge, judge_rule=judge_rule),
+        labels_of(qrels, qrels_format, judge, judge_rule, human),
         named_files(run),
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus_ids(corpus),
@@ -87,6 +87,7 @@ def sweep(
         policy=policy,
         bootstrap=Bootstrap(resamples, seed, level, method, clusters_of(clusters)),
         ids=ids,
+        human=human,
         **policy_choices(
             order=order,
             ties=ties,

@@ -60,8 +60,8 @@ def calibrate_draw(
 
     Half of the pairs are drawn from the top K of the runs, in proportion to the sizes of the strata there; the other
     half from all other graded pairs, in proportion to the square roots of the sizes. A stratum is a grade of the judge
-    in the lists or outside of them; each gets at least five labels, if it has as many pairs. Random controls are not
-    drawn.
+    in the lists or outside of them; each gets at least five labels, if it has as many pairs. Within a stratum the draw
+    is systematic: it spreads over the runs that have the pairs, and over the queries. Random controls are not drawn.
 
     Parameters
     ----------
@@ -105,6 +105,8 @@ def calibrate_draw(
     by_place = dict(enumerate(_PLACES_OF_DIFFERENCES if differences else _PLACES))
     grades = np.unique(labels.grade[free])
     random = np.random.default_rng(seed)
+    # Which runs have a pair in their lists, so that no run's part of a stratum is left without labels.
+    pattern = np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
     outside = max(by_place)
     least = LEAST_FOR_DIFFERENCES if differences else LEAST
     listed_cells = [(g, p) for p in by_place if p != outside for g in grades.tolist()]
@@ -138,7 +140,7 @@ def calibrate_draw(
         rows = rows_of[cell]
         weight = float(stands_for[rows].sum()) / count if count else 0.0
         stratum = f"{cell[0]} {by_place[cell[1]]}"
-        for row in random.permutation(rows)[:count].tolist():
+        for row in _spread_out(rows, count, labels.query, pattern, random).tolist():
             drawn.append(DrawnPair(labels.queries[labels.query[row]], labels.passages[row], stratum, weight))
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
@@ -304,6 +306,17 @@ def allocated(total: int, shares: FloatArray, available: IntArray, least: int) -
             if missing > 0 and result[row] < available[row]:
                 result[row] += 1
                 missing -= 1
+    return result
+
+
+def _spread_out(
+    rows: IntArray, count: int, query: IntArray, pattern: IntArray, random: np.random.Generator
+) -> IntArray:
+    """A systematic draw of so many rows, spread over the runs that have them and over the queries."""
+    turn = random.permutation(int(query.max(initial=0)) + 1)
+    ordered = rows[np.lexsort((random.random(len(rows)), turn[query[rows]], pattern[rows]))]
+    places = (random.random() + np.arange(count)) * (len(rows) / max(1, count))
+    result: IntArray = ordered[np.floor(places).astype(np.int64)]
     return result
 
 

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of
+from rag_selectivity.calibrated.curve import Curves
+from rag_selectivity.calibrated.people import judge_labels, people_of
+from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.compare import compare
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluate import join_runs, measure_all, report_on, settled_labels
+from rag_selectivity.evaluate import Joined, join_runs, measure_all, report_on, settled_labels
 from rag_selectivity.io.reading import passage_counts_of, read_corpus_ids, read_qrels, read_records
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, compared_depths, compared_measures, page_measures
@@ -53,6 +56,7 @@ def html_report(
     max_read: int = 100,
     top: int = 10,
     ids: str | None = None,
+    human: Any = None,
     **choices: Any,
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible.
@@ -61,7 +65,8 @@ def html_report(
     and `m`. The default depths include the advised K. Several runs are compared with the first one, or with `baseline`.
     """
     chosen_policy = resolve_policy(policy, **choices)
-    stored = read_qrels(qrels, judges=judges, judge_rule=judge_rule)
+    read = read_qrels if human is None else judge_labels
+    stored = read(qrels, judges=judges, judge_rule=judge_rule)
     labels = settled_labels(stored, scale, grade_map, chosen_policy)
     chosen_scale = labels.scale or "trec"
     sized = corpus_size is not None or corpus is not None or passages_of is not None
@@ -78,13 +83,17 @@ def html_report(
     if rel is None and m is None:
         rel, m = parameters_of(parsed)
     of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
-    joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, **shared)
+    people = None if human is None else people_of(human, grade_map)
+    joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, human=people, **shared)
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
-        advised = {advise(run, bootstrap, **of_advice).K for run in joined.judged.values()}
+        advised = {
+            advise(run, bootstrap, **of_advice, calibrated=_curves(joined, name, bootstrap)).K
+            for name, run in joined.judged.items()
+        }
         depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, shown_depth} if k is not None and k <= reach)
     measured = measure_all(joined.judged, parsed, depths)
-    report = report_on(joined.judged, measured, bootstrap, joined.notes)
+    report = report_on(joined.judged, measured, bootstrap, joined.notes, joined.ground)
     comparison = None
     if len(joined.judged) > 1:
         with warnings.catch_warnings():
@@ -99,6 +108,7 @@ def html_report(
                 depths=compared_depths(max(depths)),
                 policy=chosen_policy,
                 bootstrap=bootstrap,
+                human=people,
                 **shared,
             )
     return to_html(
@@ -117,6 +127,12 @@ def html_report(
         max_read=max_read,
         top=top,
     )
+
+
+def _curves(joined: Joined, name: str, bootstrap: Bootstrap) -> Curves | None:
+    if joined.ground is None:
+        return None
+    return Curves(joined.ground, joined.judged, name, sampling_of(bootstrap))
 
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:

@@ -13,7 +13,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
-from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, Caveat, Estimate
 from rag_selectivity.results.report import Report, RunReport
 from rag_selectivity.wording import counted, enumeration, level_text, number
 
@@ -87,6 +87,8 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
         text += f" [{number(cell.low)}, {number(cell.high)}]"
     if cell.possible is not None:
         text += f" … {number(cell.possible[1])}"
+    if cell.basis == CALIBRATED and cell.as_judged is not None:
+        text += f"{' rough' if cell.rough else ''} (as judged {number(cell.as_judged)})"
     return text
 
 

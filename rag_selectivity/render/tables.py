@@ -27,6 +27,7 @@ from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
+from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
@@ -96,6 +97,12 @@ def _compared_cells(row: RunDifference) -> list[str]:
     ]
 
 
+def _difference_as_judged(row: RunDifference) -> str:
+    low, high = row.as_judged_interval or (math.nan, math.nan)
+    value = math.nan if row.as_judged is None else row.as_judged
+    return f"{signed(value)} [{signed(low)}, {signed(high)}]"
+
+
 def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable[str]:
     """The notes below a table: verdicts, ranges, caveats, and the queries with the largest differences."""
     tested = [row for row in rows if row.test]
@@ -105,6 +112,12 @@ def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable
         if row.possible is not None:
             yield f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are"
     yield from caveat_lines([(row.measure, row.caveats) for row in rows])
+    as_judged = [f"{row.measure} {_difference_as_judged(row)}" for row in rows if row.basis == CALIBRATED]
+    if as_judged:
+        yield f"differences as judged: {', '.join(as_judged)}; W/T/L and the queries below are as judged too"
+    for row in rows:
+        if row.basis == CALIBRATED and row.reason is not None:
+            yield f"no calibrated difference for {row.measure}: {row.reason}"
     settings = comparison.settings
     if any(not math.isnan(row.detectable) for row in tested):
         power, family = level_text(settings["power"]), counted(settings["family"], "test")

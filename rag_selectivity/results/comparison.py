@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.estimate import Caveat, finite
+from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 
@@ -17,6 +17,10 @@ SCHEMA = "rag-selectivity/comparison/2"
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
+#: The test of a difference over completions of the labels by people's.
+COMPLETED = "completions"
+#: What a flat row has no column for.
+_NESTED = ("moved", "possible", "caveats", "as_judged_interval")
 #: In the order of the notes below a table.
 VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED)
 
@@ -51,8 +55,9 @@ class RunDifference:
     p, p_adjusted : float
         The two-sided p-value, and the p-value after Holm's correction over the tests of the comparison. NaN if the row
         was not tested.
-    test : {"exact", "randomised", ""}
-        Whether all swaps of the two runs' figures were counted, or a random part of them; empty if not tested.
+    test : {"exact", "randomised", "completions", ""}
+        Whether all swaps of the two runs' figures were counted, or a random part of them, or completions of the labels
+        by people's; empty if not tested.
     tested_as : str
         The measure that was tested. On the same queries with the same random baseline, BoR differs exactly where
         Success does: both rows share one test, which counts once in Holm's correction.
@@ -75,6 +80,12 @@ class RunDifference:
         The queries with the largest differences in either direction.
     reason : str or None
         Why the difference is not a finite number; None if it is.
+    basis : {"as judged", "calibrated"}
+        What the difference, its interval and its p rest on.
+    as_judged : float or None
+        The difference with the judge's labels alone, if it rests on people's labels too; else None.
+    as_judged_interval : (low, high) or None
+        The interval of that difference.
     """
 
     run: str
@@ -102,6 +113,9 @@ class RunDifference:
     caveats: tuple[Caveat, ...] = ()
     moved: tuple[Moved, ...] = ()
     reason: str | None = None
+    basis: str = AS_JUDGED
+    as_judged: float | None = None
+    as_judged_interval: tuple[float, float] | None = None
 
     @property
     def verdict(self) -> str:
@@ -132,6 +146,13 @@ class RunDifference:
             "caveats": [caveat.to_dict() for caveat in self.caveats],
             "moved": [{"query": m.query, "value": m.value, "baseline_value": m.baseline_value} for m in self.moved],
             **({"reason": self.reason} if self.reason else {}),
+            "basis": self.basis,
+            **({} if self.as_judged is None else {"as_judged": finite(self.as_judged)}),
+            **(
+                {}
+                if self.as_judged_interval is None
+                else {"as_judged_interval": [finite(end) for end in self.as_judged_interval]}
+            ),
         }
 
 
@@ -175,7 +196,8 @@ class Comparison(Result):
 
     @staticmethod
     def _flat(row: RunDifference) -> dict[str, Any]:
-        data = {key: value for key, value in row.to_dict().items() if key not in ("moved", "possible", "caveats")}
+        data = {key: value for key, value in row.to_dict().items() if key not in _NESTED}
         low, high = row.possible or (math.nan, math.nan)
         ends = {"possible_low": finite(low), "possible_high": finite(high)}
-        return {**data, **ends, "caveats": " ".join(caveat.code for caveat in row.caveats), "reason": row.reason}
+        codes = " ".join(caveat.code for caveat in row.caveats)
+        return {**data, **ends, "caveats": codes, "reason": row.reason, "as_judged": data.get("as_judged")}

@@ -226,7 +226,8 @@ class Report(Result):
         """One row for each run, measure and depth, as in the CSV output and the DataFrame.
 
         `possible_low` and `possible_high` are the ends of the possible range, NaN without one; `caveats` holds the
-        codes of the caveats.
+        codes of the caveats. `basis` says what the value rests on; `as_judged` is the figure of the labels as they are,
+        NaN where that is the value.
         """
         none = (math.nan, math.nan)
         return [
@@ -241,6 +242,8 @@ class Report(Result):
                 "possible_low": (estimate.possible or none)[0],
                 "possible_high": (estimate.possible or none)[1],
                 "caveats": " ".join(caveat.code for caveat in estimate.caveats),
+                "basis": estimate.basis,
+                "as_judged": math.nan if estimate.as_judged is None else estimate.as_judged,
             }
             for name, part in self.runs.items()
             for key, estimate in part.estimates.items()

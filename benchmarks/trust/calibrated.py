@@ -1,0 +1,263 @@
+"""Do calibrated figures hold? Judges of real collections beside people, labels drawn again and again.
+
+    python benchmarks/trust/calibrated.py [--times 30]
+
+The error is that of the calibrated figure against the one of people's labels of all pairs; coverage is the share of
+the intervals for these very queries (completions alone) that hold it. In 60 intervals .95 varies by ±.06.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import worlds
+
+import rag_selectivity as rs
+from rag_selectivity.calibrated.differences import calibrated_differences
+from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
+from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
+from rag_selectivity.grading.designs import Settling, calibrate_draw
+from rag_selectivity.measures.names import parse_measure
+
+MEASURES = ("Harm", "RA-nWG", "BoR")
+PLAN = [(parse_measure(name), np.array([10])) for name in MEASURES]
+#: What the definitions' own trials reached, to be held beside: mean errors and coverage.
+REFERENCE = {
+    "judges n=100": ((0.038, 0.066, 0.222), (0.95, 0.95, 0.95)),
+    "judges n=200": ((0.028, 0.047, 0.158), (0.99, 0.99, 0.98)),
+    "judges n=400": ((0.017, 0.041, 0.107), (0.95, 0.95, 0.95)),
+    "Cranfield n=100": ((0.048, 0.102, 0.358), (0.95, 0.95, 0.95)),
+    "Cranfield n=200": ((0.036, 0.078, 0.287), (0.94, 0.96, 0.95)),
+    "Cranfield n=400": ((0.020, 0.050, 0.216), (0.95, 0.95, 0.95)),
+    "R = 1 n=200": ((0.025, 0.116, 0.710), (0.92, 0.96, 0.61)),
+    "R = 1, settled n=200": ((0.038, 0.134, 0.660), (0.92, 0.98, 0.97)),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A world, a number of labels, and how often to draw them."""
+
+    group: str
+    world: str
+    labels: int
+    seeds: range
+    settling: bool = False
+
+
+@cache
+def world_of(name: str) -> worlds.World:
+    """A world by its name."""
+    kind, _, rest = name.partition(":")
+    if kind == "judges":
+        return worlds.llm_judge(rest)
+    if kind == "R = 1":
+        return worlds.cranfield(rest, most_relevant=1)
+    return worlds.cranfield(rest)
+
+
+@cache
+def _joined(name: str) -> tuple[dict, dict]:
+    world = world_of(name)
+    return tuple(
+        {
+            run: rs.join(labels, lists, corpus_size=world.corpus_size, scale="utility", ids="exact")
+            for run, lists in world.runs.items()
+        }
+        for labels in (world.judge, world.human)
+    )
+
+
+def people_of(world: worlds.World, labels: int, seed: int, settling: bool = False) -> PeoplesLabels:
+    """The labels that people would give to a draw."""
+    listed = labels // 4 if settling else 0
+    drawn: dict[str, dict[str, int]] = {}
+    for pair in calibrate_draw(world.judge, world.runs, labels - listed, seed=seed):
+        drawn.setdefault(pair.query, {})[pair.passage] = world.human[pair.query][pair.passage]
+    if not settling:
+        return PeoplesLabels(drawn)
+    order = Settling.of(world.judge, world.runs, 4, 10, seed)
+    known = {(query, passage): grade for query, row in drawn.items() for passage, grade in row.items()}
+    settled: dict[str, dict[str, int]] = {}
+    for _ in range(listed):
+        waiting = order.waiting(known)
+        if not waiting:
+            break
+        pair = waiting[0]
+        grade = world.human[pair.query][pair.passage]
+        known[pair.query, pair.passage] = settled.setdefault(pair.query, {})[pair.passage] = grade
+    return PeoplesLabels(drawn, settled or None)
+
+
+def trial(cell: Cell) -> np.ndarray:
+    """float64[rows, 6]: measure, error, error as judged, covered, covered with queries, half-width."""
+    judged, truth = _joined(cell.world)
+    world = world_of(cell.world)
+    rows = []
+    for seed in cell.seeds:
+        human = people_of(world, cell.labels, seed, cell.settling)
+        ground, _ = calibration_ground(world.judge.on_scale("utility"), human)
+        figures = calibrated_figures(ground, judged, PLAN, Sampling(seed=seed))
+        for run in world.runs:
+            for place, (measure, at) in enumerate(PLAN):
+                true, as_judged = (float(measure.outcome(joins[run], at).value()[0]) for joins in (truth, judged))
+                figure = figures[run][str(measure @ 10)]
+                rows.append(
+                    (
+                        place,
+                        abs(figure.value - true),
+                        abs(as_judged - true),
+                        np.nan if figure.reason else figure.fixed_low <= true <= figure.fixed_high,
+                        np.nan if figure.reason else figure.low <= true <= figure.high,
+                        (figure.fixed_high - figure.fixed_low) / 2,
+                    )
+                )
+    return np.array(rows, float)
+
+
+def cells(times: int, sizes: Iterable[int] = (100, 200, 400)) -> list[Cell]:
+    """Every cell of the table."""
+    seeds = range(times)
+    result = [Cell("judges", f"judges:{judge}", n, seeds) for n in sizes for judge in worlds.JUDGES]
+    result += [Cell("Cranfield", f"Cranfield:{noise}", n, seeds) for n in sizes for noise in worlds.NOISE]
+    result += [Cell("R = 1", f"R = 1:{noise}", 200, seeds) for noise in ("lenient", "mild")]
+    result += [Cell("R = 1, settled", f"R = 1:{noise}", 200, seeds, settling=True) for noise in ("lenient", "mild")]
+    return result
+
+
+def calibrated_table(times: int = 30, sizes: Iterable[int] = (100, 200, 400), workers: int = 2) -> str:
+    """Mean errors and coverage by group, the worst cell, and the definitions' own figures beside them."""
+    todo = cells(times, sizes)
+    with ProcessPoolExecutor(workers) as pool:
+        results = dict(zip(todo, pool.map(trial, todo), strict=True))
+    lines = [f"{'':24}{'error':>22}{'as judged':>20}{'coverage':>17}{'worst':>17}   reference"]
+    for group, n in dict.fromkeys((cell.group, cell.labels) for cell in todo):
+        parts = [result for cell, result in results.items() if (cell.group, cell.labels) == (group, n)]
+        whole = np.concatenate(parts)
+
+        def means(column: int, rows: np.ndarray = whole) -> list[float]:
+            return [float(np.nanmean(rows[rows[:, 0] == place, column])) for place in range(3)]
+
+        worst = np.min([means(3, part) for part in parts], axis=0)
+        undefined = int(np.isnan(whole[:, 3]).sum())
+        known = REFERENCE.get(f"{group} n={n}")
+        beside = "" if known is None else f"{_text(known[0], 3)} · {_text(known[1], 2)}"
+        lines.append(
+            f"{group + f' n={n}':24}{_text(means(1), 3):>22}{_text(means(2), 2):>20}{_text(means(3), 2):>17}"
+            f"{_text(worst, 2):>17}   {beside}" + (f"   undefined: {undefined} of {len(whole)}" if undefined else "")
+        )
+    return "\n".join(lines)
+
+
+def _text(values: Iterable[float], digits: int) -> str:
+    return "/".join(f"{value:.{digits}f}".lstrip("0") or "0" for value in values)
+
+
+def difference_trial(name: str, favoured: float | None, seeds: range, labels: int = 200) -> np.ndarray:
+    """float64[rows, 4]: measure, error, covered (completions alone), called different."""
+    base = world_of(name)
+    rows = []
+    for seed in seeds:
+        world = base if favoured is None else worlds.equal_runs(base, seed, favoured)
+        judged, truth = (
+            {
+                run: rs.join(graded, lists, corpus_size=world.corpus_size, scale="utility", ids="exact")
+                for run, lists in world.runs.items()
+            }
+            for graded in (world.judge, world.human)
+        )
+        drawn: dict[str, dict[str, int]] = {}
+        for pair in calibrate_draw(world.judge, world.runs, labels, seed=seed, differences=True):
+            drawn.setdefault(pair.query, {})[pair.passage] = world.human[pair.query][pair.passage]
+        ground, _ = calibration_ground(world.judge.on_scale("utility"), drawn)
+        one, two = world.runs
+        changes = calibrated_differences(ground, judged, one, PLAN, Sampling(seed=seed))
+        for place, (measure, at) in enumerate(PLAN):
+            change = changes[two, str(measure @ 10)]
+            true = float(np.subtract(*(measure.outcome(truth[run], at).value()[0] for run in (two, one))))
+            covered = change.fixed_low <= true + 1e-9 and true - 1e-9 <= change.fixed_high
+            different = change.fixed_low > 1e-9 or change.fixed_high < -1e-9
+            undefined = change.reason is not None
+            rows.append(
+                (
+                    place,
+                    abs(change.difference - true),
+                    np.nan if undefined else covered,
+                    np.nan if undefined else different,
+                )
+            )
+    return np.array(rows, float)
+
+
+def differences_table(times: int = 20) -> str:
+    """Differences between two runs: error, coverage, and how often equal runs are called different."""
+    lines = [f"{'200 labels':44}{'error':>18}{'coverage':>17}{'called different':>20}"]
+    cases = [(f"{kind}, {text}", name, favoured) for kind, name in _OF_DIFFERENCES for text, favoured in _FAVOURED]
+    for title, name, favoured in cases:
+        rows = difference_trial(name, favoured, range(times))
+        columns = [[float(np.nanmean(rows[rows[:, 0] == place, column])) for place in range(3)] for column in (1, 2, 3)]
+        lines.append(
+            f"{title:44}{_text(columns[0], 3):>18}{_text(columns[1], 2):>17}{_text(columns[2], 2):>20}"
+            + (f"   undefined: {int(np.isnan(rows[:, 2]).sum())} of {len(rows)}" if np.isnan(rows[:, 2]).any() else "")
+        )
+    return "\n".join(lines)
+
+
+_OF_DIFFERENCES = (
+    ("LLMJudge, Olz-gpt4o", "judges:Olz-gpt4o"),
+    ("LLMJudge, willia-umbrela1", "judges:willia-umbrela1"),
+    ("Cranfield, lenient", "Cranfield:lenient"),
+)
+_FAVOURED = (("two runs", None), ("equal runs", 0.0), ("equal runs, one favoured", 0.3))
+
+
+def tail_table() -> str:
+    """RA-nWG@10 down to rank 200: people's grades of all, as labelled (20 + 10 of 180), completed."""
+    measure, at = parse_measure("RA-nWG"), np.array([10])
+    lines = [f"{'':10}{'truth':>8}{'as labelled':>13}{'completed':>26}"]
+    for title, dice in (("people", False), ("dice", True)):
+        world = worlds.cranfield_tail(dice)
+        run = world.runs["bm25"]
+        truth, judged = (
+            rs.join(labels, run, corpus_size=world.corpus_size, scale="utility")
+            for labels in (world.human, world.judge)
+        )
+        ground, _ = calibration_ground(world.judge, None)
+        figure = calibrated_figures(ground, {"bm25": judged}, [(measure, at)], Sampling())["bm25"]["RA-nWG@10"]
+        true, as_judged = (float(measure.outcome(join, at).value()[0]) for join in (truth, judged))
+        lines.append(
+            f"{title:10}{true:8.3f}{as_judged:13.3f}{figure.value:10.3f} [{figure.fixed_low:.3f}, "
+            f"{figure.fixed_high:.3f}]"
+        )
+    return "\n".join(lines)
+
+
+def cost() -> str:
+    """Seconds for 225 queries, two runs, three measures and 150 draws in one process."""
+    world = world_of("Cranfield:lenient")
+    judged, _ = _joined("Cranfield:lenient")
+    ground, _ = calibration_ground(world.judge.on_scale("utility"), people_of(world, 200, 1))
+    start = time.perf_counter()
+    calibrated_figures(ground, judged, PLAN, Sampling())
+    return f"225 queries, two runs, three measures, 150 draws: {time.perf_counter() - start:.2f} s"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], default=[100, 200, 400])
+    given = parser.parse_args()
+    print(calibrated_table(given.times, given.sizes))
+    print(differences_table(max(4, given.times * 2 // 3)))
+    print(tail_table())
+    print(cost())

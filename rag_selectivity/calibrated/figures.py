@@ -1,0 +1,285 @@
+"""Calibrated figures: every measure on each of many completions of the labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.calibrated.ground import Ground, Places, Strata, completed_run, tops
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome, Real
+from rag_selectivity.measures.chance import Success
+from rag_selectivity.measures.plan import Plan
+
+#: Completions of the labels, and resamples of the queries for each of them.
+DRAWS, RESAMPLES = 150, 8
+#: By how much the half-widths are stretched: so many completions of so few labels are narrower than their errors.
+STRETCH = 1.2
+#: Below so many relevant passages a query, figures of success are rough.
+FEW_RELEVANT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """One figure over all completions.
+
+    Attributes
+    ----------
+    value : float
+        The median.
+    low, high : float
+        The interval over completions and queries.
+    fixed_low, fixed_high : float
+        The interval over completions alone: for these very queries.
+    n : int
+        The median number of queries with a figure.
+    reason : str or None
+        Why there is no figure.
+    rough : bool
+        Whether the interval is known to be too narrow.
+    """
+
+    value: float
+    low: float
+    high: float
+    fixed_low: float
+    fixed_high: float
+    n: int
+    reason: str | None = None
+    rough: bool = False
+
+    @classmethod
+    def none(cls, reason: str) -> Calibrated:
+        """No figure."""
+        return cls(*(math.nan,) * 5, 0, reason)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How completions are drawn: level, seed, number of completions, and the clusters of queries, if any."""
+
+    level: float = 0.95
+    seed: int = 7
+    draws: int = DRAWS
+    units: Callable[[Sequence[str]], IntArray | None] = field(default=lambda _: None)
+
+
+def calibrated_figures(
+    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, sampling: Sampling
+) -> dict[str, dict[str, Calibrated]]:
+    """Every figure of every run: {run: {measure with its depth: figure}}.
+
+    The strata of a figure are those of its own K, so each K has completions of its own.
+    """
+    result: dict[str, dict[str, Calibrated]] = {name: {} for name in judged}
+    for depth, wanted in by_depth(plan).items():
+        top = tops(judged, ground.labels, depth)
+        for name, run in judged.items():
+            strata = Strata.of(ground, Places.of_run(top, name, named_depth(depth)))
+            if strata.missing is not None:
+                figures = {str(measure @ at): Calibrated.none(strata.missing) for measure, at in wanted}
+            else:
+                figures = _figures_at(strata, name, run, wanted, depth, sampling)
+            result[name].update(figures)
+    return result
+
+
+def by_depth(plan: Plan) -> dict[int, list[tuple[Measure, Any]]]:
+    """{K: measures with what stands after their @}; a recall level takes the whole list."""
+    wanted: dict[int, list[tuple[Measure, Any]]] = {}
+    for measure, depths in plan:
+        for at in depths.tolist():
+            key = WHOLE_LIST if isinstance(measure.cutoff, Real) else int(at)
+            wanted.setdefault(key, []).append((measure, at))
+    return wanted
+
+
+def named_depth(depth: int) -> str:
+    """A depth in a sentence."""
+    return "whole list" if depth == WHOLE_LIST else f"top {depth}"
+
+
+def _figures_at(
+    strata: Strata, name: str, run: JudgedRun, wanted: list[tuple[Measure, Any]], depth: int, sampling: Sampling
+) -> dict[str, Calibrated]:
+    rows = rows_of(strata.ground, run)
+    resampled = Resampling(sampling.units(run.queries), len(run))
+    settled = Settled.of(strata.ground, run, rows, depth)
+    collected = {measure: _Collected() for measure, _ in wanted}
+    lenient = without_errors(run)
+    random = np.random.default_rng([sampling.seed, 2, min(depth, 1 << 30)])
+    relevant = []
+    for grades, table in strata.draws(sampling.draws, (sampling.seed, 1, min(depth, 1 << 30))):
+        completed = completed_run(lenient, rows, strata.levels, grades, table)
+        relevant.append(float(np.median(completed.relevant(None))))
+        weights = resampled.weights(random)
+        for measure, at in wanted:
+            outcome = measure.outcome(completed, np.array([at])).settled()
+            collected[measure].add(outcome, weights, settled if settled.serves(measure) else None, random)
+    few = bool(np.median(relevant) < FEW_RELEVANT) if relevant else False
+    figures = {}
+    for measure, at in wanted:
+        figure = collected[measure].figure(sampling.level)
+        rough = few and (collected[measure].has_baseline or measure.name == Success.name)
+        figures[str(measure @ at)] = replace(figure, rough=rough or (settled.given and settled.serves(measure)))
+    return figures
+
+
+def rows_of(ground: Ground, run: JudgedRun) -> IntArray:
+    """The positions of a join's queries among the labels' queries."""
+    return np.array([ground.labels.position(query) for query in run.queries], np.int64)
+
+
+def without_errors(run: JudgedRun) -> JudgedRun:
+    """The join with a policy that leaves out queries without a relevant passage: completions may have such."""
+    return replace(run, policy=replace(run.policy, no_relevant="skip"))
+
+
+@dataclass
+class Resampling:
+    """Weights of resampled queries, or of their clusters."""
+
+    units: IntArray | None
+    queries: int
+
+    def weights(self, random: np.random.Generator) -> FloatArray:
+        """How often each query is drawn: float64[resamples, queries]."""
+        number = self.queries if self.units is None else int(self.units.max(initial=-1)) + 1
+        if not number:
+            return np.zeros((RESAMPLES, self.queries))
+        drawn = random.integers(0, number, (RESAMPLES, number)) + np.arange(RESAMPLES)[:, None] * number
+        counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * number).reshape(RESAMPLES, number)
+        return (counts if self.units is None else counts[:, self.units]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Queries whose success people settled: how many, and how many of them are successes."""
+
+    number: int
+    successes: int
+    queries: int
+
+    @property
+    def given(self) -> bool:
+        """Whether any query is settled."""
+        return self.number > 0
+
+    @classmethod
+    def of(cls, ground: Ground, run: JudgedRun, rows: IntArray, depth: int) -> Settled:
+        """From the labels that settle: a query is settled once one is relevant or the list has no other passage."""
+        if not (ground.settling >= 0).any():
+            return cls(0, 0, len(run))
+        known = np.where(ground.settling >= 0, ground.settling, ground.human)
+        top = run.hits.chosen(run.hits.rank <= depth)
+        grade = known[top.judgment]
+        relevant = np.bincount(top.query, grade >= ground.scale.relevant_from, minlength=len(run)) > 0
+        left = np.bincount(top.query, grade < 0, minlength=len(run)) > 0
+        begun = np.bincount(ground.labels.query[ground.settling >= 0], minlength=len(ground.labels)) > 0
+        settled = begun[rows] & (relevant | ~left)
+        return cls(int(settled.sum()), int((relevant & settled).sum()), len(run))
+
+    def serves(self, measure: Measure) -> bool:
+        """Whether the settled queries tell this measure: success by one passage that is relevant on the scale."""
+        if not self.given or measure.name not in ("Success", "BoR", "EF"):
+            return False
+        return getattr(measure, "rel", None) is None and getattr(measure, "m", 1) == 1
+
+    def share(self, random: np.random.Generator, number: int) -> FloatArray:
+        """Draws of the share of all queries that succeed."""
+        chance = random.beta(self.successes + 0.5, self.number - self.successes + 0.5, number)
+        left: FloatArray = random.binomial(self.queries - self.number, chance).astype(np.float64)
+        return (self.successes + left) / self.queries
+
+
+@dataclass
+class _Collected:
+    """A measure's figure on every completion: only numbers are kept."""
+
+    values: list[float] = field(default_factory=list)
+    resampled: list[FloatArray] = field(default_factory=list)
+    defined: list[int] = field(default_factory=list)
+    bounds: tuple[float, float] | None = None
+    undefined: str = ""
+    has_baseline: bool = False
+    form: str = "mean"
+
+    def add(self, outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> None:
+        """Take in the outcome on one completion."""
+        values = _values(outcome, np.vstack([np.ones((1, weights.shape[1])), weights]), settled, random)
+        self.values.append(float(values[0]))
+        self.resampled.append(values[1:])
+        self.defined.append(int(outcome.defined[:, 0].sum()))
+        self.has_baseline = outcome.baseline is not None
+        self.undefined = outcome.undefined
+        self.form = outcome.aggregate.form
+        self.bounds = outcome.ends_at(0) if self.form == "mean" else None
+
+    def figure(self, level: float) -> Calibrated:
+        """The median and the intervals."""
+        values = np.array(self.values)
+        known = values[~np.isnan(values)]
+        # A figure that most completions do not have is none.
+        if len(known) < 0.9 * len(values) or not len(values):
+            return Calibrated.none(self.undefined)
+        value = quantile(known, 0.5)
+        resampled = np.concatenate(self.resampled)
+        resampled = resampled[~np.isnan(resampled)]
+        bounds = self.bounds
+        if bounds is None and self.form != "bits" and len(resampled) and resampled.min() >= 0:
+            bounds = (0.0, math.inf)
+        low, high = stretched(resampled, value, level, bounds)
+        n = int(np.median(self.defined))
+        if self.bounds is not None and low == high and n > 1:
+            low, high = _if_all_agree(value, n, level, self.bounds)
+        if n < 2:
+            low = high = math.nan
+        return Calibrated(value, low, high, *stretched(known, value, level, bounds), n)
+
+
+def _if_all_agree(value: float, queries: int, level: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """What so many queries without any spread can tell of a mean at an end of its range (Clopper and Pearson)."""
+    share = ((1 - level) / 2) ** (1 / queries)
+    low, high = bounds
+    if value == high:
+        return low + share * (high - low), value
+    if value == low:
+        return value, high - share * (high - low)
+    return value, value
+
+
+def _values(outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> FloatArray:
+    """The figure under each row of weights; NaN without a defined query."""
+    mask = outcome.defined[:, 0].astype(np.float64)
+    total = weights @ mask
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [weights @ np.where(mask > 0, part[:, 0], 0.0) / total for part in outcome.parts]
+        if settled is not None:
+            means[0] = np.where(np.isnan(means[0]), np.nan, settled.share(random, len(weights)))
+        return np.asarray(outcome.aggregate.value(*means), np.float64)
+
+
+def stretched(
+    values: FloatArray, value: float, level: float, bounds: tuple[float, float] | None
+) -> tuple[float, float]:
+    """The quantiles of the values with stretched half-widths; NaN without values."""
+    if not len(values):
+        return math.nan, math.nan
+    ends = []
+    for tail in ((1 - level) / 2, (1 + level) / 2):
+        end = quantile(values, tail)
+        ends.append(value + STRETCH * (end - value) if math.isfinite(end) and math.isfinite(value) else end)
+    low, high = min(ends[0], value), max(ends[1], value)
+    return (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
+
+
+def quantile(values: FloatArray, at: float) -> float:
+    """A quantile that does not average an infinite value with a finite one."""
+    if np.isinf(values).any():
+        return float(np.quantile(values, at, method="inverted_cdf"))
+    return float(np.quantile(values, at))

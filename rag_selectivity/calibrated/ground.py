@@ -1,0 +1,255 @@
+"""What calibrated figures rest on: a judge's grades, people's grades of some pairs, and the strata of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.origins import Chosen
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.statistics.completion import Completion, FloatArray, steps_of, stratified_prior
+
+#: No person graded the pair.
+UNLABELLED = -1
+#: Pseudo-labels a grade for the judge's own grades of passages that it did not grade.
+_TAIL_PRIOR = 0.25
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A judge's labels beside people's.
+
+    Attributes
+    ----------
+    labels : Qrels
+        The judge's labels on their scale, to whose rows the hits of `JudgedRun`s point.
+    human : int64[judgments]
+        A person's grade; −1 where there is none. Drawn at random within the judge's grades and the places.
+    settling : int64[judgments]
+        The same for the pairs that were labelled to settle queries one after another; none of these is in `human`.
+    scale : Scale
+    tail_open : int64[queries]
+        How many passages of each query's tail no judge graded.
+    in_tail : bool[judgments]
+        Whether a pair was drawn from a tail.
+    """
+
+    labels: Qrels
+    human: IntArray
+    settling: IntArray
+    scale: Scale
+    tail_open: IntArray
+    in_tail: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, labels: Qrels, human: IntArray, scale: Scale, settling: IntArray | None = None) -> Ground:
+        """From labels and people's grades; the tails are those of the labels' origins."""
+        none = np.full(len(labels.query), UNLABELLED, np.int64)
+        tail_open = np.zeros(len(labels), np.int64)
+        in_tail = np.zeros(len(labels.query), bool)
+        if labels.origins is not None:
+            in_tail = labels.origins.are(Chosen.TAIL) & ~labels.origins.are(Chosen.POOL)
+            size = np.zeros(len(labels), np.int64)
+            np.maximum.at(size, labels.query[in_tail], labels.origins.tail_size[in_tail])
+            tail_open = np.maximum(0, size - np.bincount(labels.query[in_tail], minlength=len(labels)))
+        return cls(labels, human, none if settling is None else settling, scale, tail_open, in_tail)
+
+    @property
+    def levels(self) -> IntArray:
+        """Every grade that a judge or a person gave, in order."""
+        given = [self.labels.grade, self.human[self.human >= 0], self.settling[self.settling >= 0]]
+        return np.unique(np.concatenate(given))
+
+    @property
+    def people(self) -> tuple[int, int]:
+        """How many pairs people labelled by chance, and of how many queries."""
+        labelled = self.human >= 0
+        return int(labelled.sum()), len(np.unique(self.labels.query[labelled]))
+
+    @property
+    def has_people(self) -> bool:
+        """Whether any person labelled a pair."""
+        return bool((self.human >= 0).any())
+
+
+@dataclass(frozen=True)
+class Places:
+    """The part of the lists that each judgment is in, for one figure or one difference.
+
+    Attributes
+    ----------
+    place : int64[judgments]
+    names : tuple of str
+        What each place is called in a sentence.
+    listed : bool[places]
+        Whether a place is a part of the lists that the figure measures.
+    """
+
+    place: IntArray
+    names: tuple[str, ...]
+    listed: NDArray[np.bool_]
+
+    @classmethod
+    def of_run(cls, tops: Mapping[str, NDArray[np.bool_]], name: str, depth: str) -> Places:
+        """The top K of a run, what only other runs have in theirs, and the rest."""
+        own = tops[name]
+        other = np.logical_or.reduce([top for each, top in tops.items() if each != name] or [np.zeros_like(own)])
+        place = np.where(own, 0, np.where(other, 1, 2))
+        return cls(
+            place,
+            (f"{depth} of {name}", f"{depth} of other runs only", f"rest, outside {depth}"),
+            np.array([True, False, False]),
+        )
+
+    @classmethod
+    def of_two(cls, tops: Mapping[str, NDArray[np.bool_]], one: str, other: str, depth: str) -> Places:
+        """The top K of one run only, of the other only, of both; what only further runs have; and the rest."""
+        further = np.logical_or.reduce(
+            [top for each, top in tops.items() if each not in (one, other)] or [np.zeros_like(tops[one])]
+        )
+        place = np.select([tops[one] & tops[other], tops[one], tops[other], further], [2, 0, 1, 3], 4)
+        names = (f"{one} only", f"{other} only", f"both {one} and {other}", "other runs only")
+        return cls(
+            place,
+            (*(f"{depth} of {which}" for which in names), f"rest, outside {depth}"),
+            np.array([True, True, True, False, False]),
+        )
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Judge's grade × place, and the completion of people's grades within them."""
+
+    ground: Ground
+    places: Places
+    levels: IntArray
+    completion: Completion
+    judge_of_stratum: IntArray
+    tail: Completion | None
+    missing: str | None
+
+    @classmethod
+    def of(cls, ground: Ground, places: Places) -> Strata:
+        """The strata of a figure; `missing` says why a figure in them is undefined."""
+        labels, levels = ground.labels, ground.levels
+        grades = np.searchsorted(levels, labels.grade)
+        number = len(levels)
+        place = _with_sparse_joined(ground, places, grades, number)
+        stratum = place * number + grades
+        human = np.where(ground.human >= 0, np.searchsorted(levels, ground.human), UNLABELLED)
+        strata = len(places.names) * number
+        listed = np.repeat(places.listed, number)
+        steps = steps_of(levels, ground.scale.lowest, ground.scale.relevant_from)
+        draft = Completion(labels.query, stratum, human, np.zeros((strata, number)), steps, len(labels))
+        stands_for = np.bincount(stratum, minlength=strata).astype(np.float64)
+        in_tail = np.bincount(stratum[ground.in_tail], minlength=strata)
+        if in_tail.sum():
+            stands_for += in_tail / in_tail.sum() * ground.tail_open.sum()
+        prior = stratified_prior(draft.counts, stands_for, listed)
+        return cls(
+            ground,
+            places,
+            levels,
+            replace(draft, prior=prior),
+            np.tile(levels, len(places.names)),
+            _tail_completion(ground, places, grades, steps) if ground.tail_open.any() else None,
+            _missing(draft, places, levels) if ground.has_people else None,
+        )
+
+    def draws(self, number: int, seed: Sequence[int]) -> Iterator[tuple[IntArray, IntArray]]:
+        """Completed labels: the grade of each judgment, and the labels of each query with each of the `levels`.
+
+        Without labels by people, only what no judge graded is completed.
+        """
+        random = np.random.default_rng(list(seed))
+        query, count = self.ground.labels.query, len(self.levels)
+        places, outside = len(self.places.names), len(self.places.names) - 1
+        as_judged = np.searchsorted(self.levels, self.ground.labels.grade)
+        for _ in range(number):
+            extra = None
+            table = np.zeros((len(self.ground.labels), count), np.int64)
+            if self.tail is not None:
+                tail = np.zeros((len(self.ground.labels), 3), np.int64)
+                tail[:, 2] = self.ground.tail_open
+                judged_tail = self.tail.draw(random, tail)[1][:, 2]
+                extra = np.zeros((len(table), places * count), np.int64)
+                extra[:, outside * count :] = judged_tail
+                if not self.ground.has_people:
+                    table += judged_tail
+            if self.ground.has_people:
+                grades, more = self.completion.draw(random, extra)
+                if extra is not None:
+                    table += more.sum(axis=1)
+            else:
+                grades = as_judged
+            table += np.bincount(query * count + grades, minlength=table.size).reshape(table.shape)
+            yield self.levels[grades], table
+
+
+def _with_sparse_joined(ground: Ground, places: Places, grades: IntArray, number: int) -> IntArray:
+    """The places; what other runs have joins the rest where no person labelled any pair of it with this grade."""
+    last = len(places.names) - 1
+    labelled = np.bincount(
+        (places.place * number + grades)[ground.human >= 0], minlength=number * len(places.names)
+    ).reshape(-1, number)
+    joins = ~places.listed[:, None] & (labelled == 0)
+    # The rest itself joins the other runs' passages only if these have labels.
+    joined = np.where(joins[places.place, grades], last, places.place)
+    if last and not places.listed[last - 1]:
+        rest_empty = (labelled[last] == 0) & (labelled[last - 1] > 0)
+        joined = np.where((joined == last) & rest_empty[grades], last - 1, joined)
+    return joined
+
+
+def _tail_completion(ground: Ground, places: Places, grades: IntArray, steps: FloatArray) -> Completion:
+    """The judge's own grades of the tail's passages that it did not grade."""
+    stratum = np.where(ground.in_tail, 2, np.where(places.listed[places.place], 0, 1))
+    prior = np.full((3, len(steps)), _TAIL_PRIOR)
+    return Completion(ground.labels.query, stratum, grades, prior, steps, len(ground.labels))
+
+
+def _missing(completion: Completion, places: Places, levels: IntArray) -> str | None:
+    """Why people's labels cannot calibrate figures in these strata; None if they can."""
+    known = completion.label >= 0
+    by_query = np.unique(completion.query[known])
+    if len(by_query) == 1 and completion.queries > 1 and not known.all():
+        return "all labels by people are of one query"
+    labelled = completion.counts.sum(axis=1)
+    open_pairs = np.bincount(completion.stratum[~known], minlength=len(labelled))
+    empty = np.flatnonzero((open_pairs > 0) & (labelled == 0))
+    if not len(empty):
+        return None
+    place, level = divmod(int(empty[0]), len(levels))
+    more = "" if len(empty) == 1 else f" (nor in {len(empty) - 1} other strata)"
+    return (
+        f"no person labelled any of the {open_pairs[empty[0]]} pairs that the judge graded {levels[level]} in the "
+        f"{places.names[place]}{more}"
+    )
+
+
+def completed_run(judged: JudgedRun, rows: IntArray, levels: IntArray, grades: IntArray, table: IntArray) -> JudgedRun:
+    """A join as it would be with completed labels; `rows` are the positions of its queries among the labels'."""
+    pool = judged.pool
+    return replace(
+        judged,
+        hits=replace(judged.hits, grade=grades[judged.hits.judgment]),
+        pool=None if pool is None else replace(pool, grade=grades[pool.judgment]),
+        grades=levels,
+        labels=table[rows],
+    )
+
+
+def tops(judged: Mapping[str, JudgedRun], labels: Qrels, depth: int) -> dict[str, NDArray[np.bool_]]:
+    """Whether each judgment is in the top K of each run."""
+    result = {}
+    for name, run in judged.items():
+        top = np.zeros(len(labels.query), bool)
+        top[run.hits.judgment[run.hits.rank <= depth]] = True
+        result[name] = top
+    return result

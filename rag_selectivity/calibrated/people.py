@@ -1,0 +1,191 @@
+"""People's labels beside a judge's: read from whatever holds them, checked, and put beside the judge's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.calibrated.ground import UNLABELLED, Ground
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.origins import NO_GRADE
+from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
+
+
+@dataclass(frozen=True)
+class PeoplesLabels:
+    """What people labelled, in two parts, for the argument `human` of `evaluate`, `compare` and `sweep`.
+
+    Attributes
+    ----------
+    drawn : Qrels, {query: {passage: grade}}, DataFrame, rows or path
+        Labels of pairs that were drawn at random within the judge's grades, as `calibrate_draw` does.
+    settling : the same, optional
+        Labels of pairs that `next_to_settle` chose, one query after another. They serve figures of success only.
+    """
+
+    drawn: Any
+    settling: Any = None
+
+
+def judge_labels(
+    source: Any, *, format: str | None = None, judges: Sequence[str] | None = None, judge_rule: str | None = None
+) -> Qrels:
+    """The labels of judges alone: without people's grades, where the source holds both.
+
+    Raises
+    ------
+    InputError
+        If the source holds no label by a judge.
+    """
+    if is_path(source) and format in (None, "store") and is_store(source):
+        with Store(source, read_only=True) as store:
+            rows = label_rows(store, judges=judges, rule=judge_rule, humans=False)
+            labels = Qrels.from_records(rows, source=str(source), scale="utility")
+    else:
+        labels = (
+            read_qrels(source, format=format, judges=judges, judge_rule=judge_rule)
+            if is_path(source)
+            else qrels_of(source)
+        )
+    labels = _without_people(labels)
+    if not len(labels.query):
+        raise InputError(
+            f"{labels.source or 'qrels'}: there is no label by a judge that people's labels could calibrate"
+        )
+    return labels
+
+
+def _without_people(labels: Qrels) -> Qrels:
+    """The labels with the judge's grade where a person's took its place, and without those of people alone."""
+    origins = labels.origins
+    if origins is None or not origins.by_person.any():
+        return labels
+    rows = np.flatnonzero(~origins.by_person | (origins.judge_grade != NO_GRADE))
+    grade = np.where(origins.by_person, origins.judge_grade, labels.grade)[rows]
+    result = Qrels(
+        labels.queries,
+        labels.query[rows],
+        labels.passages.take(rows),
+        grade,
+        source=labels.source,
+        remarks=labels.remarks,
+        scale=labels.scale,
+        levels=labels.levels,
+        origins=replace(origins.take(rows), by_person=np.zeros(len(rows), bool)),
+    )
+    result.form = labels.form
+    return result
+
+
+def calibration_ground(
+    labels: Qrels, human: Any, *, grade_map: str | Mapping[int, int] | None = None, ids: str | IdForm | None = None
+) -> tuple[Ground, list[str]]:
+    """The judge's labels beside people's, and notes on what was used and what was not.
+
+    Parameters
+    ----------
+    labels : Qrels
+        The judge's labels on their scale, with their ids in the form `ids`.
+    human : PeoplesLabels, Qrels, {query: {passage: grade}}, DataFrame, rows or path
+        Of a label store, the labels of people. None: only the tail of each query is completed.
+    grade_map : {old: new} or str, optional
+        Maps people's grades as it maps the judge's; the grades of a label store need none.
+
+    Raises
+    ------
+    InputError
+        If people's labels contradict each other, are off the scale, or share no pair with the judge's.
+    """
+    scale = scale_named(labels.scale or "trec")
+    if human is None:
+        return Ground.of(labels, np.full(len(labels.query), UNLABELLED, np.int64), scale), []
+    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
+    form = IdForm.of(ids)
+    notes: list[str] = []
+    drawn = _placed(_read(given.drawn, grade_map, notes), labels, form, notes)
+    settling = None
+    if given.settling is not None:
+        settling = _placed(_read(given.settling, grade_map, notes), labels, form, notes)
+        # What was drawn at random stays so, also if it later settled a query.
+        settling = np.where(drawn >= 0, UNLABELLED, settling)
+    return Ground.of(labels, drawn, scale, settling), notes
+
+
+def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesLabels:
+    """People's labels with their grades mapped, where the judge's are mapped already."""
+    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
+    if grade_map is None:
+        return given
+    parts = [None if part is None else _mapped(part, grade_map) for part in (given.drawn, given.settling)]
+    return PeoplesLabels(*parts)
+
+
+def _mapped(source: Any, grade_map: str | Mapping[int, int] | None) -> Any:
+    return source if is_path(source) and is_store(Path(source)) else qrels_of(source).regraded(grade_map)
+
+
+def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[str]) -> Qrels:
+    """People's labels of a source."""
+    if not (is_path(source) and is_store(Path(source))):
+        labels = qrels_of(source)
+        if labels.origins is not None and labels.origins.by_person.any():
+            return _only_people(labels)
+        return labels.regraded(grade_map)
+    with Store(source, read_only=True) as store:
+        outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
+        rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated]
+    if outdated:
+        query, passage = min(outdated)
+        notes.append(
+            f"{len(outdated)} labels by people are not used: their query or passage has another text now, as of query "
+            f"{query!r}, passage {passage!r}"
+        )
+    if not rows:
+        raise InputError(f"{source}: the label store has no labels by people for the texts it holds now")
+    return Qrels.from_records(rows, source=str(source), scale="utility")
+
+
+def _only_people(labels: Qrels) -> Qrels:
+    origins = labels.origins
+    rows = np.flatnonzero(origins.by_person) if origins is not None else np.arange(0)
+    triples = [(labels.queries[labels.query[row]], labels.passages[row], int(labels.grade[row])) for row in rows]
+    return Qrels.from_records(triples, source=labels.source, scale=labels.scale)
+
+
+def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> IntArray:
+    """People's grades by the judge's rows; −1 where there is none."""
+    where = people.source or "human"
+    if not len(people.query):
+        raise InputError(f"{where}: there are no labels by people")
+    scale = scale_named(labels.scale or "trec")
+    try:
+        people = people.on_scale(scale).in_form(form if form.changes_ids else AS_THEY_ARE)
+    except InputError as error:
+        raise InputError(f"labels by people: {error}") from None
+    position = np.array([labels.position(query) for query in people.queries], np.int64)[people.query]
+    rows, judgments = labels.lookup(pair_keys(position, people.passages), position, people.passages)
+    if not len(rows):
+        raise InputError(
+            f"no pair was graded by both: the labels by people have queries {examples(people.queries)}, the judge's "
+            f"{examples(labels.queries)}; do both use the same ids?"
+        )
+    unused = len(people.query) - len(rows)
+    if unused:
+        row = int(np.setdiff1d(np.arange(len(people.query)), rows)[0])
+        notes.append(
+            f"{unused} labels by people are not used: no judge graded the pair, as of query "
+            f"{people.queries[people.query[row]]!r}, passage {people.passages[row]!r}"
+        )
+    result = np.full(len(labels.query), UNLABELLED, np.int64)
+    result[judgments] = people.grade[rows]
+    return result

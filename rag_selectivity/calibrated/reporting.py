@@ -1,0 +1,97 @@
+"""Calibrated figures as the estimates of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rag_selectivity.calibrated.figures import DRAWS, Calibrated, Sampling, calibrated_figures
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.plan import Plan
+from rag_selectivity.results.estimate import CALIBRATED, Estimate
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.wording import counted
+
+#: What a grade cannot change.
+WITHOUT_GRADES = ("Judged",)
+_SAMPLED = (
+    "it rests on labels of a random sample outside the judge's labels, which people's labels do not calibrate: leave "
+    "R=sampled out"
+)
+
+
+def sampling_of(bootstrap: Bootstrap | None) -> Sampling:
+    """How completions are drawn for a bootstrap's level, seed and clusters."""
+    if bootstrap is None:
+        return Sampling()
+    return Sampling(level=bootstrap.level, seed=bootstrap.seed, units=bootstrap.units)
+
+
+def calibrated_by_run(
+    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, bootstrap: Bootstrap | None
+) -> dict[str, dict[str, Calibrated]]:
+    """The calibrated figures of every run; a measure that cannot be calibrated has none, with a reason."""
+    served = [(measure, at) for measure, at in plan if not _refused(measure) and measure.name not in WITHOUT_GRADES]
+    figures = calibrated_figures(ground, judged, served, sampling_of(bootstrap))
+    for measure, at in plan:
+        if _refused(measure):
+            for of_run in figures.values():
+                of_run.update({str(measure @ depth): Calibrated.none(_SAMPLED) for depth in at.tolist()})
+    return figures
+
+
+def _refused(measure: Measure) -> bool:
+    return getattr(measure, "R", "judged") == "sampled"
+
+
+def calibrated_estimates(
+    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], ground: Ground, intervals: bool
+) -> tuple[dict[str, Estimate], list[str]]:
+    """The estimates with calibrated values, the ones as judged beside them, and notes on the labels by people."""
+    result = dict(estimates)
+    for key, figure in figures.items():
+        if key in estimates:
+            result[key] = _calibrated(estimates[key], figure, intervals)
+    return result, _notes(ground, figures)
+
+
+def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool) -> Estimate:
+    reason = figure.reason
+    if reason is None and not math.isfinite(figure.value):
+        reason = judged.reason or "it is not a finite number in most completions of the labels"
+    return replace(
+        judged,
+        value=figure.value,
+        low=figure.low if intervals else math.nan,
+        high=figure.high if intervals else math.nan,
+        n=figure.n,
+        reason=reason,
+        basis=CALIBRATED,
+        as_judged=judged.value,
+        as_judged_interval=(judged.low, judged.high),
+        rough=figure.rough,
+    )
+
+
+def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
+    number, queries = ground.people
+    notes = [
+        f"calibrated by {counted(number, 'label')} of people on {counted(queries, 'query', 'queries')}, by the "
+        f"judge's grade and the place in the lists, over {DRAWS} completions; figures of single queries are as judged"
+    ]
+    settling = int((ground.settling >= 0).sum())
+    if settling:
+        notes.append(f"{counted(settling, 'further label')} of people settle queries one by one")
+    rough = [key for key, figure in figures.items() if figure.rough]
+    if rough:
+        notes.append(
+            f"rough: {', '.join(rough)}: few passages of a query are relevant, and the interval can be too narrow"
+        )
+    undefined: dict[str, list[str]] = {}
+    for key, figure in figures.items():
+        if figure.reason is not None:
+            undefined.setdefault(figure.reason, []).append(key)
+    return notes + [f"no calibrated figure for {', '.join(keys)}: {reason}" for reason, keys in undefined.items()]

@@ -1,0 +1,219 @@
+"""Complete a judge's labels by what people said about a few of them: draws of the grades that people would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+#: The spreads of the query effect, equally likely: a few hundred labels cannot tell it, and it differs by collection.
+SPREADS = (0.1, 0.7, 1.3, 2.0)
+#: Pseudo-labels a grade where the labels are dense, and in all where they are few.
+LISTED_PRIOR, SPARSE_PRIOR = 0.1, 2.0
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
+_TILT_ROUNDS, _RAKE_ROUNDS, _NEWTON_ROUNDS = 8, 3, 6
+#: Keeps a gamma draw that underflows from becoming a share of exactly 0, by which nothing can be divided.
+_LEAST_SHARE = 1e-12
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Labels that are partly known, in strata within which the known ones were drawn at random.
+
+    Attributes
+    ----------
+    query : int64[pairs]
+        From 0 to `queries` − 1.
+    stratum : int64[pairs]
+    label : int64[pairs]
+        The position of the person's grade among the levels; −1 where nobody labelled the pair.
+    prior : float64[strata, levels]
+        Pseudo-labels.
+    steps : float64[levels]
+        How far a level is above not relevant, in the units of the query effect.
+    queries : int
+    """
+
+    query: IntArray
+    stratum: IntArray
+    label: IntArray
+    prior: FloatArray
+    steps: FloatArray
+    queries: int
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """The known labels: float64[strata, levels]."""
+        strata, levels = self.prior.shape
+        known = self.label >= 0
+        cell = self.stratum[known] * levels + self.label[known]
+        return np.bincount(cell, minlength=strata * levels).reshape(strata, levels).astype(np.float64)
+
+    @cached_property
+    def _known(self) -> IntArray:
+        return np.flatnonzero(self.label >= 0)
+
+    @cached_property
+    def _open(self) -> IntArray:
+        return np.flatnonzero(self.label < 0)
+
+    @cached_property
+    def _cells(self) -> tuple[IntArray, IntArray]:
+        """The query × stratum cells with an unknown label, stratum first, and the cell of each unknown label."""
+        cell = self.stratum[self._open] * self.queries + self.query[self._open]
+        cells, back = np.unique(cell, return_inverse=True)
+        return cells, back
+
+    def draws(self, random: np.random.Generator, number: int) -> Iterator[IntArray]:
+        """Completed labels, one draw at a time: the level of every pair, int64[pairs].
+
+        Each known label stays. Where strata have unknown labels but no known one, the draws follow the prior alone:
+        check with `counts` first.
+        """
+        for _ in range(number):
+            yield self.draw(random)[0]
+
+    def draw(self, random: np.random.Generator, extra: IntArray | None = None) -> tuple[IntArray, IntArray]:
+        """One draw: the level of every pair, and how many of the extra passages have each level.
+
+        Parameters
+        ----------
+        random : Generator
+        extra : int64[queries, strata], optional
+            Further passages without a label, of which only the number is known.
+
+        Returns
+        -------
+        levels : int64[pairs]
+        extra_levels : int64[queries, strata, levels]
+            Empty on the first axis without `extra`.
+        """
+        shares = random.standard_gamma(self.counts + self.prior) + _LEAST_SHARE
+        shares /= shares.sum(axis=1, keepdims=True)
+        spread = SPREADS[int(random.integers(len(SPREADS)))]
+        base = _with_mean(shares, spread, self.steps)
+        mode, deviation = self._query_effects(base, spread)
+        effect = mode + deviation * random.standard_normal(self.queries)
+
+        cells, back = self._cells
+        counted = np.bincount(back, minlength=len(cells)).astype(np.float64)
+        if extra is not None:
+            flat = extra.T.ravel()
+            more = np.flatnonzero(flat)
+            every = np.union1d(cells, more)
+            counted_everywhere = np.zeros(len(every))
+            counted_everywhere[np.searchsorted(every, cells)] = counted
+            counted_everywhere += flat[every]
+            back = np.searchsorted(every, cells)[back]
+            cells, counted = every, counted_everywhere
+        chances = _raked(base, shares, cells // self.queries, effect[cells % self.queries], self.steps, counted)
+
+        levels = self.label.copy()
+        if len(self._open):
+            cumulative = np.cumsum(chances[:, :-1], axis=1)[back]
+            levels[self._open] = (random.random(len(back))[:, None] > cumulative).sum(axis=1)
+        if extra is None:
+            return levels, np.empty((0, *self.prior.shape), np.int64)
+        result = np.zeros((self.prior.shape[0] * self.queries, self.prior.shape[1]), np.int64)
+        if len(cells):
+            result[cells] = random.multinomial(extra.T.ravel()[cells], chances)
+        strata, level_count = self.prior.shape
+        return levels, result.reshape(strata, self.queries, level_count).transpose(1, 0, 2)
+
+    def _query_effects(self, base: FloatArray, spread: float) -> tuple[FloatArray, FloatArray]:
+        """The mode of each query's effect given its known labels, and the deviation of its normal approximation."""
+        query, stratum = self.query[self._known], self.stratum[self._known]
+        precision = 1.0 / spread**2
+        given = np.bincount(query, self.steps[self.label[self._known]], minlength=self.queries)
+        mode = np.zeros(self.queries)
+        curvature = np.full(self.queries, precision)
+        if len(query):
+            shares = base[stratum]
+            for _ in range(_NEWTON_ROUNDS):
+                tilted = shares * np.exp(mode[query][:, None] * self.steps)
+                tilted /= tilted.sum(axis=1, keepdims=True)
+                mean = tilted @ self.steps
+                variance = tilted @ self.steps**2 - mean**2
+                curvature = precision + np.bincount(query, variance, minlength=self.queries)
+                slope = given - np.bincount(query, mean, minlength=self.queries) - precision * mode
+                # A full step can overshoot where one label of a rare grade pulls; half the range is always enough.
+                mode = mode + np.clip(slope / curvature, -1.5, 1.5)
+        return mode, 1.0 / np.sqrt(curvature)
+
+
+def _with_mean(shares: FloatArray, spread: float, steps: FloatArray) -> FloatArray:
+    """Base shares whose mean over the query effects is `shares`: float64[strata, levels]."""
+    factors = np.exp(spread * _NODES[:, None] * steps)
+    base = shares.copy()
+    for _ in range(_TILT_ROUNDS):
+        tilted = base * factors[:, None, :]
+        tilted /= tilted.sum(axis=2, keepdims=True)
+        mean = np.tensordot(_NODE_WEIGHTS, tilted, axes=1)
+        base = base * (shares / np.maximum(mean, _LEAST_SHARE))
+        base /= base.sum(axis=1, keepdims=True)
+    return base
+
+
+def _raked(
+    base: FloatArray, shares: FloatArray, stratum: IntArray, effect: FloatArray, steps: FloatArray, counted: FloatArray
+) -> FloatArray:
+    """The chances of each level in each cell, whose mean over a stratum's cells is its shares: float64[cells, levels].
+
+    `stratum` is sorted.
+    """
+    chances = base[stratum] * np.exp(effect[:, None] * steps)
+    chances /= chances.sum(axis=1, keepdims=True)
+    if not len(stratum):
+        return chances
+    starts = np.flatnonzero(np.diff(stratum, prepend=-1))
+    total = np.add.reduceat(counted, starts)[:, None]
+    wanted = shares[stratum[starts]]
+    lengths = np.diff(np.append(starts, len(stratum)))
+    for _ in range(_RAKE_ROUNDS):
+        mean = np.add.reduceat(chances * counted[:, None], starts, axis=0) / total
+        chances *= np.repeat(wanted / np.maximum(mean, _LEAST_SHARE), lengths, axis=0)
+        chances /= chances.sum(axis=1, keepdims=True)
+    return chances
+
+
+def stratified_prior(counts: FloatArray, stands_for: FloatArray, listed: NDArray[np.bool_]) -> FloatArray:
+    """Pseudo-labels for each stratum: .1 a grade in the lists; elsewhere two, spread as all labels elsewhere are.
+
+    Parameters
+    ----------
+    counts : float64[strata, levels]
+        The known labels.
+    stands_for : float64[strata]
+        How many passages each stratum stands for.
+    listed : bool[strata]
+        Whether it is a part of the lists that the figure measures.
+    """
+    prior = np.full(counts.shape, LISTED_PRIOR)
+    if (~listed).any():
+        levels = counts.shape[1]
+        labelled = counts.sum(axis=1)
+        weight = np.where(~listed & (labelled > 0), stands_for / np.maximum(labelled, 1.0), 0.0)
+        number = counts[~listed].sum()
+        pooled = weight @ counts
+        pooled = pooled / pooled.sum() if pooled.sum() > 0 else np.full(levels, 1.0 / levels)
+        prior[~listed] = SPARSE_PRIOR * (number * pooled + 1.0) / (number + levels)
+    return prior
+
+
+def steps_of(levels: IntArray, lowest: int, relevant_from: int) -> FloatArray:
+    """How far each grade is above not relevant: 0 for the lower half of the grades below relevance, then 1, 2, …
+
+    On grades 1 to 5 that are relevant from 4: 0, 0, 1, 2, 3. On grades from 0 that are relevant from 1: 0, 1, 2, …
+
+    >>> steps_of(np.array([1, 2, 3, 4, 5]), 1, 4).tolist(), steps_of(np.array([0, 1, 2]), 0, 1).tolist()
+    ([0.0, 0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
+    """
+    zero = lowest + (relevant_from - lowest) // 2
+    return np.maximum(0, levels - zero).astype(np.float64)
