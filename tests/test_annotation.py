@@ -18,13 +18,13 @@ import rag_selectivity as rs
 from rag_selectivity.grading.annotation.answers import Answer, read_answers, write_answers
 from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
 from rag_selectivity.grading.annotation.importing import import_answers
-from rag_selectivity.grading.annotation.making import make_tasks, reopened_task
+from rag_selectivity.grading.annotation.making import judge_labels, make_tasks, reopened_task
 from rag_selectivity.grading.annotation.sheet import read_sheet, write_sheet
 from rag_selectivity.grading.annotation.task import AnnotationTask, Texts, make_task
 from rag_selectivity.grading.annotation.terminal import TerminalSession
 from rag_selectivity.grading.designs import DrawnPair
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-from rag_selectivity.grading.store import HumanLabel, Store, digest
+from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
 from tests.annotation_world import HOSTILE, World
 from tests.forked_cli import run_command
 
@@ -91,6 +91,29 @@ def test_the_weights_of_a_draw_add_up_to_what_was_drawn_from(world) -> None:
     ungraded = [each for each in wider if each.stratum == "no grade outside"]
     assert ungraded
     assert all(each.passage not in labels[each.query] for each in ungraded)
+
+
+def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> None:
+    tail, control = [(q, row[7]) for q, row in world.run.items()], [(q, row[9]) for q, row in world.run.items()]
+    with Store(world.store) as store:
+        store.put_origins(
+            [
+                (q, p, Origin(Draw("pool", "bm25", 5), r))
+                for q, row in world.run.items()
+                for r, p in enumerate(row[:5], 1)
+            ]
+        )
+        how = {"first": 6, "last": 100, "drawn": 1}
+        store.put_origins([(*pair, Origin(Draw("tail", how=how), detail={"of": 95})) for pair in tail])
+        store.put_origins([(*pair, Origin(Draw("control", how={"drawn": 1}))) for pair in control])
+    runs = {"bm25": {q: row[:5] for q, row in world.run.items()}}
+    for draw in ("agree:300", "outside:200", "calibrate:300"):
+        assert not set(task_of(world, draw, runs=runs).drawn) & set(control)
+    with Store(world.store, read_only=True) as store:
+        labels = judge_labels(store, None, None)
+    drawn = draw_pairs("outside:100", DrawSource(labels, {"bm25": rs.Run.from_dict(runs["bm25"])}, depth=5))
+    others = 20 * (20 - 5 - 2)
+    assert sum(each.weight for each in drawn) == pytest.approx(20 * 95 + others)
 
 
 def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:

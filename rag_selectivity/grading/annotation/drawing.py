@@ -10,18 +10,20 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES, find_column
-from rag_selectivity.data.origins import NO_GRADE
+from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.grading.designs import LEAST, DrawnPair, Pair, allocated, calibrate_draw
+from rag_selectivity.grading.designs import LEAST, DrawnPair, Pair, allocated, calibrate_draw, tail_weights
 from rag_selectivity.io.reading import ranked_rows, read_records
 from rag_selectivity.wording import counted
 
 DRAWS = ("calibrate", "agree", "outside", "file")
 _FORMS = "calibrate:N, agree:N, outside:N or file:FILE"
-#: A stratum: the judge's grade, or `NO_GRADE`.
-_Strata = Mapping[int, Sequence[Pair]]
+#: The grade of a judge, or `NO_GRADE`, and how many passages the pair stands for.
+_Graded = tuple[int, float]
+#: {grade: pairs with what they stand for}.
+_Strata = Mapping[int, Sequence[tuple[Pair, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,12 @@ def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
     `calibrate:N`
         For calibrated figures (`calibrate_draw`); needs runs.
     `agree:N`
-        From all pairs that the judge graded, to measure how far it agrees with people: every grade in proportion to
-        its number, but at least five pairs of each, and within a grade spread over the queries.
+        From all pairs that the judge graded except random controls, to measure how far it agrees with people: every
+        grade in proportion to the passages that it stands for, but at least five pairs of each, and within a grade
+        spread over the queries.
     `outside:N`
-        From pairs in the top K of no run: those that the judge graded, and those of the pools.
+        From pairs in the top K of no run: those that the judge graded except random controls, and those of the pools;
+        every grade in proportion to the square root of the passages that it stands for, but at least five pairs.
     `file:FILE`
         The pairs of a table with query_id and passage_id.
 
@@ -101,8 +105,7 @@ def _calibrate(n: int, source: DrawSource) -> list[DrawnPair]:
 
 
 def _agree(n: int, source: DrawSource) -> list[DrawnPair]:
-    known = set(source.known)
-    return _stratified(n, _by_grade(_labelled(source.labels), known), np.asarray, source.seed, "")
+    return _stratified(n, _by_grade(_graded(source.labels), set(source.known)), np.asarray, source.seed, "")
 
 
 def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
@@ -111,22 +114,28 @@ def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
     left_out = set(source.known)
     for run in source.runs.values():
         left_out |= {(query, passage) for query, passage, _ in ranked_rows(run, source.depth)}
-    grades = _labelled(source.labels)
+    candidates = _graded(source.labels)
     for pool in source.pools:
         for query, passage, _ in ranked_rows(pool):
-            grades.setdefault((query, passage), NO_GRADE)
-    return _stratified(n, _by_grade(grades, left_out), np.sqrt, source.seed, " outside")
+            candidates.setdefault((query, passage), (NO_GRADE, 1.0))
+    return _stratified(n, _by_grade(candidates, left_out), np.sqrt, source.seed, " outside")
 
 
-def _labelled(labels: Qrels) -> dict[Pair, int]:
-    return {(query, passage): grade for query in labels for passage, grade in labels[query].items()}
+def _graded(labels: Qrels) -> dict[Pair, _Graded]:
+    """The pairs that a judge graded, without those that are random controls alone."""
+    keep = np.ones(len(labels.query), bool)
+    if labels.origins is not None:
+        keep = ~(labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL))
+    columns = (labels.query.tolist(), labels.passages, labels.grade.tolist(), tail_weights(labels).tolist())
+    rows = zip(keep.tolist(), *columns, strict=True)
+    return {(labels.queries[query], passage): (grade, weight) for kept, query, passage, grade, weight in rows if kept}
 
 
-def _by_grade(grades: Mapping[Pair, int], left_out: Collection[Pair]) -> dict[int, list[Pair]]:
-    strata: dict[int, list[Pair]] = {}
-    for pair, grade in sorted(grades.items()):
+def _by_grade(graded: Mapping[Pair, _Graded], left_out: Collection[Pair]) -> _Strata:
+    strata: dict[int, list[tuple[Pair, float]]] = {}
+    for pair, (grade, weight) in sorted(graded.items()):
         if pair not in left_out:
-            strata.setdefault(grade, []).append(pair)
+            strata.setdefault(grade, []).append((pair, weight))
     return dict(sorted(strata.items()))
 
 
@@ -134,12 +143,12 @@ def _stratified(n: int, strata: _Strata, shares_of: Callable[[Any], Any], seed: 
     """Pairs of each stratum, all with the same chance, spread over its queries; in random order."""
     random = np.random.default_rng(seed)
     sizes = np.array([len(pairs) for pairs in strata.values()], np.int64)
-    counts = allocated(n, shares_of(sizes.astype(np.float64)), sizes, LEAST)
+    stand_for = np.array([sum(weight for _, weight in pairs) for pairs in strata.values()])
+    counts = allocated(n, shares_of(stand_for), sizes, LEAST)
     drawn: list[DrawnPair] = []
-    for (grade, pairs), count in zip(strata.items(), counts.tolist(), strict=True):
+    for (grade, pairs), total, count in zip(strata.items(), stand_for.tolist(), counts.tolist(), strict=True):
         name = f"{'no grade' if grade == NO_GRADE else grade}{where}"
-        chosen = _spread(pairs, count, random)
-        drawn += [DrawnPair(*pair, name, len(pairs) / count) for pair in chosen]
+        drawn += [DrawnPair(*pair, name, total / count) for pair in _spread([p for p, _ in pairs], count, random)]
     return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
 
 

@@ -19,8 +19,9 @@ from rag_selectivity.grading.annotation.task import (
     stored_task,
 )
 from rag_selectivity.grading.designs import DrawnPair
+from rag_selectivity.grading.labels_format import LabelStore
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
-from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.grading.store import Store
 from rag_selectivity.io.reading import run_of
 
 DEFAULT_ANNOTATOR = "person"
@@ -135,13 +136,10 @@ def reopened_task(
 
 
 def judge_labels(store: Store, judges: Sequence[str] | None, rule: str | None) -> Qrels:
-    """The labels of judges alone, one grade for each pair."""
-    labels = Qrels.from_records(
-        label_rows(store, judges=judges, rule=rule, humans=False), source=str(store.path), scale="utility"
-    )
-    if not len(labels):
+    """The labels of judges alone, one grade for each pair, with their origins."""
+    if not any(row["graded"] for row in store.judges()):
         raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
-    return labels
+    return LabelStore().read_labels(store.path, judges, rule, humans=False)
 
 
 def _checked_depth(depth: int) -> int:
