@@ -431,6 +431,9 @@ def test_mistakes_in_a_sheet_name_the_line(world) -> None:
         sheet.write_text(filled(text, {0: "4", 1: grade}))
         with pytest.raises(rs.InputError, match=rf"task.csv:7: the grade must be .* got '{re.escape(grade)}'"):
             read_sheet(sheet)  # the first passage takes three lines
+    long = filled(text, {0: "4"}).replace("Nothing else", "Nothing else " * 20_000, 1)
+    sheet.write_text(long)
+    assert len(read_sheet(sheet).answers) == 1
     sheet.write_text(text.replace(task.id, "another", 1))
     with pytest.raises(rs.InputError, match=r"import each sheet by itself"):
         read_sheet(sheet)

@@ -61,6 +61,17 @@ def read_sheet(path: Path) -> Answers:
             raise InputError(
                 f"{path}: the sheet is not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
             ) from None
+    # A passage may be longer than what the reader of CSV takes for a cell.
+    before = csv.field_size_limit(max(csv.field_size_limit(), len(content) + 1))
+    try:
+        return _answers(path, content)
+    except csv.Error as error:
+        raise InputError(f"{path}: this is not CSV ({error}); save the sheet as CSV in UTF-8") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _answers(path: Path, content: str) -> Answers:
     reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=_delimiter(content.split("\n", 1)[0]))
     missing = [
         name for name in COLUMNS if name not in (reader.fieldnames or ()) and name not in ("question", "passage")
