@@ -257,6 +257,7 @@ def test_words_of_the_question_are_marked(window, tmp_path) -> None:
     assert shown.page.locator("#passage mark").all_inner_texts() == ["towers", "7", "built"]
 
 
+@pytest.mark.slow
 def test_two_hundred_passages_to_the_store_and_back(window, tmp_path) -> None:
     world = World(tmp_path)
     runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
