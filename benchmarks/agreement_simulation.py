@@ -12,14 +12,11 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
 import rag_selectivity as rs
 from rag_selectivity.statistics.agreement import agreement
-from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
-from rag_selectivity.statistics.prediction_powered import prediction_powered_mean
 
 GRADES = np.arange(1, 6)
 #: How often people give each grade.
@@ -31,9 +28,6 @@ COMMON = {
 #: In which share of the pairs a judge says what people say; otherwise it guesses.
 SKILL = {"very good": 0.98, "good": 0.93, "half guessed": 0.5, "mostly guessed": 0.2}
 FIGURES = ("exact", "within_one", "bias", "kappa", "kappa_linear", "kappa_quadratic", "ac2", "alpha", "spearman")
-#: Draws of a cell whose plausibility is tested.
-REFUSALS = 10
-CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 
 @dataclass(frozen=True)
@@ -126,89 +120,6 @@ def verdicts(task: tuple[str, int, int]) -> dict[str, float]:
     return said
 
 
-def corrected(task: tuple[str, int, str, str, bool, int]) -> tuple[float, ...]:
-    """Coverage of the corrected mean and of the human's own, mean ratio of their widths, and how many are refused.
-
-    A finite set of 200 queries × 10 pairs, all graded by the judge; `labelled` pairs are drawn in the named way.
-    """
-    how, labelled, common, judge, share, samples = task
-    rng = np.random.default_rng([labelled, len(how), len(common), len(judge), share])
-    world, held, alone, ratio, refused = World(judge, common, 0.5, 10), 0, 0, 0.0, 0
-    for number in range(samples):
-        query, human, given = world.sample(rng, 200)
-        known, inclusion = draw(rng, how, query, given, labelled)
-        # The permutation tests take their time.
-        refused += number < REFUSALS and is_refused(how, query, given, known, inclusion)
-        people, machine = ((x >= 4).astype(float) if share else x.astype(float) for x in (human, given))
-        found = prediction_powered_mean(
-            np.where(known, people, np.nan),
-            machine,
-            None if how == "random" else query.tolist(),
-            bounds=(0, 1) if share else (1, 5),
-            inclusion=inclusion,
-            draws=500,
-        )
-        held += found.low <= people.mean() <= found.high
-        alone += found.human_low <= people.mean() <= found.human_high
-        ratio += (found.high - found.low) / (found.human_high - found.human_low)
-    return held / samples, alone / samples, ratio / samples, refused / min(samples, REFUSALS)
-
-
-def draw(
-    rng: np.random.Generator, how: str, query: np.ndarray, given: np.ndarray, labelled: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Which pairs people label, and with which probability."""
-    if how == "random":
-        known = np.zeros(len(query), bool)
-        known[rng.choice(len(query), labelled, replace=False)] = True
-        return known, None
-    if how == "by query":
-        return np.isin(query, rng.choice(query.max() + 1, labelled // 10, replace=False)), None
-    # What the judge likes and what stands high is labelled up to nine times as often.
-    liking = 1 + 4 * (given >= given.mean()) + np.tile(np.linspace(4, 0, 10), query.max() + 1)
-    inclusion = np.minimum(1, liking / liking.sum() * labelled)
-    return rng.random(len(query)) < inclusion, inclusion
-
-
-def is_refused(how: str, query: np.ndarray, given: np.ndarray, known: np.ndarray, inclusion: np.ndarray | None) -> bool:
-    try:
-        if how == "random":
-            check_random(query, given, known)
-        elif how == "by query":
-            check_by_query(query, given, known, [str(i) for i in range(query.max() + 1)])
-        elif inclusion is not None:
-            check_weights(query, given, known, inclusion)
-    except rs.InputError:
-        return True
-    return False
-
-
-def refused_first_ranks(task: tuple[int, int]) -> dict[str, float]:
-    """Cranfield's BM25, a made judge of ranks 1–20, people's labels of ranks 1–5 alone: how often refused."""
-    samples, queries = task
-    qrels, run = rs.read_qrels(CRANFIELD / "qrels.trec").to_dict(), {}
-    for line in (CRANFIELD / "runs" / "bm25.trec").read_text().splitlines():
-        query, _, passage, *_ = line.split()
-        run.setdefault(query, []).append(passage)
-    rng, names, refused = np.random.default_rng(0), sorted(qrels), {"random": 0.0, "by query": 0.0, "weights": 0.0}
-    for _ in range(samples):
-        people, judged, first = {}, {}, {}
-        for query in rng.choice(names, queries, replace=False).tolist():
-            listed = run[query][:20]
-            grades = np.array([qrels[query].get(passage, 1) for passage in listed])
-            given = np.where(rng.random(len(listed)) < 0.7, grades, rng.integers(1, 6, len(listed)))
-            judged[query] = dict(zip(listed, given.tolist(), strict=True))
-            people[query] = dict(zip(listed[:5], grades[:5].tolist(), strict=True))
-            first |= {(query, passage): 5 / 20 for passage in listed[:5]}
-        for how in refused:
-            options = {"weights": first} if how == "weights" else {"drawn": how}
-            try:
-                rs.agree(people, judged, bootstrap=rs.Bootstrap(resamples=50), **options)
-            except rs.InputError:
-                refused[how] += 1 / samples
-    return refused
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -218,8 +129,6 @@ def main() -> None:
     with ProcessPoolExecutor() as pool:
         print_coverage(pool, 240 * times)
         print_verdicts(pool, 400 * times)
-        print_corrected(pool, 200 * times)
-        print_first_ranks(pool, 80 * times)
 
 
 def print_coverage(pool: Executor, samples: int) -> None:
@@ -237,29 +146,6 @@ def print_verdicts(pool: Executor, samples: int) -> None:
     tasks = list(product((*SKILL, "a grade too kind"), (2, 5, 10, 20, 50, 100, 200, 400), (samples,)))
     for (judge, queries, _), said in zip(tasks, pool.map(verdicts, tasks), strict=True):
         print(f"{judge:18}{queries:4} queries   " + ", ".join(f"{word} {said[word]:.3f}" for word in sorted(said)))
-
-
-def print_corrected(pool: Executor, samples: int) -> None:
-    print("\ncorrected means of 2,000 pairs of 200 queries: coverage (lowest), people's own (lowest), width beside")
-    print("theirs (range), draws refused though they are as said (of all)")
-    print(f"{'drawn':10}{'labelled':>9}{'coverage':>10}{'people':>8}{'width':>13}{'refused':>9}")
-    least = {"random": 10, "by query": 100, "weights": 50}
-    for how, labelled in product(least, (10, 20, 50, 100, 200, 500)):
-        if labelled < least[how]:
-            continue
-        cells = product(COMMON, ("very good", "near misses", "half guessed", "a grade too kind"), (False, True))
-        found = np.array(list(pool.map(corrected, [(how, labelled, *cell, samples) for cell in cells])))
-        (low, alone, narrow, _), wide = found.min(axis=0), found[:, 2].max()
-        print(
-            f"{how:10}{labelled:9}{low:10.3f}{alone:8.3f}{narrow:8.2f}–{wide:.2f}{found[:, 3].mean():9.4f}", flush=True
-        )
-
-
-def print_first_ranks(pool: Executor, samples: int) -> None:
-    print("\nlabels of ranks 1–5 of 20 alone, Cranfield's BM25, a judge that guesses in 30 %: refused")
-    tasks = [(samples, queries) for queries in (10, 20, 50, 225)]
-    for (_, queries), refused in zip(tasks, pool.map(refused_first_ranks, tasks), strict=True):
-        print(f"{queries:4} queries   " + ", ".join(f"{how} {share:.2f}" for how, share in refused.items()))
 
 
 if __name__ == "__main__":

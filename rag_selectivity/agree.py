@@ -1,4 +1,4 @@
-"""`agree`: how far a judge agrees with human labels, and the means of its grades corrected by them."""
+"""`agree`: how far a judge agrees with human labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import Store, expected_rows, label_rows
 from rag_selectivity.io.reading import is_path, qrels_of
@@ -21,13 +21,8 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.draws import check_by_query, check_random, check_weights
 from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
-from rag_selectivity.statistics.prediction_powered import MIN_UNITS, PredictionPowered, prediction_powered_mean
-from rag_selectivity.wording import counted
 
-DRAWN = ("random", "by query")
-Weights = Mapping[tuple[Any, Any], float]
 _ExpectedOf = Mapping[tuple[str, str], float]
 
 
@@ -39,8 +34,6 @@ def agree(
     judge_rule: str | None = None,
     grade_map: str | Mapping[int, int] | None = None,
     labels_grade_map: str | Mapping[int, int] | None = None,
-    drawn: str | None = None,
-    weights: Weights | None = None,
     runs: Any = None,
     corpus_size: Any = None,
     measures: Any = None,
@@ -59,11 +52,6 @@ def agree(
     grade_map, labels_grade_map : {old: new} or str, optional
         Map the grades of `human`, and of `labels`, to the scale. Expected grades cannot be mapped: with
         `labels_grade_map` there are no figures on them.
-    drawn : {"random", "by query"}, optional
-        How the pairs that people labelled were drawn from the pairs that the judge graded: single pairs, or whole
-        queries. Without `drawn` and `weights` there are no corrected means.
-    weights : {(query, passage): probability}, optional
-        In place of `drawn`: the probability, in (0, 1], with which each labelled pair was drawn.
     runs, corpus_size, measures, depths
         Refused, since labels of a part of the passages cannot measure a run; see Raises.
     scale : {"utility", "trec"} or Scale
@@ -78,9 +66,9 @@ def agree(
     Raises
     ------
     InputError
-        If no pair was graded by both; if a grade is off the scale; if a query has no cluster; if the labelled
-        pairs cannot have been drawn as `drawn` or `weights` say; or if runs are given: people labelled only a part
-        of the passages, so the number of relevant passages, and with it every random baseline, would be wrong.
+        If no pair was graded by both; if a grade is off the scale; if a query has no cluster; or if runs are given:
+        people labelled only a part of the passages, so the number of relevant passages, and with it every random
+        baseline, would be wrong. `evaluate(judge_labels, runs, human=people)` calibrates figures of runs.
 
     >>> people = {f"q{i}": {"d1": 5, "d2": 1, "d3": 1 + i % 5} for i in range(12)}
     >>> judged = {query: {**row, "d4": 2} for query, row in people.items()}
@@ -103,7 +91,6 @@ def agree(
             f"the judge's {examples(by_judge)}; do both use the same ids?"
         )
     grades = (chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest)
-    corrected, uncorrected = _corrected(pairs, chosen, drawn, weights, bootstrap)
     followed, without_expected = _expected_of(pairs, expected, chosen, labels_grade_map, bootstrap)
     return JudgeReport(
         agreement=agreement(
@@ -114,8 +101,6 @@ def agree(
             bootstrap=bootstrap,
         ),
         itself=_with_itself(labels, judges, bootstrap),
-        corrected=corrected,
-        uncorrected=uncorrected,
         expected=followed,
         without_expected=without_expected,
     )
@@ -125,8 +110,8 @@ def _refuse_runs(*given: Any) -> None:
     if any(value is not None for value in given):
         raise InputError(
             "agree does not measure runs: people labelled only a part of the passages, so best sets, random baselines "
-            "and Harm would be wrong. Measure the runs with the judge's labels (evaluate); or have people label, for "
-            "some queries, every pair that the judge graded, and evaluate on those queries"
+            "and Harm would be wrong. Measure the runs with the judge's labels, calibrated by people's: "
+            "evaluate(labels, runs, human=people) (evaluate --qrels LABELS --run RUN --human FILE)"
         )
 
 
@@ -258,74 +243,3 @@ def _with_itself(labels: Any, judges: Sequence[str] | None, bootstrap: Bootstrap
         return None
     names, first, second = (list(column) for column in zip(*twice, strict=True))
     return agreement(first, second, names, bootstrap=bootstrap)
-
-
-def _corrected(
-    pairs: _Pairs, scale: Scale, drawn: str | None, weights: Weights | None, bootstrap: Bootstrap
-) -> tuple[dict[str, PredictionPowered], str]:
-    """Corrected means over all pairs that the judge graded, or the reason why there are none."""
-    labelled = ~np.isnan(pairs.human)
-    if drawn is not None and weights is not None:
-        raise InputError("`drawn` and `weights` cannot be combined, since both say how the pairs were drawn: give one")
-    if drawn is not None and drawn not in DRAWN:
-        raise InputError(
-            f"`drawn` must be {' or '.join(map(repr, DRAWN))} (--drawn random or by-query), got {drawn!r}"
-            f"{did_you_mean(drawn, DRAWN)}"
-        )
-    if labelled.all():
-        return {}, "people labelled every pair that the judge graded"
-    if drawn is None and weights is None:
-        return {}, (
-            "they need to know how the pairs that people labelled were drawn: "
-            'give drawn="random", drawn="by query" or weights (--drawn random, --drawn by-query or --weights)'
-        )
-    whole_queries = drawn != "random"
-    units = len(np.unique(pairs.query[labelled])) if whole_queries else int(labelled.sum())
-    if units < MIN_UNITS:
-        labelled_units = counted(units, "query", "queries") if whole_queries else counted(units, "pair")
-        return {}, f"people labelled {labelled_units}, but at least {MIN_UNITS} are needed"
-    inclusion = None
-    if drawn == "random":
-        check_random(pairs.query, pairs.judge, labelled, seed=bootstrap.seed)
-    elif drawn == "by query":
-        check_by_query(pairs.query, pairs.judge, labelled, pairs.queries, seed=bootstrap.seed)
-    elif weights is not None:
-        inclusion = _probabilities(pairs, labelled, weights)
-        check_weights(pairs.query, pairs.judge, labelled, inclusion)
-    highest = scale.highest if scale.highest is not None else int(max(np.nanmax(pairs.human), pairs.judge.max()))
-    relevant = np.where(labelled, (pairs.human >= scale.relevant_from).astype(np.float64), np.nan)
-    columns = {
-        "mean_grade": (pairs.human, pairs.judge.astype(np.float64), (float(scale.lowest), float(highest))),
-        "share_relevant": (relevant, (pairs.judge >= scale.relevant_from).astype(np.float64), (0.0, 1.0)),
-    }
-    return {
-        name: prediction_powered_mean(
-            by_hand,
-            by_judge,
-            pairs.query.tolist() if whole_queries else None,
-            bounds=bounds,
-            inclusion=inclusion,
-            level=bootstrap.level,
-            draws=bootstrap.resamples,
-            seed=bootstrap.seed,
-        )
-        for name, (by_hand, by_judge, bounds) in columns.items()
-    }, ""
-
-
-def _probabilities(pairs: _Pairs, labelled: Any, weights: Weights) -> FloatArray:
-    """The inclusion probability of each labelled pair, NaN elsewhere."""
-    by_text = {(str(query), str(passage)): value for (query, passage), value in weights.items()}
-    inclusion = np.full(len(pairs.judge), np.nan)
-    for row in np.flatnonzero(labelled).tolist():
-        query, passage = pairs.key(row)
-        if (query, passage) not in by_text:
-            raise InputError(f"weights: query {query!r}, passage {passage!r}: the pair has a label but no probability")
-        value = by_text[query, passage]
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= 1:
-            raise InputError(
-                f"weights: query {query!r}, passage {passage!r}: an inclusion probability must be in (0, 1], "
-                f"got {value!r}"
-            )
-        inclusion[row] = value
-    return inclusion

@@ -105,7 +105,7 @@ def test_every_option_has_a_meaning_and_a_panel(name) -> None:
 def test_the_same_word_means_the_same(name) -> None:
     options = {option for each in visible(COMMANDS[name]) for option in each.opts}
     assert "--depth" not in options
-    assert not {"--labels", "--human"} & options or name == "agree"
+    assert "--labels" not in options or name == "agree"
 
 
 @pytest.mark.parametrize("terminal", TERMINALS)

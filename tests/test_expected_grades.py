@@ -369,6 +369,6 @@ def test_the_page_shows_what_agree_prints(tmp_path) -> None:
         store.put([Label((number, digest(q), digest(d), 0), g, expected=e) for (q, d), g, e in labels]).result()
         store.put_human([(q, d, g, None) for (q, d), g in zip(pairs, human.tolist(), strict=True)], "ada")
     printed = rs.agree(path, path).to_text(ruled=False)
-    shown = printed[printed.index("600 of 600 pairs have") : printed.index("No corrected means")].strip()
+    shown = printed[printed.index("600 of 600 pairs have") : printed.index("To calibrate figures")].strip()
     page = (Path(__file__).parent.parent / "docs" / "labelling.md").read_text(encoding="utf-8")
     assert shown in page

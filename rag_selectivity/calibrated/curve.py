@@ -71,11 +71,11 @@ class Curves:
             for place, measure in enumerate(measures):
                 outcome = measure.outcome(completed, depths).settled()
                 values[place].append(outcome.value())
-                known = outcome.defined.all(axis=1).astype(np.float64)
+                known = np.asarray(outcome.defined.all(axis=1), np.float64)
                 gaps = np.where(known[:, None] > 0, outcome.parts[0][:, -1:] - outcome.parts[0], 0.0)
                 with np.errstate(invalid="ignore", divide="ignore"):
                     losses[place].append(gaps.sum(axis=0) / known.sum())
-                    spread[place].append(weights @ gaps / np.asarray(weights @ known)[:, None])
+                    spread[place].append(weights @ gaps / (weights * known).sum(axis=1, keepdims=True))
         tail = (1 + self.sampling.level) / 2
         return [
             _curve(np.array(value), np.array(loss), np.concatenate(wide), tail)

@@ -9,13 +9,13 @@ import typer
 
 from rag_selectivity.agree import agree as agree_labels
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, inclusion_probabilities
+from rag_selectivity.cli.inputs import clusters_of
 from rag_selectivity.cli.output import show
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
     "rag-selectivity agree --human human.qrels --labels labels.db",
-    "rag-selectivity agree --human human.qrels --labels labels.db --drawn by-query --format json",
+    "rag-selectivity agree --human human.qrels --labels labels.db --format json",
 )
 
 #: Options of `evaluate` that `agree` refuses with a reason, rather than as unknown.
@@ -32,18 +32,6 @@ def agree(
     ] = None,
     labels_grade_map: Annotated[str | None, o.option(o.INPUT, "MAP", "New grade for each grade of --labels.")] = None,
     scale: Annotated[str, o.option(o.INPUT, "NAME", "Scale of the grades: trec or utility (1 to 5).")] = "utility",
-    drawn: Annotated[
-        str | None,
-        o.option(
-            o.INPUT,
-            "NAME",
-            "How people's pairs were drawn: random (pairs) or by-query (whole queries). Corrected means need it.",
-        ),
-    ] = None,
-    weights: Annotated[
-        Path | None,
-        o.input_file("Table of query_id, passage_id and inclusion probability, in place of --drawn."),
-    ] = None,
     run: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     corpus_size: _Refused = None,
     measure: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
@@ -59,7 +47,7 @@ def agree(
 ) -> None:
     """Compare a judge's labels with people's labels.
 
-    Prints their agreement, and the means of the judge's labels as people's labels correct them.
+    To calibrate figures by people's labels, give these to `evaluate --human`.
     """
     result = agree_labels(
         human,
@@ -68,8 +56,6 @@ def agree(
         judge_rule=judge_rule,
         grade_map=grade_map,
         labels_grade_map=labels_grade_map,
-        drawn="by query" if drawn == "by-query" else drawn,
-        weights=inclusion_probabilities(weights),
         runs=run or None,
         corpus_size=corpus_size,
         measures=measure or None,

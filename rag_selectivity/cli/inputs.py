@@ -11,8 +11,6 @@ import typer
 from rag_selectivity.calibrated.people import judge_labels
 from rag_selectivity.data.columns import (
     CLUSTER_NAMES,
-    INCLUSION_NAMES,
-    PASSAGE_NAMES,
     QUERY_NAMES,
     SIZE_NAMES,
     find_column,
@@ -179,22 +177,6 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
         return None
     rows = _columns(path, (QUERY_NAMES, "query"), (CLUSTER_NAMES, "cluster"))
     return {str(query): str(cluster) for _, (query, cluster) in rows}
-
-
-def inclusion_probabilities(path: Path | None) -> dict[tuple[str, str], float] | None:
-    """{(query, passage): probability} of a table."""
-    if path is None:
-        return None
-    probabilities: dict[tuple[str, str], float] = {}
-    columns = ((QUERY_NAMES, "query"), (PASSAGE_NAMES, "passage"), (INCLUSION_NAMES, "inclusion probability"))
-    for where, (query, passage, text) in _columns(path, *columns):
-        try:
-            value = float(text)
-        except (TypeError, ValueError):
-            raise InputError(f"{where}: {text!r} is not a probability") from None
-        if probabilities.setdefault((str(query), str(passage)), value) != value:
-            raise InputError(f"{where}: query {query!r}, passage {passage!r} has two probabilities; remove one")
-    return probabilities
 
 
 def _columns(path: Path, *columns: tuple[Sequence[str], str]) -> Iterator[tuple[str, list[Any]]]:

@@ -27,7 +27,6 @@ COUNT_NAMES = ("passages", "chunks", "n_passages", "n_chunks", "num_passages", "
 GRADE_NAMES = ("grade", "relevance", "rel", "label")
 SIZE_NAMES = ("corpus_size", "N", "pool_size")
 CLUSTER_NAMES = ("cluster", "cluster_id", "group", "topic_id", "user_id")
-INCLUSION_NAMES = ("inclusion_probability", "inclusion", "probability")
 TOKEN_NAMES = ("tokens", "n_tokens", "num_tokens", "token_count")
 SCORE_NAMES = ("score", "sim", "similarity")
 RANK_NAMES = ("rank",)

@@ -35,7 +35,6 @@ from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
-from rag_selectivity.statistics.prediction_powered import PredictionPowered
 from rag_selectivity.wording import between, counted, level_text, number, signed
 
 
@@ -244,17 +243,9 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
         breaks=False,
     )
     yield from _expected_blocks(report)
-    if report.corrected:
-        yield Table(
-            ["all judged pairs", "corrected", "human only", "judge only", "λ"],
-            [
-                [name.replace("_", " "), _interval(mean), _human(mean), number(mean.judge_only), number(mean.weight)]
-                for name, mean in report.corrected.items()
-            ],
-            breaks=False,
-        )
-    else:
-        yield Paragraph(f"No corrected means: {report.uncorrected}.")
+    yield Paragraph(
+        "To calibrate figures by people's labels: rag-selectivity evaluate --qrels LABELS --run RUN --human HUMAN."
+    )
 
 
 def _expected_blocks(report: JudgeReport) -> Iterable[Block]:
@@ -287,10 +278,6 @@ def _interval(estimate: Any) -> str:
     if math.isnan(estimate.low):
         return number(estimate.value)
     return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
-
-
-def _human(mean: PredictionPowered) -> str:
-    return f"{number(mean.human_only)} [{number(mean.human_low)}, {number(mean.human_high)}]"
 
 
 # -- claims --------------------------------------------------------------------------------------------

@@ -1,17 +1,15 @@
-"""JudgeReport: the agreement of a judge with people, and the corrected means of its grades."""
+"""JudgeReport: the agreement of a judge with people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity.results.result import Result
 from rag_selectivity.statistics.agreement import Agreement
 from rag_selectivity.statistics.expected_grades import ExpectedGrades
-from rag_selectivity.statistics.prediction_powered import PredictionPowered
 
-SCHEMA = "rag-selectivity/agreement/1"
+SCHEMA = "rag-selectivity/agreement/2"
 
 
 @dataclass(frozen=True)
@@ -24,10 +22,6 @@ class JudgeReport(Result):
         The agreement over the pairs that both sides graded.
     itself : Agreement or None
         The agreement of the judge's first grade of a pair with its second; None without pairs graded twice.
-    corrected : {"mean_grade" | "share_relevant": PredictionPowered}
-        Means over all pairs that the judge graded, corrected by the human grades; empty if there are none.
-    uncorrected : str
-        Why there are no corrected means; empty if there are.
     expected : ExpectedGrades or None
         Whether the judge's expected grades are closer to people's grades than its grades are; None if there are none.
     without_expected : str
@@ -36,8 +30,6 @@ class JudgeReport(Result):
 
     agreement: Agreement
     itself: Agreement | None
-    corrected: Mapping[str, PredictionPowered]
-    uncorrected: str
     expected: ExpectedGrades | None = None
     without_expected: str = ""
 
@@ -47,8 +39,6 @@ class JudgeReport(Result):
             "schema": SCHEMA,
             **self.agreement.to_dict(),
             "itself": self.itself.to_dict() if self.itself is not None else None,
-            "corrected": {name: mean.to_dict() for name, mean in self.corrected.items()},
-            "uncorrected": self.uncorrected or None,
             "expected": self.expected.to_dict() if self.expected is not None else None,
             "without_expected": self.without_expected or None,
         }

@@ -1,0 +1,363 @@
+"""Figures calibrated by people's labels: the completion of labels, and what evaluate, compare and sweep make of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
+from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
+from rag_selectivity.grading.designs import calibrate_draw
+from rag_selectivity.grading.store import Store
+from rag_selectivity.measures import REGISTRY
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.statistics.completion import Completion, steps_of
+
+MEASURES = ["Success", "BoR", "RA-nWG", "Harm"]
+
+
+def world(queries: int = 40, passages: int = 25, seed: int = 1, judge_error: float = 0.0):
+    """People's grades of all pairs, a judge that guesses in a share of them, and two runs."""
+    random = np.random.default_rng(seed)
+    ease = random.normal(0, 0.7, queries)
+    human = {
+        f"q{i}": {f"d{j}": int(np.clip(round(2 + ease[i] + random.normal(0, 1.2)), 1, 5)) for j in range(passages)}
+        for i in range(queries)
+    }
+    judge = {
+        q: {p: g if random.random() >= judge_error else int(random.integers(1, 6)) for p, g in row.items()}
+        for q, row in human.items()
+    }
+    runs = {}
+    for name, noise in (("one", 1.0), ("two", 2.5)):
+        lists = {}
+        for q, row in human.items():
+            scores = np.array(list(row.values())) + random.normal(0, noise, passages)
+            lists[q] = [f"d{j}" for j in np.argsort(-scores)[:15]]
+        runs[name] = lists
+    return human, judge, runs
+
+
+def drawn(human, judge, runs, n: int, seed: int = 1, **options):
+    some: dict[str, dict[str, int]] = {}
+    named = {name: rs.Run.from_dict(lists) for name, lists in runs.items()}
+    for pair in calibrate_draw(rs.Qrels.from_dict(judge), named, n, depth=10, seed=seed, **options):
+        some.setdefault(pair.query, {})[pair.passage] = human[pair.query][pair.passage]
+    return some
+
+
+def evaluated(labels, runs, **options):
+    return rs.evaluate(
+        labels, runs, scale="utility", corpus_size=1000, depths=[10], **{"measures": MEASURES, **options}
+    )
+
+
+# -- the completion ---------------------------------------------------------------------------------
+
+
+def test_the_mean_of_completions_follows_the_labels_of_each_stratum() -> None:
+    random = np.random.default_rng(2)
+    stratum, query = random.integers(0, 2, 4000), random.integers(0, 50, 4000)
+    truth = np.where(stratum == 0, random.random(4000) < 0.8, random.random(4000) < 0.1).astype(np.int64)
+    label = np.where(random.random(4000) < 0.1, truth, -1)
+    completion = Completion(query, stratum, label, np.full((2, 2), 0.1), np.array([0.0, 1.0]), 50)
+    draws = np.array([levels for levels in completion.draws(np.random.default_rng(0), 200)])
+    known = label >= 0
+    assert (draws[:, known] == truth[known]).all()
+    for each in (0, 1):
+        rows = (stratum == each) & ~known
+        expected = truth[(stratum == each) & known].mean()
+        assert draws[:, rows].mean() == pytest.approx(expected, abs=0.02)
+
+
+def test_a_query_effect_is_learnt_from_the_labels_of_the_query() -> None:
+    # Two queries of one stratum: in one all labels are relevant, in the other none.
+    query = np.repeat([0, 1], 60)
+    label = np.full(120, -1)
+    label[:20], label[60:80] = 1, 0
+    completion = Completion(query, np.zeros(120, np.int64), label, np.full((1, 2), 0.1), np.array([0.0, 1.0]), 2)
+    draws = np.array([levels for levels in completion.draws(np.random.default_rng(0), 200)])
+    assert draws[:, 20:60].mean() > draws[:, 80:].mean() + 0.2
+
+
+def test_extra_passages_are_as_the_unlabelled_ones_of_their_stratum() -> None:
+    label = np.array([0] * 90 + [1] * 10)
+    completion = Completion(
+        np.arange(100) % 5, np.zeros(100, np.int64), label, np.full((1, 2), 0.1), np.array([0.0, 1.0]), 5
+    )
+    random = np.random.default_rng(1)
+    counts = [completion.draw(random, np.full((5, 1), 200))[1].sum(axis=(0, 1)) for _ in range(100)]
+    assert {int(each.sum()) for each in counts} == {1000}
+    assert np.mean([each[1] for each in counts]) / 1000 == pytest.approx(0.1, abs=0.02)
+
+
+def test_steps_of_the_scales() -> None:
+    assert steps_of(np.array([1, 3, 4, 5]), 1, 4).tolist() == [0, 1, 2, 3]
+    assert steps_of(np.array([0, 1, 2, 3]), 0, 1).tolist() == [0, 1, 2, 3]
+
+
+# -- evaluate -----------------------------------------------------------------------------------------
+
+
+def test_labels_of_all_pairs_give_the_figures_of_people_exactly() -> None:
+    human, judge, runs = world(judge_error=0.5)
+    found, truth = evaluated(judge, runs, human=human), evaluated(human, runs)
+    as_judged = evaluated(judge, runs)
+    for run in runs:
+        for name in MEASURES:
+            figure = found[run, f"{name}@10"]
+            assert figure.value == pytest.approx(truth[run, f"{name}@10"].value, abs=1e-12)
+            assert figure.basis == "calibrated"
+            assert figure.as_judged == as_judged[run, f"{name}@10"].value
+            assert figure.as_judged_interval == (
+                as_judged[run, f"{name}@10"].low,
+                as_judged[run, f"{name}@10"].high,
+            )
+
+
+def test_with_a_perfect_judge_the_interval_holds_the_truth() -> None:
+    human, judge, runs = world()
+    found, truth = evaluated(judge, runs, human=drawn(human, judge, runs, 200)), evaluated(human, runs)
+    for run in runs:
+        for name in MEASURES:
+            figure, true = found[run, f"{name}@10"], truth[run, f"{name}@10"].value
+            assert figure.low <= true <= figure.high
+            assert figure.value == pytest.approx(true, abs=0.15 if name == "BoR" else 0.06)
+
+
+def test_a_judge_that_guesses_is_corrected_where_as_judged_is_wrong() -> None:
+    human, judge, runs = world(queries=60, judge_error=0.6)
+    truth = evaluated(human, runs)
+    held = []
+    for seed in range(4):
+        found = evaluated(judge, runs, human=drawn(human, judge, runs, 200, seed))
+        for run in runs:
+            figure, true = found[run, "Harm@10"], truth[run, "Harm@10"].value
+            assert abs(figure.value - true) < abs(figure.as_judged - true)
+            held += [
+                e.low <= truth[run, k].value <= e.high for k, e in found.runs[run].estimates.items() if "J" not in k
+            ]
+    assert np.mean(held) >= 0.95
+
+
+def test_the_order_of_the_queries_changes_the_random_draws_alone() -> None:
+    human, judge, runs = world(judge_error=0.3)
+    some = drawn(human, judge, runs, 200)
+    found = evaluated(judge, runs, human=some)
+    turned = evaluated(dict(reversed(judge.items())), runs, human=dict(reversed(some.items())))
+    for run in runs:
+        for name in MEASURES:
+            one, other = found[run, f"{name}@10"], turned[run, f"{name}@10"]
+            assert one.as_judged == pytest.approx(other.as_judged, abs=1e-12)
+            assert one.value == pytest.approx(other.value, abs=0.25 * (one.high - one.low))
+
+
+def test_equal_seeds_give_equal_figures_and_memory_keeps_no_draws() -> None:
+    human, judge, runs = world(queries=12, judge_error=0.3)
+    some = drawn(human, judge, runs, 120)
+    assert evaluated(judge, runs, human=some).to_dict() == evaluated(judge, runs, human=some).to_dict()
+
+
+def test_every_measure_is_calibrated_or_says_why_not() -> None:
+    human, judge, runs = world(queries=15, judge_error=0.3)
+    names = [name for name in REGISTRY if name not in ("Judged", "NextPassages")]
+    report = evaluated(judge, {"one": runs["one"]}, human=drawn(human, judge, runs, 150), measures=names)
+    for key, figure in report.runs["one"].estimates.items():
+        if parse_measure(key).name != "Judged":
+            assert figure.basis == "calibrated", key
+            assert math.isfinite(figure.value) or figure.reason, key
+
+
+def test_a_sampled_baseline_has_no_calibrated_figure() -> None:
+    human, judge, runs = world(queries=12)
+    sample = {q: {"far": 1} for q in judge}
+    found = evaluated(judge, runs, human=drawn(human, judge, runs, 120), sample=sample, measures=["BoR(R=sampled)"])[
+        "one", "BoR(R=sampled)@10"
+    ]
+    assert math.isnan(found.value)
+    assert "random sample" in found.reason
+
+
+@pytest.mark.parametrize("lacks", ["a stratum", "all but one query", "what is below the top"])
+def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
+    human, judge, runs = world(judge_error=0.3)
+    some = drawn(human, judge, runs, 200)
+    if lacks == "a stratum":
+        some = {q: {p: g for p, g in row.items() if judge[q][p] != 4} for q, row in some.items()}
+    elif lacks == "all but one query":
+        some = {"q0": human["q0"]}
+    else:
+        some = {q: {p: human[q][p] for p in runs["one"][q][:10]} for q in list(human)[:20]}
+    some = {q: row for q, row in some.items() if row}
+    report = evaluated(judge, {"one": runs["one"]}, human=some)
+    figure = report["RA-nWG@10"]
+    assert math.isnan(figure.value)
+    assert math.isnan(figure.low)
+    assert not math.isnan(figure.as_judged)
+    text = {"a stratum": "graded 4 in the top 10", "all but one query": "of one query"}.get(lacks, "outside top 10")
+    assert text in figure.reason
+    assert any("no calibrated figure" in note for note in report.runs["one"].notes)
+
+
+def test_one_relevant_passage_a_query_is_rough() -> None:
+    human, judge, runs = world(queries=40, judge_error=0.1)
+    one = {q: {p: min(g, 2) for p, g in row.items()} for q, row in human.items()}
+    for query in one:
+        one[query][runs["one"][query][3]] = 5
+    judge = {q: dict(row) for q, row in one.items()}
+    some = drawn(one, judge, runs, 200)
+    found = evaluated(judge, runs, human=some)
+    assert found["one", "BoR@10"].rough
+    assert not found["one", "Harm@10"].rough
+    assert "rough" in found.to_text()
+    settling = {q: {runs["one"][q][3]: 5} for q in list(one)[:20] if runs["one"][q][3] not in some.get(q, {})}
+    settled = evaluated(judge, runs, human=PeoplesLabels(some, settling))
+    assert settled["one", "Success@10"].value == pytest.approx(1, abs=0.02)
+
+
+# -- what is given ------------------------------------------------------------------------------------
+
+
+def test_people_and_a_judge_in_one_store_are_told_apart(tmp_path) -> None:
+    from rag_selectivity.grading.store import Label, Settings, digest
+
+    human, judge, runs = world(queries=15, judge_error=0.4)
+    some = drawn(human, judge, runs, 150)
+    path = tmp_path / "labels.db"
+    pairs = [(q, p) for q, row in judge.items() for p in row]
+    with Store(path) as store:
+        number = store.settings_id(Settings("grade", "m", {}, "utility", "r", "1"))
+        store.add_texts((q, p, digest(q), digest(q + p)) for q, p in pairs)
+        store.put([Label((number, digest(q), digest(q + p), 0), judge[q][p]) for q, p in pairs]).result()
+        store.put_human([(q, p, g, None) for q, row in some.items() for p, g in row.items()], "ada")
+    from_store = evaluated(str(path), runs, human=str(path))
+    # A store lists its queries in the order of their ids.
+    in_order = evaluated(dict(sorted(judge.items())), runs, human=some)
+    figure, other = from_store["one", "Harm@10"], in_order["one", "Harm@10"]
+    assert figure.as_judged == other.as_judged
+    assert figure.value == pytest.approx(other.value, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("human", "message"),
+    [
+        ({"q0": {"d0": 9}}, "labels by people: .*off the utility scale"),
+        ({"other": {"d0": 3}}, "no pair was graded by both"),
+        ({}, "there are no labels by people"),
+        ([("q0", "d0", 3), ("q0", "d0", 4)], "one pair cannot have two grades"),
+    ],
+)
+def test_labels_by_people_that_cannot_be_used_are_refused(human, message) -> None:
+    _, judge, runs = world(queries=3)
+    with pytest.raises(rs.InputError, match=message):
+        evaluated(judge, runs, human=human)
+
+
+def test_pairs_that_no_judge_graded_are_counted_and_named() -> None:
+    human, judge, runs = world(queries=12)
+    some = drawn(human, judge, runs, 120)
+    some["q0"] = {**some.get("q0", {}), "nowhere": 5}
+    notes = evaluated(judge, runs, human=some).runs["one"].notes
+    assert any("1 labels by people are not used" in note and "'nowhere'" in note for note in notes)
+
+
+# -- compare and sweep --------------------------------------------------------------------------------
+
+
+def test_the_verdict_the_interval_and_p_of_a_difference_agree() -> None:
+    human, judge, runs = world(queries=80, judge_error=0.3)
+    some = drawn(human, judge, runs, 300, differences=True)
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [10], "measures": MEASURES}
+    found = rs.compare(judge, runs, human=some, **options)
+    truth = rs.compare(human, runs, **options)
+    for row in found.rows:
+        if row.measure.name == "Judged":
+            continue
+        assert row.basis == "calibrated"
+        assert row.as_judged is not None
+        assert (row.p <= 0.05) == (not row.low <= 0 <= row.high)
+        true = truth["two", str(row.measure)].difference
+        assert row.low <= true <= row.high
+    assert found["two", "Harm@10"].verdict == "worse"
+    assert "differences as judged" in found.to_text()
+
+
+def test_a_run_compared_with_itself_never_differs() -> None:
+    human, judge, runs = world(queries=30, judge_error=0.5)
+    same = {"one": runs["one"], "again": runs["one"]}
+    some = drawn(human, judge, same, 200, differences=True)
+    found = rs.compare(judge, same, human=some, scale="utility", corpus_size=1000, depths=[10])
+    assert {row.verdict for row in found.rows if row.test} == {"no difference shown"}
+    assert all(row.difference == 0 for row in found.rows if row.test)
+
+
+def test_sweep_and_its_advice_rest_on_calibrated_figures() -> None:
+    human, judge, runs = world(queries=40, judge_error=0.5)
+    some = drawn(human, judge, runs, 300)
+    options = {"scale": "utility", "corpus_size": 1000, "max_k": 10}
+    found = rs.sweep(judge, {"one": runs["one"]}, human=some, **options)["one"]
+    truth = rs.sweep(human, {"one": runs["one"]}, **options)["one"]
+    wrong = rs.sweep(judge, {"one": runs["one"]}, **options)["one"]
+    assert len(found.rows) == 10
+    errors = [
+        np.mean([abs(row["Harm"] - true["Harm"]) for row, true in zip(part.rows, truth.rows[:10], strict=False)])
+        for part in (found, wrong)
+    ]
+    assert errors[0] < errors[1]
+    assert found.recommendation.loss_high >= found.recommendation.loss
+
+
+# -- real judges: a short form of benchmarks/trust/calibrated.py --------------------------------------
+
+
+@pytest.fixture(scope="module")
+def benchmark(data):
+    path = Path(__file__).parent.parent / "benchmarks" / "trust" / "calibrated.py"
+    spec = importlib.util.spec_from_file_location("calibrated_benchmark", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["calibrated_benchmark"] = module
+    spec.loader.exec_module(module)
+    module.worlds.SHARED = data
+    return module
+
+
+@pytest.mark.slow
+def test_four_llm_judges_and_two_hundred_labels(benchmark) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = np.concatenate(
+            [
+                benchmark.trial(benchmark.Cell("judges", f"judges:{judge}", 200, range(4)))
+                for judge in benchmark.worlds.JUDGES
+            ]
+        )
+    for place, most in enumerate((0.04, 0.07, 0.24)):
+        of_measure = rows[rows[:, 0] == place]
+        assert np.nanmean(of_measure[:, 1]) <= most
+        assert np.nanmean(of_measure[:, 3]) >= 0.9
+        assert np.nanmean(of_measure[:, 4]) >= 0.95
+
+
+def test_a_tail_is_completed_down_to_its_last_rank(benchmark) -> None:
+    worlds = benchmark.worlds
+    for dice in (False, True):
+        world = worlds.cranfield_tail(dice)
+        joins = [
+            rs.join(labels, world.runs["bm25"], corpus_size=world.corpus_size, scale="utility")
+            for labels in (world.human, world.judge)
+        ]
+        ground, _ = calibration_ground(world.judge, None)
+        measure, at = parse_measure("RA-nWG"), np.array([10])
+        figure = calibrated_figures(ground, {"bm25": joins[1]}, [(measure, at)], Sampling(draws=60))["bm25"][
+            "RA-nWG@10"
+        ]
+        true, as_judged = (float(measure.outcome(join, at).value()[0]) for join in joins)
+        assert figure.fixed_low <= true <= figure.fixed_high
+        assert abs(figure.value - true) < abs(as_judged - true)
