@@ -19,10 +19,11 @@ from rag_selectivity.cli.app import app
 from rag_selectivity.cli.options import PANELS
 from rag_selectivity.cli.output import EXIT_CODES
 from rag_selectivity.grading.store import Store
+from rag_selectivity.io.texts import read_texts
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
-from tests.test_store import put
+from tests.test_store import put, put_texts
 
 #: How a terminal can be: with rich's boxes, a dumb one, and without rich.
 TERMINALS = {
@@ -187,6 +188,10 @@ def folder(data, tmp_path_factory) -> Path:
     (place / "graded03.trec").write_bytes((judges / "human.qrels").read_bytes())
     with Store(place / "labels.db") as store:
         put(store, "umbrela", {(query, id_): grade for query, row in by_judge.items() for id_, grade in row.items()})
+    questions, passages = (dict(read_texts(place / f"{what}.jsonl", what)) for what in ("queries", "corpus"))
+    with Store(place / "graded.db") as store:
+        known = {(query, id_): (questions[query], passages[id_], int(grade)) for query, _, id_, grade in graded}
+        put_texts(store, known)
     return place
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -319,11 +316,8 @@ def test_sweep_and_its_advice_rest_on_calibrated_figures() -> None:
 
 @pytest.fixture(scope="module")
 def benchmark(data):
-    path = Path(__file__).parent.parent / "benchmarks" / "trust" / "calibrated.py"
-    spec = importlib.util.spec_from_file_location("calibrated_benchmark", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["calibrated_benchmark"] = module
-    spec.loader.exec_module(module)
+    from benchmarks.trust_tables import calibrated as module
+
     module.worlds.SHARED = data
     return module
 

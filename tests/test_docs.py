@@ -23,6 +23,9 @@ from typing import Any
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.grading.annotation.answers import Answer, write_answers
+from rag_selectivity.grading.annotation.making import make_tasks
+from rag_selectivity.grading.store import Store
 from rag_selectivity.io.writing import write_rows
 from tests.extensions import PAGE, install, registries_as_before, write_files
 from tests.forked_cli import run_command
@@ -215,6 +218,8 @@ def folder(tmp_path_factory) -> Path:
         return {"reason": "by a rule", "grade": GRADES[f"q{question}"].get(f"d{passage}", 1)}
 
     rs.grade(questions, texts, [CANDIDATES, GRADES], store=place / "labels.db", judge=judge)
+    shutil.copy(place / "labels.db", place / "graded.db")
+    write_answers_of_a_person(place)
     monitor = rs.Monitor(GRADES, scale="utility", corpus_size=50, trace=place / "trace.jsonl", trace_texts=True)
     for query, ids in BM25.items():
         of_pool = {passage: texts[passage] for passage in CANDIDATES[query]}
@@ -223,6 +228,20 @@ def folder(tmp_path_factory) -> Path:
     options: dict[str, Any] = {"scale": "utility", "measures": ["RA-nWG", "Harm"], "depths": [3, 10]}
     rs.evaluate(GRADES, {"bm25": BM25}, **options).save(place / "before.json")
     return place
+
+
+def write_answers_of_a_person(place: Path) -> None:
+    """answers.json: what an annotator would save on the page that docs/annotation.md makes first."""
+    with Store(place / "graded.db") as store:
+        files = {"queries": place / "queries.jsonl", "corpus": place / "corpus.jsonl"}
+        runs = {"bm25": place / "bm25.trec", "dense": place / "dense.trec"}
+        (task,) = make_tasks(store, "calibrate:40", runs=runs, list_depth=3, annotators=["ada"], **files)
+    answers = {}
+    for number, item in enumerate(task.items):
+        grade = GRADES[item.query].get(item.passage, 1)
+        grade = max(1, grade - (number % 7 == 3))
+        answers[number] = Answer(number, *item.fingerprints, grade, "", 1.7e9 + number, 20.0)
+    write_answers(place / "answers.json", task, answers)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Label, Settings, Store, digest, label_rows, median_grade
 
 
@@ -28,6 +29,17 @@ def put(store: Store, model: str, grades: dict[tuple[str, str], int | None], *, 
     ]
     store.put(labels).result()
     return number
+
+
+def put_texts(store: Store, graded: dict[tuple[str, str], tuple[str, str, int]]) -> None:
+    """Grades of a judge by the default rubric, as {pair: (question, passage, grade)}."""
+    settings = Settings("grade", "strict-judge", {}, DEFAULT_RUBRIC.name, DEFAULT_RUBRIC.version, "1")
+    number = store.settings_id(settings)
+    hashes = {pair: (digest(question), digest(passage)) for pair, (question, passage, _) in graded.items()}
+    store.add_texts((*pair, *texts) for pair, texts in hashes.items())
+    store.put(
+        [Label((number, *hashes[pair], 0), grade, reason="secret-reason") for pair, (_, _, grade) in graded.items()]
+    ).result()
 
 
 def change(path: Path, statement: str, value: object) -> None:

@@ -16,6 +16,7 @@ import typer.main
 import rag_selectivity
 from rag_selectivity.cli import (
     agree,
+    annotate,
     audit,
     claims,
     compare,
@@ -61,6 +62,7 @@ for _function, _examples, _panel in (
     (report.report, report.EXAMPLES, _RUNS),
     (grade.grade, grade.EXAMPLES, _LABELS),
     (claims.claims, claims.EXAMPLES, _LABELS),
+    (annotate.annotate, annotate.EXAMPLES, _LABELS),
     (agree.agree, agree.EXAMPLES, _LABELS),
     (plan.plan, plan.EXAMPLES, _COUNTS),
     (audit.audit, audit.EXAMPLES, _COUNTS),

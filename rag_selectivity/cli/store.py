@@ -116,7 +116,7 @@ def store_import(
         Path,
         typer.Argument(
             metavar=Readable("FILE"),
-            help="Labels of a person (qrels), or a table that `store export` wrote.",
+            help="Answers to a task of `annotate`, labels of a person (qrels), or a table that `store export` wrote.",
         ),
     ],
     annotator: Annotated[
@@ -140,11 +140,19 @@ def store_import(
 ) -> None:
     """Add labels from a file to a store.
 
-    The store is created if it does not exist. If a label is wrong, nothing is imported.
+    The store is created if it does not exist; if a label is wrong, nothing is imported. Answers go into the store that
+    made their task; all or some of them can be imported, and a later file of the same task adds to it.
     """
+    from rag_selectivity.grading.annotation.importing import import_answers, is_annotation
     from rag_selectivity.grading.importing import import_labels
     from rag_selectivity.grading.store import Store
 
+    if is_annotation(source):
+        if grade_map is not None:
+            raise InputError("--grade-map is for labels of another scale; the answers to a task have grades 1 to 5")
+        with Store(store, create=False) as labels:
+            put("\n".join(import_answers(labels, source, annotator=annotator).lines()), None)
+        return
     name = annotator or (name_of(source) if source == STANDARD_INPUT else None)
     with Store(store) as labels:
         taken = import_labels(

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from rag_selectivity.grading.store.draws import draws_by_number
-from rag_selectivity.grading.store.records import UNKNOWN_FAILURE, Canary, Label, Origin
+from rag_selectivity.grading.store.records import UNKNOWN_FAILURE, Canary, HumanLabel, Label, Origin
 
 #: A query, a passage, and the grades of its samples by the number of their settings.
 GradesOfPair = tuple[str, str, dict[int, list[int]]]
@@ -96,6 +96,23 @@ def outdated_human_labels(connection: sqlite3.Connection) -> list[tuple[str, str
 def human_grades(connection: sqlite3.Connection) -> Iterator[tuple[str, str, int]]:
     """(query id, passage id, grade) rows, one for each annotator of a pair."""
     yield from connection.execute("SELECT query_id, passage_id, grade FROM human WHERE sample = 0 AND grade NOTNULL")
+
+
+def human_labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
+    """Every label of a person, in the order of the annotators and ids."""
+    draws = draws_by_number(connection)
+    labels = connection.execute(
+        "SELECT query_id, passage_id, annotator, grade, reason, query_hash, passage_hash, sample, draw FROM human"
+        " ORDER BY annotator, query_id, passage_id, sample"
+    )
+    for query, passage, annotator, grade, reason, query_hash, passage_hash, sample, draw in labels:
+        drawn = None if draw is None else draws[draw]
+        yield HumanLabel(query, passage, annotator, grade, reason, query_hash, passage_hash, sample, drawn)
+
+
+def text_hashes(connection: sqlite3.Connection) -> Iterator[tuple[str, str, bytes, bytes]]:
+    """(query id, passage id, query hash, passage hash) rows: which texts the ids have now."""
+    yield from connection.execute("SELECT query_id, passage_id, query_hash, passage_hash FROM pairs")
 
 
 def rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:

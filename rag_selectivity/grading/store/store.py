@@ -246,6 +246,16 @@ class Store:
         with self._reading() as connection:
             yield from reading.human_grades(connection)
 
+    def human_labels(self) -> Iterator[HumanLabel]:
+        """Every label of a person with its sample, note, texts and draw; one that was skipped has no grade."""
+        with self._reading() as connection:
+            yield from reading.human_labels(connection)
+
+    def text_hashes(self) -> Iterator[tuple[str, str, bytes, bytes]]:
+        """(query id, passage id, query hash, passage hash) rows: which texts the ids have now."""
+        with self._reading() as connection:
+            yield from reading.text_hashes(connection)
+
     def labels_of_query(self, query: str, settings: int) -> Iterator[tuple[str, int | None, str | None, str | None]]:
         """(passage id, grade, reason, error) rows: the first sample of each passage of a query."""
         with self._looking_up() as connection:

@@ -1,0 +1,180 @@
+"""`rag-selectivity annotate`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from rag_selectivity.cli import options as o
+from rag_selectivity.cli.command import PROGRAM
+from rag_selectivity.cli.inputs import named_files
+from rag_selectivity.cli.output import Interrupted, note, put, refuse_standard_output
+from rag_selectivity.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_selectivity.grading.annotation.task import AnnotationTask
+
+EXAMPLES = (
+    "rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
+    "--draw calibrate:20 --output task.html",
+    "rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --draw agree:20 "
+    "--annotator ada --annotator ben --overlap 5 --output sheet.csv",
+)
+_FORMATS = ("html", "csv")
+
+
+def annotate(
+    store: Annotated[Path, o.option(o.INPUT, "STORE", "Label store with the judge's grades; it keeps the draw.")],
+    draw: Annotated[
+        str,
+        o.option(
+            o.INPUT,
+            "DRAW",
+            "Pairs to label: calibrate:N (for calibrated figures), agree:N (to measure agreement), outside:N (outside "
+            "all lists) or file:FILE (a table of query_id and passage_id).",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        o.option(
+            o.OUTPUT,
+            "FILE",
+            "File to write; with several annotators one for each, with the name added. With --terminal the file of "
+            "answers.",
+            "--output",
+            "-o",
+        ),
+    ],
+    queries: o.QueryTextsOption = None,
+    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    run: o.OptionalRunOption = None,
+    pool: Annotated[
+        list[str] | None, o.input_file("Candidates for outside:N, with or without a label. Repeat for more.")
+    ] = None,
+    list_depth: Annotated[int, o.option(o.INPUT, "K", "Ranks of each run that count as its list.")] = 10,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
+    rubric: Annotated[Path | None, o.input_file("Rubric of your own, in TOML.")] = None,
+    annotator: Annotated[
+        list[str] | None, o.option(o.INPUT, "NAME", "Who labels (default: person). Repeat for more people.")
+    ] = None,
+    overlap: Annotated[
+        int, o.option(o.INPUT, "COUNT", "Pairs that all annotators label; the others are dealt out.")
+    ] = 0,
+    repeats: Annotated[
+        float, o.option(o.INPUT, "SHARE", "Share of the pairs that comes twice, for agreement with oneself.")
+    ] = 0.05,
+    seed: o.SeedOption = 7,
+    terminal: Annotated[
+        bool, o.flag(o.OUTPUT, "--terminal", "Ask in this terminal instead of writing a page.")
+    ] = False,
+    format: Annotated[
+        str | None, o.option(o.OUTPUT, "FORMAT", "Format: html (a page) or csv (a sheet). Default: by the suffix.")
+    ] = None,
+) -> None:
+    """Make a page on which people label pairs.
+
+    The page is one file that works without a network. It shows neither the judge's grades nor where a passage comes
+    from. `store import` takes the file of answers that it saves.
+    """
+    from rag_selectivity.grading.annotation.answers import read_answers
+    from rag_selectivity.grading.annotation.making import make_tasks, reopened_task
+    from rag_selectivity.grading.annotation.sheet import write_sheet
+    from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+    from rag_selectivity.grading.store import Store
+    from rag_selectivity.io.writing import write_whole
+    from rag_selectivity.render.annotation_page import annotation_page
+
+    refuse_standard_output(output, "--output")
+    chosen = _format(format, output, terminal)
+    if terminal and annotator and len(annotator) > 1:
+        raise InputError("--terminal asks one person: give one --annotator, and each of them a command of their own")
+    wording = DEFAULT_RUBRIC if rubric is None else rubric
+    with Store(store, create=False) as labels:
+        if terminal and output.exists():
+            begun = read_answers(output).task
+            tasks = [reopened_task(labels, begun, queries=queries, corpus=corpus, rubric=wording)]
+        else:
+            tasks = make_tasks(
+                labels,
+                draw,
+                queries=queries,
+                corpus=corpus,
+                runs=named_files(run or ()),
+                pools=pool or (),
+                list_depth=list_depth,
+                annotators=annotator or (),
+                overlap=overlap,
+                repeats=repeats,
+                judges=judge,
+                rule=judge_rule,
+                rubric=wording,
+                seed=seed,
+            )
+    if terminal:
+        _ask(tasks[0], output)
+        if output.exists():
+            note(f"add them with: {shlex.join([PROGRAM, 'store', 'import', str(store), str(output)])}")
+        return
+    for target, task in _targets(output, tasks).items():
+        if chosen == "csv":
+            write_sheet(target, task)
+        else:
+            write_whole(target, annotation_page(task))
+        pairs = len(task.drawn)
+        again = len(task.items) - pairs
+        note(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})")
+
+
+def _format(given: str | None, output: Path, terminal: bool) -> str:
+    by_suffix = {".html": "html", ".htm": "html", ".csv": "csv"}.get(output.suffix.lower())
+    chosen = given or by_suffix
+    if terminal:
+        if given is not None or by_suffix is not None:
+            raise InputError(
+                f"--terminal writes answers as JSON, not {chosen}: leave --format out, and name a .json file"
+            )
+        return "json"
+    if chosen not in _FORMATS:
+        raise InputError(
+            f"--format must be {o.choices(_FORMATS)}, got {given!r}"
+            if given
+            else f"{output}: the suffix names neither a page (.html) nor a sheet (.csv); give --format"
+        )
+    return chosen
+
+
+def _targets(output: Path, tasks: Sequence[AnnotationTask]) -> dict[Path, AnnotationTask]:
+    """{file: task}; a sheet that is there already may hold grades, and is not replaced."""
+    from rag_selectivity.grading.annotation.task import in_file_name
+
+    def file_of(task: AnnotationTask) -> Path:
+        return output.with_name(f"{output.stem}-{in_file_name(task.annotator)}{output.suffix}")
+
+    targets = {output if len(tasks) == 1 else file_of(task): task for task in tasks}
+    if len(targets) < len(tasks):
+        raise InputError("two annotators' names give one file name; make them differ in letters or digits")
+    for target in targets:
+        if target.suffix.lower() == ".csv" and target.exists():
+            raise InputError(f"{target}: there is a sheet already, which may hold grades; name another file")
+    return targets
+
+
+def _ask(task: AnnotationTask, output: Path) -> None:
+    from rag_selectivity.grading.annotation.terminal import TerminalSession
+
+    def ask(prompt: str) -> str:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        return line
+
+    try:
+        TerminalSession(task, output, ask, lambda text: put(text, None)).run()
+    except KeyboardInterrupt:
+        raise Interrupted(f"the answers up to here are in {output}; the same command goes on") from None

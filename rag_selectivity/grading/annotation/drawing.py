@@ -1,0 +1,215 @@
+"""Which pairs people label: the draws by their names, such as `calibrate:200`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES, find_column
+from rag_selectivity.data.origins import NO_GRADE, Chosen
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.grading.designs import LEAST, DrawnPair, Pair, allocated, calibrate_draw, tail_weights
+from rag_selectivity.io.reading import ranked_rows, read_records
+from rag_selectivity.wording import counted
+
+DRAWS = ("calibrate", "agree", "outside", "file")
+_FORMS = "calibrate:N, agree:N, outside:N or file:FILE"
+#: The grade of a judge, or `NO_GRADE`, and how many passages the pair stands for.
+_Graded = tuple[int, float]
+#: {grade: pairs with what they stand for}.
+_Strata = Mapping[int, Sequence[tuple[Pair, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawSource:
+    """What pairs are drawn from.
+
+    Attributes
+    ----------
+    labels : Qrels
+        The judge's labels.
+    runs : {name: Run}
+        Whose top K are the lists.
+    pools : sequence of Run
+        Further passages of the queries, with and without a label.
+    depth : int
+        K.
+    known : collection of (query, passage)
+        Pairs that people have labelled; they are not drawn again.
+    seed : int
+    """
+
+    labels: Qrels
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    pools: Sequence[Run] = ()
+    depth: int = 10
+    known: Collection[Pair] = ()
+    seed: int = 7
+
+
+def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
+    """Draw pairs by the name of a draw, in random order.
+
+    `calibrate:N`
+        For calibrated figures (`calibrate_draw`); needs runs.
+    `agree:N`
+        From all pairs that the judge graded except random controls, to measure how far it agrees with people: every
+        grade in proportion to the passages that it stands for, but at least five pairs of each, and within a grade
+        spread over the queries.
+    `outside:N`
+        From pairs in the top K of no run: those that the judge graded except random controls, and those of the pools;
+        every grade in proportion to the square root of the passages that it stands for, but at least five pairs.
+    `file:FILE`
+        The pairs of a table with query_id and passage_id.
+
+    Raises
+    ------
+    InputError
+        If the draw is unknown, lacks what it needs, or asks for more pairs than there are.
+    """
+    kind, colon, value = name.partition(":")
+    if kind not in DRAWS or not colon or not value:
+        raise InputError(
+            f"--draw must be {_FORMS}, got {name!r}{did_you_mean(kind, DRAWS) if kind not in DRAWS else ''}"
+        )
+    if kind == "file":
+        return _of_file(Path(value), source.seed)
+    try:
+        n = int(value)
+    except ValueError:
+        n = 0
+    if n < 1:
+        raise InputError(f"--draw {name}: the number of pairs must be a whole number ≥ 1, got {value!r}")
+    drawn = {"calibrate": _calibrate, "agree": _agree, "outside": _outside}[kind](n, source)
+    if len(drawn) < n:
+        raise InputError(
+            f"--draw {name}: there are only {counted(len(drawn), 'pair')} to draw from"
+            f"{' that people have not labelled yet' if source.known else ''}; ask for {len(drawn)} or fewer, or have "
+            f"more pairs graded"
+            if drawn
+            else f"--draw {name}: there is no pair to draw from; have pairs graded first, or name other files"
+        )
+    return drawn
+
+
+def _calibrate(n: int, source: DrawSource) -> list[DrawnPair]:
+    if not source.runs:
+        raise InputError("--draw calibrate needs the runs whose figures are to be calibrated: give --run FILE")
+    return calibrate_draw(source.labels, source.runs, n, depth=source.depth, seed=source.seed, known=source.known)
+
+
+def _agree(n: int, source: DrawSource) -> list[DrawnPair]:
+    return _stratified(n, _by_grade(_graded(source.labels), set(source.known)), np.asarray, source.seed, "")
+
+
+def _outside(n: int, source: DrawSource) -> list[DrawnPair]:
+    if not source.runs and not source.pools:
+        raise InputError("--draw outside needs the lists that the pairs lie outside of: give --run FILE")
+    left_out = set(source.known)
+    for run in source.runs.values():
+        left_out |= {(query, passage) for query, passage, _ in ranked_rows(run, source.depth)}
+    candidates = _graded(source.labels)
+    for pool in source.pools:
+        for query, passage, _ in ranked_rows(pool):
+            candidates.setdefault((query, passage), (NO_GRADE, 1.0))
+    return _stratified(n, _by_grade(candidates, left_out), np.sqrt, source.seed, " outside")
+
+
+def _graded(labels: Qrels) -> dict[Pair, _Graded]:
+    """The pairs that a judge graded, without those that are random controls alone."""
+    keep = np.ones(len(labels.query), bool)
+    if labels.origins is not None:
+        keep = ~(labels.origins.are(Chosen.CONTROL) & ~labels.origins.are(Chosen.POOL | Chosen.TAIL))
+    columns = (labels.query.tolist(), labels.passages, labels.grade.tolist(), tail_weights(labels).tolist())
+    rows = zip(keep.tolist(), *columns, strict=True)
+    return {(labels.queries[query], passage): (grade, weight) for kept, query, passage, grade, weight in rows if kept}
+
+
+def _by_grade(graded: Mapping[Pair, _Graded], left_out: Collection[Pair]) -> _Strata:
+    strata: dict[int, list[tuple[Pair, float]]] = {}
+    for pair, (grade, weight) in sorted(graded.items()):
+        if pair not in left_out:
+            strata.setdefault(grade, []).append((pair, weight))
+    return dict(sorted(strata.items()))
+
+
+def _stratified(n: int, strata: _Strata, shares_of: Callable[[Any], Any], seed: int, where: str) -> list[DrawnPair]:
+    """Pairs of each stratum, all with the same chance, spread over its queries; in random order."""
+    random = np.random.default_rng(seed)
+    sizes = np.array([len(pairs) for pairs in strata.values()], np.int64)
+    stand_for = np.array([sum(weight for _, weight in pairs) for pairs in strata.values()])
+    counts = allocated(n, shares_of(stand_for), sizes, LEAST)
+    drawn: list[DrawnPair] = []
+    for (grade, pairs), total, count in zip(strata.items(), stand_for.tolist(), counts.tolist(), strict=True):
+        name = f"{'no grade' if grade == NO_GRADE else grade}{where}"
+        drawn += [DrawnPair(*pair, name, total / count) for pair in _spread([p for p, _ in pairs], count, random)]
+    return [drawn[i] for i in random.permutation(len(drawn)).tolist()]
+
+
+def _spread(pairs: Sequence[Pair], count: int, random: np.random.Generator) -> list[Pair]:
+    """A systematic sample: pairs stand query by query, in random order, and every (size/count)-th is taken."""
+    if not count:
+        return []
+    queries = list(dict.fromkeys(query for query, _ in pairs))
+    place = dict(zip(queries, random.permutation(len(queries)).tolist(), strict=True))
+    shuffled = [pairs[i] for i in random.permutation(len(pairs)).tolist()]
+    ordered = sorted(shuffled, key=lambda pair: place[pair[0]])
+    step = len(pairs) / count
+    first = float(random.uniform(0, step))
+    return [ordered[min(int(first + i * step), len(pairs) - 1)] for i in range(count)]
+
+
+def _of_file(file: Path, seed: int) -> list[DrawnPair]:
+    pairs: dict[Pair, int] = {}
+    for line, row in read_records(file):
+        where = f"{file}:{line}"
+        pair = tuple(
+            str(row[find_column(list(row), names, what, where)] or "")
+            for names, what in ((QUERY_NAMES, "query"), (PASSAGE_NAMES, "passage"))
+        )
+        if "" in pair:
+            raise InputError(f"{where}: the id of the {'query' if not pair[0] else 'passage'} is empty")
+        if pair in pairs:
+            raise InputError(f"{where}: query {pair[0]!r}, passage {pair[1]!r} stands in line {pairs[pair]} already")
+        pairs[pair[0], pair[1]] = line
+    drawn = [DrawnPair(query, passage, "file", float("nan")) for query, passage in pairs]
+    return [drawn[i] for i in np.random.default_rng(seed).permutation(len(drawn)).tolist()]
+
+
+def shares_of_annotators(
+    drawn: Sequence[DrawnPair], annotators: Sequence[str], overlap: int
+) -> dict[str, list[DrawnPair]]:
+    """{annotator: pairs}: the first `overlap` pairs for all of them, the others dealt out one by one.
+
+    Raises
+    ------
+    InputError
+        If a name is empty or occurs twice, or the overlap is not between 0 and the number of pairs.
+    """
+    doubled = [name for name in annotators if list(annotators).count(name) > 1]
+    if doubled or not all(name.strip() for name in annotators):
+        raise InputError(f"every annotator needs a name of its own, got {examples(doubled) or 'an empty one'}")
+    if overlap < 0 or (overlap and len(annotators) < 2):
+        raise InputError(
+            f"--overlap is the number of pairs that two or more annotators share, got {overlap} for "
+            f"{counted(len(annotators), 'annotator')}: name them with --annotator"
+        )
+    if overlap > len(drawn):
+        raise InputError(f"--overlap {overlap} is more than the {counted(len(drawn), 'pair')} of the draw")
+    common, rest = list(drawn[:overlap]), drawn[overlap:]
+    shares = {name: [*common, *rest[i :: len(annotators)]] for i, name in enumerate(annotators)}
+    without = [name for name, pairs in shares.items() if not pairs]
+    if without:
+        raise InputError(f"{examples(without)} would get no pair: draw more pairs than there are annotators")
+    return shares
+
+
+def pairs_of(drawn: Iterable[DrawnPair]) -> list[Pair]:
+    """The (query, passage) of drawn pairs."""
+    return [(each.query, each.passage) for each in drawn]

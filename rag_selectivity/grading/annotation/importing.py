@@ -1,0 +1,264 @@
+"""Answers into a label store: what is checked, what is taken, and what they say about agreement."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.grading.annotation.answers import Answer, Answers, is_answers, read_answers
+from rag_selectivity.grading.annotation.sheet import is_sheet, read_sheet
+from rag_selectivity.grading.annotation.task import StoredTask, stored_task
+from rag_selectivity.grading.designs import Pair
+from rag_selectivity.grading.store import HumanLabel, Store
+from rag_selectivity.wording import counted
+
+#: A pair and the number of its sample.
+_Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two grades of one pair."""
+
+    query: str
+    passage: str
+    other: str
+    other_grade: int
+    grade: int
+
+
+@dataclass
+class Imported:
+    """What an import did.
+
+    Attributes
+    ----------
+    annotator : str
+    new, changed, unchanged, older : int
+        Answers that the store did not have, that replaced another grade or note of the same task, that it had, and
+        that were older than what it has.
+    skipped, left : int
+        Answers without a grade; items of the task without an answer in the store.
+    outdated : list of str
+        Places of the answers whose texts have changed in the store since; they are left out.
+    contradictions : list of Contradiction
+        Grades that the annotator gave to the same pair outside this task.
+    repeated : list of (first grade, second grade)
+        Of pairs that came twice.
+    shared : {other annotator: list of Contradiction}
+        Pairs that another annotator graded too, whether the grades differ or not.
+    """
+
+    annotator: str
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    older: int = 0
+    skipped: int = 0
+    left: int = 0
+    outdated: list[str] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
+    repeated: list[tuple[int, int]] = field(default_factory=list)
+    shared: dict[str, list[Contradiction]] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> int:
+        """How many labels were written."""
+        return self.new + self.changed
+
+    def lines(self) -> Iterator[str]:
+        """The import in sentences."""
+        parts = [f"{self.new} new", f"{self.changed} changed", f"{self.unchanged} there already"]
+        parts += [f"{self.older} older than the stored ones"] if self.older else []
+        parts += [f"{self.skipped} skipped"] if self.skipped else []
+        yield f"answers of {self.annotator}: {', '.join(parts)}; {counted(self.left, 'item')} of the task left"
+        if self.repeated:
+            alike = sum(first == second for first, second in self.repeated)
+            yield f"  graded twice: {counted(len(self.repeated), 'passage')}, {alike} alike"
+        for other, pairs in self.shared.items():
+            differ = [pair for pair in pairs if pair.grade != pair.other_grade]
+            line = f"  graded by {other} too: {counted(len(pairs), 'pair')}, {len(pairs) - len(differ)} alike"
+            yield line + (f"; {_example(differ, self.annotator)}" if differ else "")
+
+
+def is_annotation(path: Path) -> bool:
+    """Whether a file holds the answers to a task: JSON of the page or the terminal, or a sheet."""
+    return is_answers(path) or is_sheet(path)
+
+
+def import_answers(store: Store, path: Path, *, annotator: str | None = None) -> Imported:
+    """Take the answers of a file into the store that made the task; the same file again changes nothing.
+
+    Raises
+    ------
+    InputError
+        If the store does not know the task, if the answers are another annotator's or of other texts than the task's,
+        or if the file is damaged.
+
+    Warns
+    -----
+    SelectivityWarning
+        If texts have changed in the store since (these answers are left out), or if grades contradict earlier ones of
+        the same annotator (the new ones count).
+    """
+    answers = read_answers(path) if is_answers(path) else read_sheet(path)
+    task = _known_task(store, answers, path, annotator)
+    imported = Imported(task.annotator)
+    earlier = list(store.human_labels())
+    labels = _labels(store, answers, task, imported)
+    stored = {_place(label): label for label in earlier if label.annotator == task.annotator}
+    to_write = [each for each in labels if _is_to_write(*each, task, stored, imported)]
+    store.put_human_labels(label for _, label in to_write)
+    _note_times(store, task, to_write)
+    after = stored | {_place(label): label for _, label in to_write}
+    imported.skipped = sum(label.grade is None for _, label in labels)
+    imported.left = sum(place not in after or after[place].draw != task.draw for place in task.items.values())
+    imported.repeated = list(_repeated(task, after))
+    _compare_with_others(earlier, [label for _, label in labels], imported)
+    _warn(path, imported)
+    return imported
+
+
+def _known_task(store: Store, answers: Answers, path: Path, annotator: str | None) -> StoredTask:
+    task = stored_task(store, answers.task)
+    if task is None:
+        raise InputError(
+            f"{path}: {store.path} has no task {answers.task!r}; import the answers into the store that `annotate` "
+            f"was given"
+        )
+    if answers.annotator != task.annotator or annotator not in (None, task.annotator):
+        name = answers.annotator if answers.annotator != task.annotator else annotator
+        raise InputError(
+            f"{path}: task {answers.task} is that of {task.annotator!r}, not of {name!r}; every annotator needs a task "
+            f"of their own (annotate --annotator {name})"
+        )
+    if answers.rubric != task.draw.how["rubric"]:
+        raise InputError(
+            f"{path}: the answers follow another rubric ({answers.rubric}) than the task "
+            f"({task.draw.how['rubric']}); make a new task with that rubric"
+        )
+    return task
+
+
+def _place(label: HumanLabel) -> _Place:
+    return label.query, label.passage, label.sample
+
+
+def _labels(store: Store, answers: Answers, task: StoredTask, imported: Imported) -> list[tuple[Answer, HumanLabel]]:
+    """The answers as labels, without those whose texts have changed since the task was made."""
+    hashes = {
+        (query, passage): pair for query, passage, *pair in store.text_hashes() if (query, passage) in task.origins
+    }
+    labels = []
+    for where, answer in zip(answers.places, answers.answers, strict=True):
+        if answer.item not in task.items:
+            raise InputError(f"{where}: the task has no item {answer.item}; was the file changed by hand?")
+        query, passage, sample = task.items[answer.item]
+        given = _bytes(answer.query, where), _bytes(answer.passage, where)
+        if [digits.hex() for digits in given] != task.origins[query, passage].detail["texts"]:
+            raise InputError(
+                f"{where}: item {answer.item} is of other texts than the task's (query {query!r}, passage "
+                f"{passage!r}); was the file changed by hand?"
+            )
+        if list(given) != hashes.get((query, passage)):
+            imported.outdated.append(f"query {query!r}, passage {passage!r}")
+            continue
+        label = HumanLabel(
+            query, passage, task.annotator, answer.grade, answer.note or None, *given, sample=sample, draw=task.draw
+        )
+        labels.append((answer, label))
+    return labels
+
+
+def _bytes(text: str, where: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise InputError(f"{where}: {text!r} is not the fingerprint of a text") from None
+
+
+def _is_to_write(
+    answer: Answer, label: HumanLabel, task: StoredTask, stored: Mapping[_Place, HumanLabel], imported: Imported
+) -> bool:
+    """Whether an answer is news to the store; counts it, and notes what it contradicts."""
+    before = stored.get(_place(label))
+    if before is None:
+        imported.new += 1
+        return True
+    if before.draw != task.draw:
+        if before.grade is not None and label.grade is not None and before.grade != label.grade:
+            imported.contradictions.append(
+                Contradiction(label.query, label.passage, task.annotator, before.grade, label.grade)
+            )
+        imported.new += 1
+        return True
+    if (before.grade, before.reason) == (label.grade, label.reason):
+        imported.unchanged += 1
+        return False
+    times: Mapping[str, float] = task.origins[label.query, label.passage].detail.get("answered", {})
+    if answer.answered is not None and answer.answered < times.get(str(label.sample), 0):
+        imported.older += 1
+        return False
+    imported.changed += 1
+    return True
+
+
+def _note_times(store: Store, task: StoredTask, written: Sequence[tuple[Answer, HumanLabel]]) -> None:
+    """Keep when an answer was given, so that an older file does not replace it."""
+    origins = dict(task.origins)
+    for answer, label in written:
+        if answer.answered is not None:
+            pair = label.query, label.passage
+            detail: dict[str, Any] = dict(origins[pair].detail)
+            detail["answered"] = {**detail.get("answered", {}), str(label.sample): answer.answered}
+            origins[pair] = replace(origins[pair], detail=detail)
+    store.put_origins((*pair, origin) for pair, origin in origins.items() if origin is not task.origins[pair])
+
+
+def _repeated(task: StoredTask, labels: Mapping[_Place, HumanLabel]) -> Iterator[tuple[int, int]]:
+    for query, passage, sample in task.items.values():
+        first, second = labels.get((query, passage, 0)), labels.get((query, passage, sample))
+        if sample and first is not None and second is not None and first.grade is not None and second.grade is not None:
+            yield first.grade, second.grade
+
+
+def _compare_with_others(earlier: Sequence[HumanLabel], labels: Sequence[HumanLabel], imported: Imported) -> None:
+    graded: dict[Pair, int] = {
+        (label.query, label.passage): label.grade for label in labels if label.sample == 0 and label.grade is not None
+    }
+    for label in earlier:
+        pair = label.query, label.passage
+        if label.annotator != imported.annotator and label.sample == 0 and label.grade is not None and pair in graded:
+            both = Contradiction(*pair, label.annotator, label.grade, graded[pair])
+            imported.shared.setdefault(label.annotator, []).append(both)
+
+
+def _example(pairs: Sequence[Contradiction], annotator: str) -> str:
+    worst = max(pairs, key=lambda pair: abs(pair.grade - pair.other_grade))
+    return (
+        f"for example query {worst.query!r}, passage {worst.passage!r}: {worst.other} {worst.other_grade}, "
+        f"{annotator} {worst.grade}"
+    )
+
+
+def _warn(path: Path, imported: Imported) -> None:
+    if imported.outdated:
+        warnings.warn(
+            f"{path}: {counted(len(imported.outdated), 'answer')} left out, since the texts have changed since "
+            f"({imported.outdated[0]}); have people grade the new texts",
+            SelectivityWarning,
+            stacklevel=3,
+        )
+    if imported.contradictions:
+        worst = max(imported.contradictions, key=lambda pair: abs(pair.grade - pair.other_grade))
+        warnings.warn(
+            f"{path}: {counted(len(imported.contradictions), 'grade contradicts', 'grades contradict')} what "
+            f"{imported.annotator} said before outside this task (query {worst.query!r}, passage {worst.passage!r}: "
+            f"{worst.other_grade}, now {worst.grade}); the new ones count",
+            SelectivityWarning,
+            stacklevel=3,
+        )

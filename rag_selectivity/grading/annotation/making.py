@@ -1,0 +1,170 @@
+"""Tasks from a store: what is drawn, for whom, with which texts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs, pairs_of, shares_of_annotators
+from rag_selectivity.grading.annotation.task import (
+    DEFAULT_REPEATS,
+    AnnotationTask,
+    Item,
+    Texts,
+    make_task,
+    stored_task,
+)
+from rag_selectivity.grading.designs import DrawnPair
+from rag_selectivity.grading.labels_format import LabelStore
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
+from rag_selectivity.grading.store import Store
+from rag_selectivity.io.reading import run_of
+
+DEFAULT_ANNOTATOR = "person"
+
+
+def make_tasks(
+    store: Store,
+    draw: str,
+    *,
+    queries: Any,
+    corpus: Any,
+    runs: Mapping[str, Any] | None = None,
+    pools: Sequence[Any] = (),
+    list_depth: int = 10,
+    annotators: Sequence[str] = (),
+    overlap: int = 0,
+    repeats: float = DEFAULT_REPEATS,
+    judges: Sequence[str] | None = None,
+    rule: str | None = None,
+    rubric: Rubric | str | Path = DEFAULT_RUBRIC,
+    seed: int = 7,
+) -> list[AnnotationTask]:
+    """Draw pairs for people to label, and make a task for each annotator; the store keeps the draw.
+
+    The same arguments give the same tasks, until people's labels of the draw are in the store: those pairs are not
+    drawn again.
+
+    Parameters
+    ----------
+    store : Store
+        With the judge's labels.
+    draw : str
+        As `draw_pairs` takes it.
+    queries, corpus : {id: text} or file
+        The texts that were graded.
+    runs : {name: run or file}, optional
+        Whose top `list_depth` are the lists.
+    pools : sequence of runs or files
+        For `outside:N`: further passages of the queries.
+    annotators : sequence of str
+        Default: one, `person`.
+    overlap : int
+        Pairs that all annotators grade; the others are dealt out.
+    repeats : float
+        Share of the pairs that an annotator grades twice.
+    judges, rule
+        As in `label_rows`, for a store with several judges.
+    rubric : Rubric or file
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If the store has no labels of a judge, the draw cannot be made, or texts are missing or not those that were
+        graded.
+
+    Warns
+    -----
+    SelectivityWarning
+        If the judge graded by another rubric.
+    """
+    names = tuple(annotators) or (DEFAULT_ANNOTATOR,)
+    by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    source = DrawSource(
+        labels=judge_labels(store, judges, rule),
+        runs={name: run_of(run) for name, run in (runs or {}).items()},
+        pools=[run_of(pool) for pool in pools],
+        depth=_checked_depth(list_depth),
+        known={(label.query, label.passage) for label in store.human_labels() if label.grade is not None},
+        seed=seed,
+    )
+    drawn = draw_pairs(draw, source)
+    shares = shares_of_annotators(drawn, names, overlap)
+    texts = Texts(store, pairs_of(drawn), queries, corpus)
+    how = {"depth": list_depth, "runs": sorted(source.runs), "annotators": list(names), "overlap": overlap}
+    tasks = [
+        make_task(share, texts, name, by, design=_design(draw), seed=seed, repeats=repeats, how=how)
+        for name, share in shares.items()
+    ]
+    _warn_of_another_rubric(store, judges, by)
+    for task in tasks:
+        task.record(store)
+    return tasks
+
+
+def reopened_task(
+    store: Store, id: str, *, queries: Any, corpus: Any, rubric: Rubric | str | Path = DEFAULT_RUBRIC
+) -> AnnotationTask:
+    """A task that the store has, with its texts; the arguments as in `make_tasks`.
+
+    Raises
+    ------
+    InputError
+        If the store does not know the task, if the rubric is another one, or if texts are missing or have changed.
+    """
+    stored = stored_task(store, id)
+    if stored is None:
+        raise InputError(f"{store.path} has no task {id!r}; give the store that `annotate` was given")
+    by = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
+    if by.version != stored.draw.how["rubric"]:
+        raise InputError(
+            f"task {id} was made with the rubric {stored.draw.how['rubric']}, and this one is {by.version}; give the "
+            f"same file with --rubric"
+        )
+    texts = Texts(store, stored.origins.keys(), queries, corpus)
+    items = [Item(query, passage, *texts.of(query, passage), sample) for query, passage, sample in stored.ordered()]
+    drawn = {
+        pair: DrawnPair(*pair, origin.detail["stratum"], origin.detail.get("weight", float("nan")))
+        for pair, origin in stored.origins.items()
+    }
+    return AnnotationTask(id, stored.annotator, by, tuple(items), drawn, stored.draw)
+
+
+def judge_labels(store: Store, judges: Sequence[str] | None, rule: str | None) -> Qrels:
+    """The labels of judges alone, one grade for each pair, with their origins."""
+    if not any(row["graded"] for row in store.judges()):
+        raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
+    return LabelStore().read_labels(store.path, judges, rule, humans=False)
+
+
+def _checked_depth(depth: int) -> int:
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+        raise InputError(f"--list-depth must be a whole number ≥ 1, got {depth!r}")
+    return depth
+
+
+def _design(draw: str) -> str:
+    """The name of a draw without a folder: the store must not depend on where a file was."""
+    kind, _, value = draw.partition(":")
+    return f"{kind}:{Path(value).name}"
+
+
+def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: Rubric) -> None:
+    used = {
+        row["rubric_version"]: row["rubric"]
+        for row in store.judges()
+        if row["graded"] and (judges is None or row["judge"] in judges or row["model"] in judges)
+    }
+    others = [f"{name} {version}" for version, name in used.items() if version != rubric.version]
+    if others:
+        warnings.warn(
+            f"the judge graded by the rubric {others[0]}, and people read {rubric.name} {rubric.version}: their grades "
+            f"mean different things unless the wordings agree; give the judge's rubric with --rubric FILE",
+            SelectivityWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,272 @@
+"""A task: the passages that one annotator grades, in the order in which they are shown."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.grading.designs import DrawnPair, Pair
+from rag_selectivity.grading.rubric import Rubric
+from rag_selectivity.grading.store import Draw, Origin, Store, digest
+from rag_selectivity.io.texts import read_texts
+from rag_selectivity.wording import counted
+
+FORMAT = "rag-selectivity annotation"
+VERSION = 1
+#: Share of the pairs that an annotator grades twice, for agreement with itself.
+DEFAULT_REPEATS = 0.05
+#: Fewer pairs than this are not worth a repeat.
+_LEAST_TO_REPEAT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A passage to grade. `sample` is 1 where the annotator graded the pair before in this task, else 0."""
+
+    query: str
+    passage: str
+    question: str
+    text: str
+    sample: int = 0
+
+    @property
+    def fingerprints(self) -> tuple[str, str]:
+        """The hashes of the question and of the passage, as hexadecimal digits."""
+        return digest(self.question).hex(), digest(self.text).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationTask:
+    """The passages that one annotator grades.
+
+    Attributes
+    ----------
+    id : str
+        Says nothing about the pairs: a hash of the texts, their order and the annotator.
+    annotator : str
+    rubric : Rubric
+    items : sequence of Item
+        In the order in which they are shown. An answer names an item by its number, from 0.
+    drawn : {(query, passage): DrawnPair}
+        How the pairs were chosen. Only the store knows it.
+    draw : Draw
+    """
+
+    id: str
+    annotator: str
+    rubric: Rubric
+    items: tuple[Item, ...]
+    drawn: Mapping[Pair, DrawnPair]
+    draw: Draw
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file of answers."""
+        return f"answers-{in_file_name(self.annotator)}-{self.id[:8]}.json"
+
+    def record(self, store: Store) -> bool:
+        """Write the draw to the store, unless the store has this task; whether it was new.
+
+        The store keeps the stratum and the weight of each pair, the numbers of its items, and the texts of pairs that
+        nobody has graded.
+        """
+        if stored_task(store, self.id) is not None:
+            return False
+        store.add_texts((item.query, item.passage, digest(item.question), digest(item.text)) for item in self.items)
+        numbers: dict[Pair, list[int]] = {}
+        for number, item in sorted(enumerate(self.items), key=lambda each: each[1].sample):
+            numbers.setdefault((item.query, item.passage), []).append(number)
+        store.put_origins(
+            (*pair, Origin(self.draw, None, self._detail(pair, items))) for pair, items in numbers.items()
+        )
+        return True
+
+    def _detail(self, pair: Pair, items: Sequence[int]) -> dict[str, Any]:
+        """What the store keeps of a pair: its stratum and weight, its items, and the fingerprints of its texts."""
+        drawn, texts = self.drawn[pair], list(self.items[items[0]].fingerprints)
+        weight = {} if math.isnan(drawn.weight) else {"weight": drawn.weight}
+        return {"stratum": drawn.stratum, **weight, "items": list(items), "texts": texts}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """What a store knows of a task.
+
+    Attributes
+    ----------
+    draw : Draw
+    items : {number: (query, passage, sample)}
+    origins : {(query, passage): Origin}
+    """
+
+    draw: Draw
+    items: Mapping[int, tuple[str, str, int]]
+    origins: Mapping[Pair, Origin]
+
+    @property
+    def annotator(self) -> str:
+        """Whose task it is."""
+        return self.draw.source
+
+    def ordered(self) -> list[tuple[str, str, int]]:
+        """The items in the order in which they are shown."""
+        return [self.items[number] for number in sorted(self.items)]
+
+
+def stored_task(store: Store, id: str) -> StoredTask | None:
+    """A task of a store by its id; None if the store has no such task."""
+    origins = {
+        (query, passage): origin
+        for query, passage, origin in store.origins()
+        if origin.draw.kind == "person" and origin.draw.how.get("task") == id
+    }
+    if not origins:
+        return None
+    items = {
+        int(number): (*pair, sample)
+        for pair, origin in origins.items()
+        for sample, number in enumerate(origin.detail["items"])
+    }
+    return StoredTask(next(iter(origins.values())).draw, items, origins)
+
+
+def make_task(
+    drawn: Sequence[DrawnPair],
+    texts: Texts,
+    annotator: str,
+    rubric: Rubric,
+    *,
+    design: str,
+    seed: int,
+    repeats: float = DEFAULT_REPEATS,
+    how: Mapping[str, Any] | None = None,
+) -> AnnotationTask:
+    """A task of drawn pairs in random order, in which a share of the pairs comes twice.
+
+    Parameters
+    ----------
+    design : str
+        Name of the draw, such as `calibrate:200`.
+    seed : int
+        With the annotator's name, it decides the order.
+    repeats : float
+        Share of the pairs that come twice, from 0 to 1; at least one pair of ten or more, unless it is 0.
+    how : mapping, optional
+        What else the store is to know of the draw.
+    """
+    if not 0 <= repeats <= 1:
+        raise InputError(f"--repeats must be a share from 0 to 1, got {repeats}")
+    random = np.random.default_rng([seed, *annotator.encode()])
+    # Sorted by texts first: the order of the draw knows the strata.
+    pairs = sorted(drawn, key=lambda each: texts.of(each.query, each.passage))
+    items = [Item(each.query, each.passage, *texts.of(each.query, each.passage)) for each in pairs]
+    items = [items[i] for i in random.permutation(len(items)).tolist()]
+    again = 0 if not repeats or len(items) < _LEAST_TO_REPEAT else max(1, round(repeats * len(items)))
+    items = _with_repeats(items, again, random)
+    identity = [FORMAT, VERSION, annotator, design, seed, rubric.version, [item.fingerprints for item in items]]
+    id = digest(json.dumps(identity, ensure_ascii=False)).hex()[:20]
+    facts = {
+        "design": design,
+        "task": id,
+        "seed": seed,
+        "rubric": rubric.version,
+        "pairs": len(pairs),
+        "repeats": again,
+    }
+    draw = Draw("person", annotator, None, {**facts, **(how or {})})
+    return AnnotationTask(
+        id, annotator, rubric, tuple(items), {(each.query, each.passage): each for each in drawn}, draw
+    )
+
+
+def _with_repeats(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:
+    """The items, and some of the first half again, at random places in the second half."""
+    half = len(items) // 2
+    count = min(count, half)
+    second = list(items[half:])
+    for i in sorted(random.permutation(half)[:count].tolist()):
+        item = items[i]
+        again = Item(item.query, item.passage, item.question, item.text, 1)
+        second.insert(int(random.integers(1, len(second) + 1)), again)
+    return [*items[:half], *second]
+
+
+def in_file_name(name: str) -> str:
+    """A name without the characters that a file name had better not have.
+
+    >>> in_file_name("Anna B./x")
+    'Anna-B.-x'
+    """
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "annotator"
+
+
+class Texts:
+    """The texts of some pairs, as the store knows them.
+
+    Parameters
+    ----------
+    store : Store
+    pairs : collection of (query, passage)
+    queries, corpus : {id: text} or file
+        As `grade` takes them.
+
+    Raises
+    ------
+    InputError
+        If a query or a passage has no text, a query an empty one, or either another text than the one that was graded.
+    """
+
+    def __init__(self, store: Store, pairs: Collection[Pair], queries: Any, corpus: Any) -> None:
+        self._queries = _read(queries, {query for query, _ in pairs}, "queries", QUERY_NAMES)
+        self._passages = _read(corpus, {passage for _, passage in pairs}, "corpus", PASSAGE_NAMES)
+        empty = [query for query, text in self._queries.items() if not text.strip()]
+        if empty:
+            raise InputError(f"queries: {counted(len(empty), 'text is', 'texts are')} empty ({examples(empty)})")
+        self._refuse_changed(store, set(pairs))
+
+    def of(self, query: str, passage: str) -> tuple[str, str]:
+        """The texts of a pair."""
+        return self._queries[query], self._passages[passage]
+
+    def _refuse_changed(self, store: Store, pairs: Collection[Pair]) -> None:
+        now_of_query = {query: digest(text) for query, text in self._queries.items()}
+        now_of_passage = {passage: digest(text) for passage, text in self._passages.items()}
+        changed: dict[str, dict[str, None]] = {"queries": {}, "corpus": {}}
+        for query, passage, query_hash, passage_hash in store.text_hashes():
+            if (query, passage) in pairs:
+                if query_hash != now_of_query[query]:
+                    changed["queries"][query] = None
+                if passage_hash != now_of_passage[passage]:
+                    changed["corpus"][passage] = None
+        for what, ids in changed.items():
+            if ids:
+                raise InputError(
+                    f"{what}: {counted(len(ids), 'text differs', 'texts differ')} from what was graded "
+                    f"({examples(ids)}); give the file that `grade` read, or have the new texts graded first"
+                )
+
+
+def _read(source: Any, ids: Collection[str], what: str, names: Sequence[str]) -> dict[str, str]:
+    """{id: text} of some ids; of several texts of an id, the first one counts, as in `grade`."""
+    if source is None:
+        raise InputError(f"a label store holds no texts: give --{what} FILE")
+    rows: Iterable[tuple[str, str]] = read_texts(source, what, names)
+    found: dict[str, str] = {}
+    for id_, text in rows:
+        if id_ in ids:
+            found.setdefault(id_, text)
+    missing = sorted(set(ids) - found.keys())
+    if missing:
+        raise InputError(
+            f"{what}: {counted(len(missing), 'id')} of the draw without a text ({examples(missing)}); add the texts, "
+            f"or check that {what} and labels use the same ids"
+        )
+    return found

@@ -1,0 +1,548 @@
+"""Labels by people: what is drawn, what the task shows, and what becomes of the answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import warnings
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.annotation.answers import Answer, read_answers, write_answers
+from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
+from rag_selectivity.grading.annotation.importing import import_answers
+from rag_selectivity.grading.annotation.making import judge_labels, make_tasks, reopened_task
+from rag_selectivity.grading.annotation.sheet import read_sheet, write_sheet
+from rag_selectivity.grading.annotation.task import AnnotationTask, Texts, make_task
+from rag_selectivity.grading.annotation.terminal import TerminalSession
+from rag_selectivity.grading.designs import DrawnPair
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
+from tests.annotation_world import HOSTILE, World
+from tests.forked_cli import run_command
+
+
+@pytest.fixture
+def world(tmp_path) -> World:
+    return World(tmp_path)
+
+
+def task_of(world: World, draw: str = "agree:40", **options) -> AnnotationTask:
+    with Store(world.store) as store:
+        (task,) = make_tasks(store, draw, **world.texts, **options)
+    return task
+
+
+def answered(task: AnnotationTask, grades, *, at: float = 1000.0, note: str = "") -> dict[int, Answer]:
+    """{item: answer} of {item: grade}, with the fingerprints of the task."""
+    return {i: Answer(i, *task.items[i].fingerprints, g, note, at + i, 5.0) for i, g in dict(grades).items()}
+
+
+def put(world: World, task: AnnotationTask, grades, name: str = "answers.json", **options):
+    """Write answers and import them."""
+    write_answers(world.folder / name, task, answered(task, grades, **options))
+    with Store(world.store) as store:
+        return import_answers(store, world.folder / name)
+
+
+def labels_of(world: World, annotator: str = "person") -> dict[tuple[str, str, int], HumanLabel]:
+    with Store(world.store, read_only=True) as store:
+        return {(x.query, x.passage, x.sample): x for x in store.human_labels() if x.annotator == annotator}
+
+
+# -- draws ------------------------------------------------------------------------------------------------
+
+
+def test_agree_draws_every_grade_in_proportion_and_spreads_over_queries(tmp_path) -> None:
+    labels = rs.Qrels.from_dict(
+        {f"q{i}": {f"d{i}-{j}": 5 if (i, j) in {(0, 0), (1, 1)} else 1 + j % 2 for j in range(20)} for i in range(30)}
+    )
+    drawn = draw_pairs("agree:90", DrawSource(labels))
+    assert len({(each.query, each.passage) for each in drawn}) == 90
+    sizes = Counter(grade for query in labels for grade in labels[query].values())
+    for each in drawn:
+        assert each.stratum == str(labels[each.query][each.passage])
+    taken = Counter(int(each.stratum) for each in drawn)
+    assert taken[5] == 2  # all that there are
+    assert abs(taken[1] - taken[2]) <= 1
+    for grade, count in taken.items():
+        assert {each.weight for each in drawn if each.stratum == str(grade)} == {sizes[grade] / count}
+    of_query = Counter(each.query for each in drawn if each.stratum == "1")
+    assert len(of_query) == 30  # 44 pairs of a grade, systematically over 30 queries of ten
+    assert max(of_query.values()) == 2
+
+
+def test_the_weights_of_a_draw_add_up_to_what_was_drawn_from(world) -> None:
+    labels = rs.read_qrels(world.store)
+    runs = {"bm25": rs.Run.from_dict({q: row[:10] for q, row in world.run.items()})}
+    outside = draw_pairs("outside:60", DrawSource(labels, runs=runs, depth=10))
+    assert sum(each.weight for each in outside) == pytest.approx(20 * 10)
+    assert not {(e.query, e.passage) for e in outside} & {(q, p) for q, row in world.run.items() for p in row[:10]}
+    pool = rs.Run.from_dict(world.run)
+    wider = draw_pairs("outside:60", DrawSource(labels, runs=runs, pools=[pool], depth=10))
+    assert sum(each.weight for each in wider) == pytest.approx(20 * 15)
+    ungraded = [each for each in wider if each.stratum == "no grade outside"]
+    assert ungraded
+    assert all(each.passage not in labels[each.query] for each in ungraded)
+
+
+def test_controls_are_not_drawn_and_a_tail_stands_for_its_passages(world) -> None:
+    tail, control = [(q, row[7]) for q, row in world.run.items()], [(q, row[9]) for q, row in world.run.items()]
+    with Store(world.store) as store:
+        store.put_origins(
+            [
+                (q, p, Origin(Draw("pool", "bm25", 5), r))
+                for q, row in world.run.items()
+                for r, p in enumerate(row[:5], 1)
+            ]
+        )
+        how = {"first": 6, "last": 100, "drawn": 1}
+        store.put_origins([(*pair, Origin(Draw("tail", how=how), detail={"of": 95})) for pair in tail])
+        store.put_origins([(*pair, Origin(Draw("control", how={"drawn": 1}))) for pair in control])
+    runs = {"bm25": {q: row[:5] for q, row in world.run.items()}}
+    for draw in ("agree:300", "outside:200", "calibrate:300"):
+        assert not set(task_of(world, draw, runs=runs).drawn) & set(control)
+    with Store(world.store, read_only=True) as store:
+        labels = judge_labels(store, None, None)
+    drawn = draw_pairs("outside:100", DrawSource(labels, {"bm25": rs.Run.from_dict(runs["bm25"])}, depth=5))
+    others = 20 * (20 - 5 - 2)
+    assert sum(each.weight for each in drawn) == pytest.approx(20 * 95 + others)
+
+
+def test_the_chance_to_be_drawn_is_what_the_weight_says() -> None:
+    labels = rs.Qrels.from_dict({f"q{i}": {f"d{i}-{j}": 1 + j % 2 for j in range(3 + i)} for i in range(6)})
+    times: Counter[tuple[str, str]] = Counter()
+    chance = {}
+    for seed in range(2000):
+        for each in draw_pairs("agree:12", DrawSource(labels, seed=seed)):
+            times[each.query, each.passage] += 1
+            chance[each.query, each.passage] = 1 / each.weight
+    for pair, expected in chance.items():
+        assert abs(times[pair] / 2000 - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 2000)
+
+
+def test_a_draw_of_a_file(world) -> None:
+    file = world.folder / "pairs.csv"
+    file.write_text("query_id,passage_id\nquestion-1,passage-1-3\nquestion-2,passage-2-24\n")
+    task = task_of(world, f"file:{file}")
+    assert {(item.query, item.passage) for item in task.items} == {
+        ("question-1", "passage-1-3"),
+        ("question-2", "passage-2-24"),
+    }
+    assert task.draw.how["design"] == "file:pairs.csv"
+    file.write_text("query_id,passage_id\nquestion-1,passage-1-3\nquestion-1,passage-1-3\n")
+    with pytest.raises(rs.InputError, match=r"pairs.csv:3: query 'question-1', .* stands in line 2 already"):
+        task_of(world, f"file:{file}")
+
+
+@pytest.mark.parametrize(
+    ("draw", "options", "message"),
+    [
+        ("agre:5", {}, r'--draw must be calibrate:N, agree:N, .* got \'agre:5\'; did you mean "agree"\?'),
+        ("agree", {}, r"--draw must be .* got 'agree'"),
+        ("agree:0", {}, r"--draw agree:0: the number of pairs must be a whole number ≥ 1, got '0'"),
+        ("agree:some", {}, "must be a whole number ≥ 1, got 'some'"),
+        ("agree:401", {}, r"--draw agree:401: there are only 400 pairs to draw from; ask for 400 or fewer"),
+        ("calibrate:10", {}, "needs the runs whose figures are to be calibrated: give --run FILE"),
+        ("outside:10", {}, "needs the lists that the pairs lie outside of"),
+        ("agree:10", {"list_depth": 0}, "--list-depth must be a whole number ≥ 1, got 0"),
+        ("agree:10", {"overlap": 3}, "two or more annotators share, got 3 for 1 annotator"),
+        ("agree:10", {"overlap": 11, "annotators": ["a", "b"]}, "--overlap 11 is more than the 10 pairs"),
+        ("agree:10", {"annotators": ["a", "a"]}, "every annotator needs a name of its own, got 'a'"),
+        ("agree:1", {"annotators": ["a", "b"]}, "'b' would get no pair"),
+        ("agree:10", {"repeats": 1.5}, "--repeats must be a share from 0 to 1, got 1.5"),
+        ("agree:10", {"judges": ["other"]}, "has no judge 'other'"),
+        ("agree:10", {"queries": None}, "a label store holds no texts: give --queries FILE"),
+        ("agree:10", {"corpus": {}}, r"corpus: 10 ids of the draw without a text \('passage-"),
+    ],
+)
+def test_mistakes_are_named(world, draw, options, message) -> None:
+    with Store(world.store) as store, pytest.raises(rs.InputError, match=message):
+        make_tasks(store, draw, **{**world.texts, **options})
+
+
+def test_changed_texts_are_refused_by_name(world) -> None:
+    world.passages["passage-3-3"] += " "
+    with pytest.raises(rs.InputError, match=r"corpus: 1 text differs from what was graded \('passage-3-3'\); give the"):
+        task_of(world, "agree:400")
+
+
+def test_a_store_without_a_judge_is_refused(world) -> None:
+    with (
+        Store(world.folder / "new.db") as store,
+        pytest.raises(rs.InputError, match=r"new.db: .* no grades of"),
+    ):
+        make_tasks(store, "agree:3", **world.texts)
+
+
+def test_another_rubric_than_the_judges_is_a_warning(world) -> None:
+    other = replace(DEFAULT_RUBRIC, name="ours", instructions="Grade as you like.")
+    with pytest.warns(rs.SelectivityWarning, match=r"the judge graded by the rubric utility \w+, and people read ours"):
+        task_of(world, rubric=other)
+
+
+# -- tasks ------------------------------------------------------------------------------------------------
+
+
+def test_a_twentieth_comes_twice_and_later(world) -> None:
+    task = task_of(world, "agree:200")
+    assert len(task.items) == 210
+    places: dict[tuple[str, str], list[int]] = {}
+    for number, item in enumerate(task.items):
+        places.setdefault((item.query, item.passage), []).append(number)
+    twice = [numbers for numbers in places.values() if len(numbers) == 2]
+    assert len(twice) == 10
+    for first, second in twice:
+        assert (task.items[first].sample, task.items[second].sample) == (0, 1)
+        assert first < 100 <= second
+    assert len(task_of(world, "agree:200", repeats=0.0).items) == 200
+
+
+def test_annotators_share_an_overlap_and_nothing_else(world) -> None:
+    names = ["ada", "ben", "cy"]
+    with Store(world.store) as store:
+        tasks = make_tasks(store, "agree:50", annotators=names, overlap=20, **world.texts)
+    pairs = {task.annotator: set(task.drawn) for task in tasks}
+    common = pairs["ada"] & pairs["ben"] & pairs["cy"]
+    assert len(common) == 20
+    assert (pairs["ada"] & pairs["ben"]) == (pairs["ada"] & pairs["cy"]) == common
+    assert sorted(map(len, pairs.values())) == [30, 30, 30]
+    assert len({task.id for task in tasks}) == 3
+    orders = [[item.passage for item in task.items if (item.query, item.passage) in common] for task in tasks]
+    assert orders[0] != orders[1]
+
+
+def test_a_task_depends_on_the_texts_and_not_on_grades_strata_or_runs(world) -> None:
+    """Nothing of the design can be read from the order, the id or anything else of a task."""
+    drawn = [DrawnPair(q, p, f"{g} in a list", 2.0) for (q, p), g in list(world.grades.items())[:60]]
+    blind = [DrawnPair(each.query, each.passage, "any", 1.0) for each in reversed(drawn)]
+    with Store(world.store) as store:
+        texts = Texts(store, {(each.query, each.passage) for each in drawn}, **world.texts)
+    options = {"design": "calibrate:60", "seed": 7}
+    one, other = (make_task(each, texts, "ada", DEFAULT_RUBRIC, **options) for each in (drawn, blind))
+    assert (one.id, one.items) == (other.id, other.items)
+
+
+def test_the_store_keeps_the_draw(world) -> None:
+    runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
+    task = task_of(world, "calibrate:60", runs=runs)
+    with Store(world.store, read_only=True) as store:
+        origins = {(q, p): o for q, p, o in store.origins() if o.draw.kind == "person"}
+    assert set(origins) == set(task.drawn)
+    for (query, passage), origin in origins.items():
+        assert (origin.draw.source, origin.draw.how["design"], origin.draw.how["task"]) == (
+            "person",
+            "calibrate:60",
+            task.id,
+        )
+        place = "in a list" if passage in runs["bm25"][query] else "outside"
+        assert origin.detail["stratum"] == f"{world.grades[query, passage]} {place}"
+        assert origin.detail["weight"] >= 1
+    again = task_of(world, "calibrate:60", runs=runs)
+    assert again == task
+    with Store(world.store, read_only=True) as store:
+        assert {(q, p): o for q, p, o in store.origins() if o.draw.kind == "person"} == origins
+        reopened = reopened_task(store, task.id, **world.texts)
+    assert (reopened.items, reopened.drawn) == (task.items, task.drawn)
+
+
+def test_what_people_labelled_is_not_drawn_again(world) -> None:
+    first = task_of(world, "agree:300")
+    put(world, first, dict.fromkeys(range(len(first.items)), 3))
+    second = task_of(world, "agree:100")
+    assert not set(first.drawn) & set(second.drawn)
+    with pytest.raises(rs.InputError, match="only 100 pairs to draw from that people have not labelled yet"):
+        task_of(world, "agree:101")
+
+
+# -- answers ----------------------------------------------------------------------------------------------
+
+
+def test_answers_become_labels_with_their_draw_and_texts(world) -> None:
+    task = task_of(world)
+    imported = put(world, task, {0: 5, 1: None, 2: 1}, note="hm")
+    assert (imported.new, imported.skipped, imported.left) == (3, 1, len(task.items) - 3)
+    labels = labels_of(world)
+    for number, grade in ((0, 5), (1, None), (2, 1)):
+        item = task.items[number]
+        label = labels[item.query, item.passage, item.sample]
+        assert (label.grade, label.reason, label.draw) == (grade, "hm", task.draw)
+        assert (label.query_hash, label.passage_hash) == (digest(item.question), digest(item.text))
+    assert rs.read_qrels(world.store)[task.items[0].query][task.items[0].passage] == 5
+
+
+def test_importing_again_changes_nothing_and_later_answers_update(world) -> None:
+    task = task_of(world)
+    put(world, task, {0: 5, 1: 4})
+    before = world.store.read_bytes(), labels_of(world)
+    again = put(world, task, {0: 5, 1: 4})
+    assert (again.taken, again.unchanged) == (0, 2)
+    assert labels_of(world) == before[1]
+    later = put(world, task, {0: 2, 1: 4, 2: 3}, at=2000.0)
+    assert (later.new, later.changed, later.unchanged) == (1, 1, 1)
+    older = put(world, task, {0: 5}, at=500.0)
+    assert (older.taken, older.older) == (0, 1)
+    item = task.items[0]
+    assert labels_of(world)[item.query, item.passage, 0].grade == 2
+    assert not later.contradictions
+
+
+def test_what_comes_twice_is_a_second_sample(world) -> None:
+    task = task_of(world, "agree:100")
+    second = [number for number, item in enumerate(task.items) if item.sample]
+    grades = {number: 2 if number == second[0] else 4 for number in range(len(task.items))}
+    imported = put(world, task, grades)
+    assert sorted(imported.repeated) == [(4, 2)] + [(4, 4)] * (len(second) - 1)
+    assert any(line == "  graded twice: 5 passages, 4 alike" for line in imported.lines())
+    item = task.items[second[0]]
+    assert rs.read_qrels(world.store)[item.query][item.passage] == 4  # a repeat is no second vote
+
+
+def test_contradictions_with_earlier_labels_are_named(world) -> None:
+    task = task_of(world)
+    item = task.items[4]
+    with Store(world.store) as store:
+        store.put_human([(item.query, item.passage, 1, None)], "person")
+        store.put_human([(item.query, item.passage, 2, None)], "eve")
+    with pytest.warns(rs.SelectivityWarning, match=rf"1 grade contradicts .*'{item.passage}': 1, now 5.*new"):
+        imported = put(world, task, {4: 5})
+    assert labels_of(world)[item.query, item.passage, 0].grade == 5
+    assert any(
+        line.startswith("  graded by eve too: 1 pair, 0 alike; for example") and line.endswith("eve 2, person 5")
+        for line in imported.lines()
+    )
+
+
+def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
+    task = task_of(world)
+    item = task.items[3]
+    world.passages[item.passage] = "another text"
+    world.queries[item.query] += ""
+    with Store(world.store) as store:
+        loaded = store.new_pool()
+        with loaded.filling():
+            loaded.add_pairs([(item.query, item.passage, 1)])
+            loaded.query_texts().add([(item.query, world.queries[item.query])])
+            loaded.passage_texts().add([(item.passage, "another text")])
+        loaded.record_texts()
+    with pytest.warns(rs.SelectivityWarning, match=rf"1 answer left out, since .*'{item.passage}'"):
+        imported = put(world, task, {3: 5, 2: 4})
+    assert imported.new == 1
+    assert (item.query, item.passage, 0) not in labels_of(world)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(task="0" * 20), r"labels.db has no task '0{20}'; import the answers into the store"),
+        (lambda data: data.update(version=2), "answers of version 2, and this release reads version 1"),
+        (lambda data: data.update(annotator="eve"), r"is that of 'person', not of 'eve'.*\(annotate --annotator eve\)"),
+        (lambda data: data.update(rubric="x"), "the answers follow another rubric"),
+        (lambda data: data.update(answers=3), "there is no list of answers"),
+        (lambda data: data.pop("annotator"), "do not name their annotator"),
+        (
+            lambda data: data["answers"][1].update(grade=6),
+            "answer 2: the grade must be .* from 1 to 5, got 6",
+        ),
+        (lambda data: data["answers"][1].update(grade=True), "answer 2: the grade must be .* got True"),
+        (lambda data: data["answers"][1].update(grade=2.5), "answer 2: the grade must be .* got 2.5"),
+        (lambda data: data["answers"][1].update(item=99), "answer 2: the task has no item 99"),
+        (lambda data: data["answers"][1].update(item=0), "answer 2: item 0 is answered at .*answer 1 already"),
+        (lambda data: data["answers"][1].update(item="1"), "answer 2: the item must be a whole number"),
+        (
+            lambda data: data["answers"][1].update(passage="00" * 16),
+            "answer 2: item 1 is of other texts than",
+        ),
+        (lambda data: data["answers"][1].update(passage="?"), r"answer 2: '\?' is not the fingerprint of a text"),
+        (lambda data: data["answers"][1].update(answered="now"), "answer 2: `answered` must be a number ≥ 0"),
+        (lambda data: data["answers"][1].update(note=3), "answer 2: the note must be a text, got 3"),
+        (lambda data: data["answers"].append(7), "answer 3: not an answer but 7"),
+    ],
+)
+def test_answers_that_cannot_be_taken_are_refused_whole(world, change, message) -> None:
+    task = task_of(world)
+    file = world.folder / "answers.json"
+    write_answers(file, task, answered(task, {0: 5, 1: 4}))
+    data = json.loads(file.read_text())
+    change(data)
+    file.write_text(json.dumps(data))
+    with Store(world.store) as store, pytest.raises(rs.InputError, match=message):
+        import_answers(store, file)
+    assert not labels_of(world)
+
+
+def test_a_cut_file_is_refused(world) -> None:
+    task = task_of(world)
+    file = world.folder / "answers.json"
+    write_answers(file, task, answered(task, {0: 5}))
+    file.write_text(file.read_text()[:-20])
+    with Store(world.store) as store, pytest.raises(rs.InputError, match="not a whole file of answers"):
+        import_answers(store, file)
+
+
+# -- sheets -----------------------------------------------------------------------------------------------
+
+
+def filled(text: str, grades: dict[int, str], delimiter: str = ",") -> str:
+    """A sheet as a program for sheets saves it, with grades."""
+    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    for number, grade in grades.items():
+        rows[number + 1][rows[0].index("grade")] = grade
+        rows[number + 1][rows[0].index("question")] = "cut short"
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_sheet_comes_back(tmp_path, delimiter) -> None:
+    world = World(tmp_path, hostile=True)
+    world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
+    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", annotators=["=ada"], repeats=0.0)
+    sheet = tmp_path / "task.csv"
+    write_sheet(sheet, task)
+    text = sheet.read_bytes().decode("utf-8", "surrogatepass")
+    with io.StringIO(text.removeprefix("\ufeff"), newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    for row, item in zip(rows, task.items, strict=True):
+        assert row["passage"].removeprefix("'") == item.text
+        assert not row["passage"].startswith(("=", "+", "-", "@"))
+    sheet.write_text(filled(text, {0: "4", 1: "4.0", 2: " 5 ", 3: "Skip"}, delimiter), errors="replace")
+    with Store(world.store) as store:
+        imported = import_answers(store, sheet)
+    assert (imported.new, imported.skipped, imported.left) == (4, 1, len(HOSTILE) - 4)
+    labels = labels_of(world, "=ada")
+    assert [labels[i.query, i.passage, 0].grade for i in task.items[:4]] == [4, 4, 5, None]
+
+
+def test_mistakes_in_a_sheet_name_the_line(world) -> None:
+    task = task_of(world, "agree:12")
+    sheet = world.folder / "task.csv"
+    write_sheet(sheet, task)
+    text = sheet.read_text("utf-8")
+    for grade in ("6", "0", "yes", "3.5", "nan", "-1"):
+        sheet.write_text(filled(text, {0: "4", 1: grade}))
+        with pytest.raises(rs.InputError, match=rf"task.csv:7: the grade must be .* got '{re.escape(grade)}'"):
+            read_sheet(sheet)  # the first passage takes three lines
+    long = filled(text, {0: "4"}).replace("Nothing else", "Nothing else " * 20_000, 1)
+    sheet.write_text(long)
+    assert len(read_sheet(sheet).answers) == 1
+    sheet.write_text(text.replace(task.id, "another", 1))
+    with pytest.raises(rs.InputError, match=r"import each sheet by itself"):
+        read_sheet(sheet)
+    sheet.write_text(text.replace("rubric", "rubrik", 1))
+    with pytest.raises(rs.InputError, match="the sheet has no column 'rubric'"):
+        read_sheet(sheet)
+    sheet.write_bytes(filled(text, {0: "4"}).replace("Nothing", "Nüthing").encode("latin-1"))
+    with pytest.raises(rs.InputError, match="save it as CSV in UTF-8"):
+        read_sheet(sheet)
+
+
+# -- the terminal -----------------------------------------------------------------------------------------
+
+
+def sitting(task: AnnotationTask, file: Path, lines: list[str]) -> str:
+    """What the terminal shows to somebody who types these lines."""
+    shown: list[str] = []
+    typed = iter(lines)
+
+    def ask(prompt: str) -> str:
+        shown.append(prompt)
+        line = next(typed, None)
+        if line is None:
+            raise EOFError
+        return line + "\n"
+
+    TerminalSession(task, file, ask, shown.append).run()
+    return "\n".join(shown)
+
+
+def test_the_terminal_saves_after_every_answer_and_goes_on(world) -> None:
+    task, file = task_of(world, "agree:12"), world.folder / "answers.json"
+    text = sitting(task, file, ["4", "n", "why not", "2", "7", "s", "u", "u", "3"])
+    grades = {answer.item: (answer.grade, answer.note) for answer in read_answers(file).answers}
+    assert grades == {0: (4, ""), 1: (3, "why not")}
+    assert "'7' is none of 1-5" in text
+    assert DEFAULT_RUBRIC.levels[4] in text
+    assert f"2 of {len(task.items)} items done" in text
+    rest = sitting(task, file, ["5"] * len(task.items))
+    assert task.items[0].text.split("\n")[0] not in rest
+    assert len(read_answers(file).answers) == len(task.items)
+    with Store(world.store) as store:
+        assert import_answers(store, file).left == 0
+    with pytest.raises(rs.InputError, match="to another task"):
+        sitting(task_of(world, "agree:9"), file, [])
+
+
+def test_no_passage_moves_the_cursor(tmp_path) -> None:
+    world = World(tmp_path, hostile=True)
+    world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
+    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}")
+    text = sitting(task, tmp_path / "answers.json", ["3"] * len(task.items))
+    assert all(each.isprintable() or each == "\n" for each in text)
+
+
+# -- the command line -------------------------------------------------------------------------------------
+
+
+def test_the_command_and_the_way_to_agree(world) -> None:
+    world.write()
+    command = ("annotate", "--store", "labels.db", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
+    done = run_command(*command, "--draw", "agree:60", "-o", "t.csv", "--annotator", "a b", cwd=world.folder)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"wrote t.csv: 60 pairs for a b, 3 of them twice \(task \w{20}\)\n", done.stderr)
+    sheet = world.folder / "t.csv"
+    sheet.write_text(filled(sheet.read_text("utf-8"), {i: str(1 + i % 5) for i in range(63)}))
+    assert "may hold grades" in run_command(*command, "--draw", "agree:60", "-o", "t.csv", cwd=world.folder).stderr
+    done = run_command("store", "import", "labels.db", "t.csv", cwd=world.folder)
+    assert done.stdout.startswith("answers of a b: 63 new, 0 changed, 0 there already; 0 items of the task left\n")
+    agreed = run_command("agree", "--human", "labels.db", "--labels", "labels.db", "--format", "json", cwd=world.folder)
+    assert agreed.returncode == 0, agreed.stderr
+    assert json.loads(agreed.stdout)["n"] == 60
+    pages = run_command(
+        *command,
+        *("--draw", "calibrate:40", "--run", "bm25.trec", "-o", "t.html"),
+        *("--annotator", "ada", "--annotator", "ben", "--overlap", "10"),
+        cwd=world.folder,
+    )
+    assert pages.returncode == 0, pages.stderr
+    assert {path.name for path in world.folder.glob("*.html")} == {"t-ada.html", "t-ben.html"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-o", "t.txt"), "t.txt: the suffix names neither a page (.html) nor a sheet (.csv); give --format"),
+        (("-o", "-"), "--output cannot be standard output (-): name it"),
+        (("-o", "t.html", "--format", "pdf"), "--format must be html or csv, got 'pdf'"),
+        (("-o", "t.html", "--terminal"), "--terminal writes answers as JSON, not html"),
+        (("-o", "t.json", "--terminal", "--annotator", "a", "--annotator", "b"), "--terminal asks one person"),
+        (("-o", "t.html", "--annotator", "a b", "--annotator", "a/b"), "two annotators' names give one file name"),
+        (("-o", "t.html", "--store", "none.db"), "none.db: there is no such label store"),
+    ],
+)
+def test_mistakes_of_the_command(world, words, message) -> None:
+    world.write()
+    command = ["annotate", "--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--draw", "agree:10"]
+    command += [] if "--store" in words else ["--store", "labels.db"]
+    done = run_command(*command, *words, cwd=world.folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_qrels_are_imported_as_before(world) -> None:
+    (world.folder / "ada.qrels").write_text("question-1 0 passage-1-1 5\n")
+    done = run_command("store", "import", "labels.db", "ada.qrels", cwd=world.folder)
+    assert done.stdout == "took 1 labels from ada.qrels into labels.db\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        task = task_of(world)
+    assert ("question-1", "passage-1-1") not in task.drawn

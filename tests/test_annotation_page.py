@@ -1,0 +1,374 @@
+"""The page of annotation, driven in Chromium as an annotator drives it.
+
+It needs a Chromium on the machine and the package `playwright`, which drives it; where one is missing, these tests are
+skipped and say so. RAG_SELECTIVITY_CHROMIUM names the program if it has an unusual name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.annotation.answers import read_answers
+from rag_selectivity.grading.annotation.importing import import_answers
+from rag_selectivity.grading.annotation.making import make_tasks
+from rag_selectivity.grading.annotation.task import AnnotationTask
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+from rag_selectivity.grading.store import Store
+from tests.annotation_world import HOSTILE, World
+
+pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
+
+from rag_selectivity.render.annotation_page import annotation_page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True, "has_touch": True}
+
+
+def task_of(world: World, draw: str, **options: Any) -> AnnotationTask:
+    with Store(world.store) as store:
+        (task,) = make_tasks(store, draw, **world.texts, **options)
+    return task
+
+
+# -- without a browser ------------------------------------------------------------------------------------
+
+
+def test_the_page_says_nothing_of_judge_run_rank_or_draw(tmp_path) -> None:
+    """The same pairs, chosen from other grades and for other reasons, give the same page, byte for byte."""
+    pages, pairs = [], None
+    for name, shift in (("one", 0), ("two", 3)):
+        (tmp_path / name).mkdir()
+        world = World(tmp_path / name, shift=shift)
+        pairs = sorted(pairs or list(world.grades)[::13], key=world.grades.__getitem__)
+        world.write_pairs(pairs)
+        pages.append(annotation_page(task_of(world, f"file:{tmp_path / name / 'pairs.csv'}")))
+    assert pages[0] == pages[1]
+
+
+def test_no_id_grade_reason_or_name_is_in_the_page(tmp_path) -> None:
+    world = World(tmp_path)
+    runs = {"my-run": {q: row[:10] for q, row in world.run.items()}}
+    page = annotation_page(task_of(world, "calibrate:100", runs=runs))
+    of_task = re.sub("<style>.*?</style>|<script>.*?</script>", "", page, flags=re.DOTALL)
+    for word in (
+        "question-",
+        "passage-",
+        "my-run",
+        "strict-",
+        "secret-",
+        "calibrate",
+        "in a list",
+        "outside",
+        "weight",
+    ):
+        assert word not in of_task
+    data = json.loads(re.search(r'<script type="application/json" id="task">(.*?)</script>', page)[1])
+    assert {*data} == {
+        *("format", "version", "task", "annotator", "rubric", "file", "grades", "queries", "items"),
+    }
+    assert {tuple(map(type, item)) for item in data["items"]} == {(int, str, str)}
+
+
+def test_the_page_asks_for_jinja2(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+    with pytest.raises(rs.MissingExtraError, match=r"Jinja2: pip install 'rag-selectivity\[report\]'"):
+        annotation_page(task_of(World(tmp_path), "agree:5"))
+
+
+# -- in a browser -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    driver = pytest.importorskip("playwright.sync_api", reason="the package `playwright` drives the browser")
+    named = os.environ.get("RAG_SELECTIVITY_CHROMIUM")
+    program = named or next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("there is no Chromium on this machine (Debian: apt-get install chromium)")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Window:
+    """A page in a browser, with all that it complained of and asked the network for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.path = path
+        self.context = browser.new_context(**options)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page = self.opened()
+
+    def opened(self) -> Any:
+        """The page in a new tab of the same browser."""
+        page = self.context.new_page()
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(self.path.as_uri())
+        return page
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).inner_text()
+
+    def saved(self, selector: str, folder: Path) -> Path:
+        """The file of answers that a click saves."""
+        with self.page.expect_download() as download:
+            self.page.click(selector)
+        target = folder / download.value.suggested_filename
+        download.value.save_as(target)
+        return target
+
+    def is_quiet(self) -> bool:
+        """Whether nothing was complained of, nothing harmful ran, and only the file itself was loaded."""
+        harmed = self.page.evaluate("window.harmed")
+        return not self.complaints and harmed is None and set(self.requests) == {self.path.as_uri()}
+
+
+@pytest.fixture
+def window(chromium, tmp_path) -> Iterator[Callable[..., Window]]:
+    windows = []
+
+    def opened(task: AnnotationTask, **options: Any) -> Window:
+        path = tmp_path / "task.html"
+        path.write_text(annotation_page(task), encoding="utf-8")
+        windows.append(Window(chromium, path, **options))
+        return windows[-1]
+
+    yield opened
+    for each in windows:
+        each.context.close()
+
+
+def test_keys_note_skip_undo_and_the_file(window, tmp_path) -> None:
+    task = task_of(World(tmp_path), "agree:12")
+    shown = window(task)
+    assert shown.text("#question") == task.items[0].question
+    assert shown.text("#passage") == task.items[0].text
+    shown.press("4", "n")
+    shown.page.keyboard.type("5 of 10 sure")  # digits in a note are no grades
+    shown.press("Escape", "2", "s", "5", "u")
+    assert shown.text("#position") == "Passage 4 of 13"
+    assert shown.text("#progress-text") == "3 of 13 done"
+    shown.press("u", "u")
+    assert shown.page.input_value("#note") == "5 of 10 sure"
+    shown.press("Control+1", "q", "3", "s")
+    answers = read_answers(shown.saved("#save", tmp_path))
+    assert [(a.item, a.grade, a.note) for a in answers.answers] == [(0, 4, ""), (1, 3, "5 of 10 sure"), (2, None, "")]
+    assert [(a.query, a.passage) for a in answers.answers] == [item.fingerprints for item in task.items[:3]]
+    assert shown.is_quiet()
+
+
+def test_a_key_that_is_held_down_grades_once(window, tmp_path) -> None:
+    shown = window(task_of(World(tmp_path), "agree:12"))
+    for _ in range(5):
+        shown.page.keyboard.down("3")
+    shown.page.keyboard.up("3")
+    assert shown.text("#progress-text").startswith("1 of 13")
+    shown.page.uncheck("#keys")
+    shown.press("3")
+    assert shown.text("#progress-text").startswith("1 of 13")
+
+
+def test_it_goes_on_after_closing_and_elsewhere(window, tmp_path) -> None:
+    task = task_of(World(tmp_path), "agree:12")
+    shown = window(task)
+    shown.press("4", "2", "n")
+    shown.page.keyboard.type("half a thought")
+    shown.page.close()
+    shown.page = shown.opened()
+    assert shown.text("#position") == "Passage 3 of 13"
+    assert shown.page.input_value("#note") == "half a thought"
+    file = shown.saved("#save", tmp_path)
+    elsewhere = window(task)
+    assert elsewhere.text("#position") == "Passage 1 of 13"
+    elsewhere.press("5")
+    elsewhere.page.set_input_files("#file", file)
+    elsewhere.page.wait_for_function("document.querySelector('#position').textContent === 'Passage 3 of 13'")
+    grades = [answer.grade for answer in read_answers(elsewhere.saved("#save", tmp_path)).answers]
+    assert grades == [5, 2]  # the answer that was given last counts
+    for content in ("nothing", '{"format": "another"}', file.read_text().replace(task.id, "0" * 20)):
+        wrong = tmp_path / "wrong.json"
+        wrong.write_text(content)
+        elsewhere.page.set_input_files("#file", wrong)
+        elsewhere.page.wait_for_selector("#problem:not([hidden])")
+        assert "wrong.json" in elsewhere.text("#problem")
+        elsewhere.page.evaluate("document.querySelector('#problem').hidden = true")
+    assert elsewhere.text("#progress-text").startswith("2 of 13")
+    assert elsewhere.is_quiet()
+
+
+def test_two_windows_of_one_task_do_not_lose_answers(window, tmp_path) -> None:
+    shown = window(task_of(World(tmp_path), "agree:12"))
+    first, shown.page = shown.page, shown.opened()
+    shown.press("4")
+    first.wait_for_function("document.querySelector('#position').textContent === 'Passage 2 of 13'")
+    first.keyboard.press("2")
+    shown.page.wait_for_function("document.querySelector('#progress-text').textContent.startsWith('2 of 13')")
+    shown.press("1")
+    assert [a.grade for a in read_answers(shown.saved("#save", tmp_path)).answers] == [4, 2, 1]
+
+
+def test_a_browser_that_keeps_nothing_says_so(window, tmp_path) -> None:
+    shown = window(task_of(World(tmp_path), "agree:12"))
+    shown.page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
+    shown.press("4")
+    assert "Save them as a file" in shown.text("#problem")
+
+
+def test_hostile_passages_are_text(window, tmp_path) -> None:
+    world = World(tmp_path, hostile=True)
+    world.write_pairs([(f"question-{i}", f"passage-{i}-0") for i in range(len(HOSTILE))])
+    task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", repeats=0.0, annotators=["</title><script>harm"])
+    shown = window(task)
+    seen = set()
+    for item in task.items:
+        assert shown.page.evaluate("document.querySelector('#passage').textContent") == item.text
+        assert shown.page.evaluate("document.querySelector('#passage').querySelectorAll(':not(mark)').length") == 0
+        assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        seen.add(item.text)
+        shown.press("1")
+    assert seen == set(HOSTILE)
+    assert shown.is_quiet()
+    with Store(world.store) as store:
+        assert import_answers(store, shown.saved("#save-done", tmp_path)).new == len(HOSTILE)
+
+
+def test_words_of_the_question_are_marked(window, tmp_path) -> None:
+    world = World(tmp_path)
+    world.write_pairs([("question-7", "passage-7-3")])
+    shown = window(task_of(world, f"file:{tmp_path / 'pairs.csv'}"))
+    # "When was the tower of town 7 built?" in "The towers of 7 and of 3 were built in 1803. …"
+    assert shown.page.locator("#passage mark").all_inner_texts() == ["towers", "7", "built"]
+
+
+@pytest.mark.slow
+def test_two_hundred_passages_to_the_store_and_back(window, tmp_path) -> None:
+    world = World(tmp_path)
+    runs = {"bm25": {q: row[:10] for q, row in world.run.items()}}
+    task = task_of(world, "calibrate:200", runs=runs)
+    shown = window(task)
+    truth = {number: None if number % 50 == 9 else 1 + (number * 7) % 5 for number in range(len(task.items))}
+    for number in truth:
+        shown.press("s" if truth[number] is None else str(truth[number]))
+    assert shown.text("#done-title") == "Every passage is done"
+    assert shown.text("#done-text") == f"{210 - 5} graded, 5 skipped."
+    shown.page.click("#again")
+    assert shown.text("#position") == "Passage 10 of 210"
+    shown.press("3")
+    truth[9] = 3
+    assert shown.text("#position") == "Passage 60 of 210"
+    shown.press("s", "s", "s", "s")
+    assert shown.page.evaluate("document.activeElement.id") == "done-title"
+    file = shown.saved("#save-done", tmp_path)
+    assert file.name == f"answers-person-{task.id[:8]}.json"
+    with Store(world.store) as store:
+        imported = import_answers(store, file)
+        assert (imported.new, imported.skipped, imported.left) == (210, 4, 0)
+        assert import_answers(store, file).taken == 0
+        labels = {(x.query, x.passage, x.sample): x.grade for x in store.human_labels()}
+    assert labels == {(i.query, i.passage, i.sample): truth[n] for n, i in enumerate(task.items)}
+    agreement = rs.agree(world.store, world.store)
+    assert agreement.to_dict()["n"] == sum(grade is not None for (_, _, s), grade in labels.items() if s == 0)
+    assert shown.is_quiet()
+
+
+@pytest.mark.parametrize("options", [{}, PHONE, {"color_scheme": "dark"}], ids=["desktop", "phone", "dark"])
+def test_everything_is_reachable_named_and_large_enough(window, tmp_path, options) -> None:
+    shown = window(task_of(World(tmp_path), "agree:12"), **options)
+    page = shown.page
+    for grade, meaning in DEFAULT_RUBRIC.levels.items():
+        button = page.get_by_role("button", name=re.compile(rf"^{grade} {meaning.split(':')[0]}"))
+        assert button.count() == 1
+        box = button.bounding_box()
+        assert box["height"] >= 24  # the least target of WCAG 2.2
+        assert box["width"] >= 24
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= page.viewport_size["width"]
+        assert box["y"] + box["height"] <= page.viewport_size["height"]  # without scrolling
+    for role, name in (
+        ("progressbar", "0 of 13 done"),
+        ("heading", "Grade passages"),
+        ("group", "How much does this passage help to answer the question?"),
+        ("textbox", "Note on this passage (optional)"),
+        ("button", "Save answers"),
+        ("button", "Load answers"),
+        ("checkbox", "Keys for grades"),
+    ):
+        assert page.get_by_role(role, name=re.compile(re.escape(name))).count() == 1, name
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("[role=status]").get_attribute("aria-live") == "polite"
+    # The keyboard alone, without the keys for grades: Tab from the question leads to the grades.
+    page.locator("#question").focus()
+    shown.press("Tab", "Tab", "Enter")
+    assert page.locator("[role=status]").inner_text() == "Graded 2. Passage 2 of 13"
+    assert page.evaluate("document.activeElement.id") == "question"
+    stops = []
+    for _ in range(14):
+        shown.press("Tab")
+        stops.append(page.evaluate("(e => e.id || e.dataset.grade || e.tagName)(document.activeElement)"))
+    wanted = ["1", "2", "3", "4", "5", "skip", "undo", *(["meanings"] if options is PHONE else []), "note", "SUMMARY"]
+    assert stops[: len(wanted)] == wanted
+    assert {"save", "load", "keys"} <= set(stops)
+    assert contrast_of(page) >= 4.5
+
+
+def contrast_of(page: Any) -> float:
+    """The least contrast of the visible texts with what is behind them, as WCAG defines it."""
+    least: float = page.evaluate(
+        """() => {
+          const parts = (css) => css.match(/[\\d.]+/g).map(Number);
+          const light = (rgb) => {
+            const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+            const [r, g, b] = rgb.map((v) => linear(v / 255));
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+          };
+          const behind = (e) => {
+            for (; e; e = e.parentElement) {
+              const c = parts(getComputedStyle(e).backgroundColor);
+              if (c.length < 4 || c[3] > 0) return c.slice(0, 3);
+            }
+            return [255, 255, 255];
+          };
+          const texts = [...document.querySelectorAll("body *")].filter((e) =>
+            e.checkVisibility() && !e.matches(":disabled") &&
+            [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
+          return Math.min(...texts.map((e) => {
+            const [a, b] = [light(parts(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+            return (a + 0.05) / (b + 0.05);
+          }));
+        }"""
+    )
+    return least
+
+
+def test_the_policy_refuses_what_is_not_the_page_s_own(window, tmp_path) -> None:
+    shown = window(task_of(World(tmp_path), "agree:12"))
+    shown.page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.harmed = 1";
+          document.body.append(script);
+          const image = document.createElement("img");
+          image.src = "https://evil.test/a.png";
+          document.body.append(image);
+        }"""
+    )
+    shown.page.wait_for_timeout(100)
+    assert shown.page.evaluate("window.harmed") is None
+    assert len([each for each in shown.complaints if "Content Security Policy" in each]) == 2
