@@ -172,16 +172,6 @@ def test_every_measure_is_calibrated_or_says_why_not() -> None:
             assert math.isfinite(figure.value) or figure.reason, key
 
 
-def test_a_sampled_baseline_has_no_calibrated_figure() -> None:
-    human, judge, runs = world(queries=12)
-    sample = {q: {"far": 1} for q in judge}
-    found = evaluated(judge, runs, human=drawn(human, judge, runs, 120), sample=sample, measures=["BoR(R=sampled)"])[
-        "one", "BoR(R=sampled)@10"
-    ]
-    assert math.isnan(found.value)
-    assert "random sample" in found.reason
-
-
 @pytest.mark.parametrize("lacks", ["a stratum", "all but one query", "what is below the top"])
 def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     human, judge, runs = world(judge_error=0.3)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from rag_selectivity.calibrated.figures import DRAWS, Calibrated, Sampling, calibrated_figures
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import CALIBRATED, Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -17,10 +16,6 @@ from rag_selectivity.wording import counted
 
 #: What a grade cannot change.
 WITHOUT_GRADES = ("Judged",)
-_SAMPLED = (
-    "it rests on labels of a random sample outside the judge's labels, which people's labels do not calibrate: leave "
-    "R=sampled out"
-)
 
 
 def sampling_of(bootstrap: Bootstrap | None) -> Sampling:
@@ -33,18 +28,9 @@ def sampling_of(bootstrap: Bootstrap | None) -> Sampling:
 def calibrated_by_run(
     ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, bootstrap: Bootstrap | None
 ) -> dict[str, dict[str, Calibrated]]:
-    """The calibrated figures of every run; a measure that cannot be calibrated has none, with a reason."""
-    served = [(measure, at) for measure, at in plan if not _refused(measure) and measure.name not in WITHOUT_GRADES]
-    figures = calibrated_figures(ground, judged, served, sampling_of(bootstrap))
-    for measure, at in plan:
-        if _refused(measure):
-            for of_run in figures.values():
-                of_run.update({str(measure @ depth): Calibrated.none(_SAMPLED) for depth in at.tolist()})
-    return figures
-
-
-def _refused(measure: Measure) -> bool:
-    return getattr(measure, "R", "judged") == "sampled"
+    """The calibrated figures of every run."""
+    served = [(measure, at) for measure, at in plan if measure.name not in WITHOUT_GRADES]
+    return calibrated_figures(ground, judged, served, sampling_of(bootstrap))
 
 
 def calibrated_estimates(
