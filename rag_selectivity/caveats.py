@@ -13,7 +13,16 @@ from rag_selectivity.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTL
 from rag_selectivity.join.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, Caveat, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.provenance import (
+    LOW_AGREEMENT,
+    NO_AGREEMENT,
+    NOT_DRAWN,
+    ONE_JUDGE,
+    OUTDATED,
+    SAME_FAMILY,
+    UNKNOWN_ORIGIN,
+)
 from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
 from rag_selectivity.wording import counted, percent
 
@@ -30,6 +39,13 @@ CAVEATS: dict[str, tuple[str, ...]] = {
     CONCENTRATED: (SOFT,),
     CONCENTRATED_CONTROLS: (SOFT,),
     AS_JUDGED_BASELINE: (SOFT,),
+    ONE_JUDGE: (NOTE,),
+    NO_AGREEMENT: (SOFT,),
+    LOW_AGREEMENT: (STRONG,),
+    SAME_FAMILY: (SOFT,),
+    OUTDATED: (SOFT,),
+    UNKNOWN_ORIGIN: (NOTE,),
+    NOT_DRAWN: (SOFT,),
 }
 
 
@@ -109,7 +125,7 @@ def _with_placebo(
     plan: Mapping[Measure, Any],
 ) -> Estimate:
     base = replace(measure, at=None)
-    if base not in facts.placebos or not math.isfinite(estimate.value) or estimate.basis != AS_JUDGED:
+    if base not in facts.placebos or not math.isfinite(estimate.value) or estimate.basis not in (AS_JUDGED, WITH_TAIL):
         return estimate
     at = WHOLE_LIST if measure.at is None else measure.at
     places = np.flatnonzero(plan[base] == at)
@@ -144,7 +160,16 @@ def _of_reach(
         return None
     if measure.needs_corpus_size and facts.controls:
         return None
-    if not measure.needs_corpus_size and facts.tail_ranks is not None:
+    if measure.needs_corpus_size and facts.tail_ranks is not None:
+        last = facts.tail_ranks[1]
+        return Caveat(
+            CLOSED,
+            f"All labels are of passages of the pools down to rank {last}. The random baseline counts only the "
+            f"relevant ones among these: it is too low if the rest of the corpus holds others. Random controls tell.",
+            SOFT,
+            {"last_rank": last},
+        )
+    if facts.tail_ranks is not None:
         return Caveat(
             DOWN_TO,
             f"The figure is about the candidates down to rank {facts.tail_ranks[1]}, of which a random part was "

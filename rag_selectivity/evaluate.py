@@ -13,7 +13,12 @@ import numpy as np
 from rag_selectivity.calibrated.figures import Calibrated
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
-from rag_selectivity.calibrated.reporting import calibrated_by_run, calibrated_estimates
+from rag_selectivity.calibrated.reporting import (
+    calibrated_by_run,
+    calibrated_estimates,
+    estimates_with_tails,
+    tails_by_run,
+)
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.forms import IdForm
@@ -31,6 +36,7 @@ from rag_selectivity.estimates import (
     with_controls,
 )
 from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
+from rag_selectivity.join.controls import with_controls as with_given_controls
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.reach import LabelReach, labels_found_by_any
@@ -71,6 +77,7 @@ def evaluate(
     controls: Any = None,
     ids: str | None = None,
     human: Any = None,
+    used_models: Sequence[str] = (),
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -120,6 +127,8 @@ def evaluate(
         figure then is the median over 150 completions of the labels, with an interval over completions and queries;
         `Estimate.as_judged` is the figure of the judge's labels alone, with which people's are not mixed. A figure is
         undefined where its strata have no label by a person. Figures of single queries stay as judged.
+    used_models : sequence of str, optional
+        Names of the models that answer or embed in the evaluated system. A judge of the same family is a caveat.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
         `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
@@ -165,6 +174,7 @@ def evaluate(
         bootstrap=bootstrap,
         notes=joined.notes,
         ground=joined.ground,
+        used_models=used_models,
     )
 
 
@@ -204,8 +214,12 @@ def join_runs(
         )
     labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy)
     labels = labels.in_form(form)
+    of_controls: tuple[str, ...] = ()
+    if controls is not None:
+        drawn = qrels_of(controls).regraded(grade_map).on_scale(labels.scale).in_form(form)
+        labels, of_controls = with_given_controls(labels, drawn)
+    # Hits name rows of these labels, and so do people's grades.
     ground, remarks = (None, []) if human is None else calibration_ground(labels, human, grade_map=grade_map, ids=form)
-    drawn = qrels_of(controls).regraded(grade_map) if controls is not None else None
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
     corpus_ids = list(corpus) if corpus is not None else None
@@ -219,7 +233,6 @@ def join_runs(
                 labels,
                 run_parts(run),
                 pool=run_parts(pools[name]) if name in pools else None,
-                controls=drawn,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 passages_of=counts,
@@ -228,7 +241,7 @@ def join_runs(
                 name=name,
                 ids=form,
             )
-        caught[name] = [*(str(warning.message) for warning in heard), *remarks]
+        caught[name] = [*(str(warning.message) for warning in heard), *of_controls, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Joined(judged, caught, ground)
@@ -282,10 +295,11 @@ def evaluate_joined(
     bootstrap: Bootstrap | str | None = Bootstrap(),
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
+    used_models: Sequence[str] = (),
 ) -> Report:
     """Measure joins; `evaluate` joins first and then calls this."""
     measured = measure_all(judged, measures, depths)
-    return report_on(judged, measured, bootstrap, notes, ground)
+    return report_on(judged, measured, bootstrap, notes, ground, used_models)
 
 
 def report_on(
@@ -294,13 +308,18 @@ def report_on(
     bootstrap: Bootstrap | str | None,
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
+    used_models: Sequence[str] = (),
 ) -> Report:
     """The report of outcomes that were measured before; `ground` calibrates them by people's labels."""
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
     calibrated: Mapping[str, Mapping[str, Calibrated]] = {}
+    first = next(iter(judged.values()))
+    tails = _tails_of(first) if ground is None else None
     if ground is not None:
         calibrated = calibrated_by_run(ground, judged, plan, bootstrap)
+    elif tails is not None:
+        calibrated = tails_by_run(tails[0], judged, plan, tails[1], bootstrap)
     if bootstrap is not None and bootstrap.drawn_by_id:
         summed = {name: _summed(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
         intervals = None
@@ -309,8 +328,7 @@ def report_on(
         intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
-    first = next(iter(judged.values()))
-    provenance = None if first.qrels is None else Provenance.of(first.qrels, scale=first.scale)
+    provenance = _provenance(first, ground, tuple(used_models))
     found = labels_found_by_any(judged)
     level = None if bootstrap is None else bootstrap.level
     for name, run in judged.items():
@@ -331,6 +349,7 @@ def report_on(
             estimates, remarks = calibrated_estimates(estimates, calibrated[name], ground, bootstrap is not None)
         else:
             estimates, controls = with_controls(estimates, plan, outcomes[name], run, bootstrap)
+            estimates = estimates_with_tails(estimates, calibrated.get(name, {}), bootstrap is not None)
         estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
         of_labels = _label_facts(run, plan, outcomes[name], found[name], level, calibrated=ground is not None)
         estimates = with_label_caveats(estimates, of_labels, dict(plan))
@@ -373,6 +392,26 @@ def report_on(
         absent=absent_measures(measures, sized=size is not None),
         provenance=provenance,
     )
+
+
+def _provenance(run: JudgedRun, ground: Ground | None, used_models: tuple[str, ...]) -> Provenance | None:
+    if run.qrels is None:
+        return None
+    known = Provenance.of(run.qrels, scale=run.scale, used_models=used_models)
+    if ground is None:
+        return known
+    rows = np.flatnonzero(ground.human >= 0)
+    queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
+    return known.with_people(ground.human[rows], ground.labels.grade[rows], queries, run.scale, ground.drawn_for_people)
+
+
+def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:
+    """The labels with passages that were drawn from tails, and the first rank of these; None if there are none."""
+    origins = None if run.qrels is None else run.qrels.origins
+    if run.qrels is None or origins is None or origins.tail_ranks is None:
+        return None
+    ground, _ = calibration_ground(run.qrels, None)
+    return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
 
 
 def _label_facts(

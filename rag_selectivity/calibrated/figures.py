@@ -89,6 +89,34 @@ def calibrated_figures(
     return result
 
 
+def figures_with_tails(
+    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, first: int, sampling: Sampling
+) -> dict[str, dict[str, Calibrated]]:
+    """Every figure of every run with the ungraded passages of tails completed by the judge's own grades.
+
+    Only these passages are completed, so all depths share one set of completions. `first` is the first rank of the
+    tails.
+    """
+    top = tops(judged, ground.labels, first - 1)
+    result = {}
+    for name, run in judged.items():
+        strata = Strata.of(ground, Places.of_run(top, name, named_depth(first - 1)))
+        rows, lenient = rows_of(ground, run), without_errors(run)
+        resampled = Resampling(sampling.units(run.queries), len(run))
+        random = np.random.default_rng([sampling.seed, 8])
+        collected = {str(measure @ depth): _Collected() for measure, at in plan for depth in at.tolist()}
+        for grades, table in strata.draws(sampling.draws, (sampling.seed, 7)):
+            completed = completed_run(lenient, rows, strata.levels, grades, table)
+            weights = resampled.weights(random)
+            for measure, at in plan:
+                outcome = measure.outcome(completed, at).settled()
+                for column, depth in enumerate(at.tolist()):
+                    alone = replace(outcome, parts=tuple(part[:, [column]] for part in outcome.parts))
+                    collected[str(measure @ depth)].add(alone, weights, None, random)
+        result[name] = {key: each.figure(sampling.level) for key, each in collected.items()}
+    return result
+
+
 def by_depth(plan: Plan) -> dict[int, list[tuple[Measure, Any]]]:
     """{K: measures with what stands after their @}; a recall level takes the whole list."""
     wanted: dict[int, list[tuple[Measure, Any]]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import Chosen
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.join.controls import control_rows
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.statistics.completion import Completion, FloatArray, steps_of, stratified_prior
 
@@ -38,6 +39,10 @@ class Ground:
         How many passages of each query's tail no judge graded.
     in_tail : bool[judgments]
         Whether a pair was drawn from a tail.
+    counted : int64[rows]
+        The judgments that are labels; the others are random controls, which no figure here rests on.
+    drawn_for_people : {draw: number of pairs}
+        How the pairs that people labelled were drawn; the empty name: not by this tool.
     """
 
     labels: Qrels
@@ -46,11 +51,25 @@ class Ground:
     scale: Scale
     tail_open: IntArray
     in_tail: NDArray[np.bool_]
+    counted: IntArray
+    drawn_for_people: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, labels: Qrels, human: IntArray, scale: Scale, settling: IntArray | None = None) -> Ground:
+    def of(
+        cls,
+        labels: Qrels,
+        human: IntArray,
+        scale: Scale,
+        settling: IntArray | None = None,
+        drawn_for_people: Mapping[str, int] | None = None,
+    ) -> Ground:
         """From labels and people's grades; the tails are those of the labels' origins."""
         none = np.full(len(labels.query), UNLABELLED, np.int64)
+        controls = control_rows(labels)
+        if controls is not None:
+            human = np.where(controls, UNLABELLED, human)
+            settling = None if settling is None else np.where(controls, UNLABELLED, settling)
+        counted = np.arange(len(labels.query)) if controls is None else np.flatnonzero(~controls)
         tail_open = np.zeros(len(labels), np.int64)
         in_tail = np.zeros(len(labels.query), bool)
         if labels.origins is not None:
@@ -58,7 +77,16 @@ class Ground:
             size = np.zeros(len(labels), np.int64)
             np.maximum.at(size, labels.query[in_tail], labels.origins.tail_size[in_tail])
             tail_open = np.maximum(0, size - np.bincount(labels.query[in_tail], minlength=len(labels)))
-        return cls(labels, human, none if settling is None else settling, scale, tail_open, in_tail)
+        return cls(
+            labels,
+            human,
+            none if settling is None else settling,
+            scale,
+            tail_open,
+            in_tail,
+            counted,
+            drawn_for_people or {},
+        )
 
     @property
     def levels(self) -> IntArray:
@@ -146,8 +174,10 @@ class Strata:
         strata = len(places.names) * number
         listed = np.repeat(places.listed, number)
         steps = steps_of(levels, ground.scale.lowest, ground.scale.relevant_from)
-        draft = Completion(labels.query, stratum, human, np.zeros((strata, number)), steps, len(labels))
-        stands_for = np.bincount(stratum, minlength=strata).astype(np.float64)
+        kept = ground.counted
+        empty = np.zeros((strata, number))
+        draft = Completion(labels.query[kept], stratum[kept], human[kept], empty, steps, len(labels))
+        stands_for = np.bincount(stratum[kept], minlength=strata).astype(np.float64)
         in_tail = np.bincount(stratum[ground.in_tail], minlength=strata)
         if in_tail.sum():
             stands_for += in_tail / in_tail.sum() * ground.tail_open.sum()
@@ -170,7 +200,7 @@ class Strata:
         random = np.random.default_rng(list(seed))
         query, count = self.ground.labels.query, len(self.levels)
         places, outside = len(self.places.names), len(self.places.names) - 1
-        as_judged = np.searchsorted(self.levels, self.ground.labels.grade)
+        as_judged, kept = np.searchsorted(self.levels, self.ground.labels.grade), self.ground.counted
         for _ in range(number):
             extra = None
             table = np.zeros((len(self.ground.labels), count), np.int64)
@@ -183,12 +213,13 @@ class Strata:
                 if not self.ground.has_people:
                     table += judged_tail
             if self.ground.has_people:
-                grades, more = self.completion.draw(random, extra)
+                grades = as_judged.copy()
+                grades[kept], more = self.completion.draw(random, extra)
                 if extra is not None:
                     table += more.sum(axis=1)
             else:
                 grades = as_judged
-            table += np.bincount(query * count + grades, minlength=table.size).reshape(table.shape)
+            table += np.bincount(query[kept] * count + grades[kept], minlength=table.size).reshape(table.shape)
             yield self.levels[grades], table
 
 
@@ -210,8 +241,8 @@ def _with_sparse_joined(ground: Ground, places: Places, grades: IntArray, number
 def _tail_completion(ground: Ground, places: Places, grades: IntArray, steps: FloatArray) -> Completion:
     """The judge's own grades of the tail's passages that it did not grade."""
     stratum = np.where(ground.in_tail, 2, np.where(places.listed[places.place], 0, 1))
-    prior = np.full((3, len(steps)), _TAIL_PRIOR)
-    return Completion(ground.labels.query, stratum, grades, prior, steps, len(ground.labels))
+    prior, kept = np.full((3, len(steps)), _TAIL_PRIOR), ground.counted
+    return Completion(ground.labels.query[kept], stratum[kept], grades[kept], prior, steps, len(ground.labels))
 
 
 def _missing(completion: Completion, places: Places, levels: IntArray) -> str | None:

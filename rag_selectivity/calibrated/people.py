@@ -47,16 +47,11 @@ def judge_labels(
     InputError
         If the source holds no label by a judge.
     """
-    if is_path(source) and format in (None, "store") and is_store(source):
-        with Store(source, read_only=True) as store:
-            rows = label_rows(store, judges=judges, rule=judge_rule, humans=False)
-            labels = Qrels.from_records(rows, source=str(source), scale="utility")
-    else:
-        labels = (
-            read_qrels(source, format=format, judges=judges, judge_rule=judge_rule)
-            if is_path(source)
-            else qrels_of(source)
-        )
+    labels = (
+        read_qrels(source, format=format, judges=judges, judge_rule=judge_rule, humans=False)
+        if is_path(source)
+        else qrels_of(source)
+    )
     labels = _without_people(labels)
     if not len(labels.query):
         raise InputError(
@@ -118,7 +113,17 @@ def calibration_ground(
         settling = _placed(_read(given.settling, grade_map, notes), labels, form, notes)
         # What was drawn at random stays so, also if it later settled a query.
         settling = np.where(drawn >= 0, UNLABELLED, settling)
-    return Ground.of(labels, drawn, scale, settling), notes
+    return Ground.of(labels, drawn, scale, settling, _draws_of(given.drawn)), notes
+
+
+def _draws_of(source: Any) -> Mapping[str, int]:
+    """How the pairs of people's labels were drawn: {draw: number of pairs}; the empty name: not by this tool."""
+    if is_path(source) and is_store(Path(source)):
+        with Store(source, read_only=True) as store:
+            return store.drawn_for_people()
+    labels = qrels_of(source)
+    known = None if labels.origins is None else labels.origins.drawn_for_people
+    return known or {"": len(labels.query)}
 
 
 def peoples_grades(human: Any, grade_map: str | Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:

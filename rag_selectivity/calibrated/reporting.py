@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rag_selectivity.calibrated.figures import DRAWS, Calibrated, Sampling, calibrated_figures
+from rag_selectivity.calibrated.figures import DRAWS, Calibrated, Sampling, calibrated_figures, figures_with_tails
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.plan import Plan
-from rag_selectivity.results.estimate import CALIBRATED, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
 
@@ -33,6 +33,36 @@ def calibrated_by_run(
     return calibrated_figures(ground, judged, served, sampling_of(bootstrap))
 
 
+def tails_by_run(
+    ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, first: int, bootstrap: Bootstrap | None
+) -> dict[str, dict[str, Calibrated]]:
+    """The figures of every run that compare a list with all labels, with the tails from rank `first` on completed.
+
+    Figures against a random draw rest on the controls instead, where there are any.
+    """
+    controlled = any(run.controls is not None for run in judged.values())
+    served = [
+        (measure, at)
+        for measure, at in plan
+        if measure.compares_with_all_labels
+        and measure.higher_is_better is not None
+        and not (controlled and measure.needs_corpus_size)
+    ]
+    return figures_with_tails(ground, judged, served, first, sampling_of(bootstrap))
+
+
+def estimates_with_tails(
+    estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], intervals: bool
+) -> dict[str, Estimate]:
+    """The estimates with completed tails, and the ones as judged beside them."""
+    completed = {
+        key: _calibrated(estimates[key], figure, intervals, WITH_TAIL)
+        for key, figure in figures.items()
+        if key in estimates
+    }
+    return {**estimates, **completed}
+
+
 def calibrated_estimates(
     estimates: Mapping[str, Estimate], figures: Mapping[str, Calibrated], ground: Ground, intervals: bool
 ) -> tuple[dict[str, Estimate], list[str]]:
@@ -40,11 +70,11 @@ def calibrated_estimates(
     result = dict(estimates)
     for key, figure in figures.items():
         if key in estimates:
-            result[key] = _calibrated(estimates[key], figure, intervals)
+            result[key] = _calibrated(estimates[key], figure, intervals, CALIBRATED)
     return result, _notes(ground, figures)
 
 
-def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool) -> Estimate:
+def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool, basis: str) -> Estimate:
     reason = figure.reason
     if reason is None and not math.isfinite(figure.value):
         reason = judged.reason or "it is not a finite number in most completions of the labels"
@@ -55,7 +85,7 @@ def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool) -> Estima
         high=figure.high if intervals else math.nan,
         n=figure.n,
         reason=reason,
-        basis=CALIBRATED,
+        basis=basis,
         as_judged=judged.value,
         as_judged_interval=(judged.low, judged.high),
         rough=figure.rough,

@@ -50,6 +50,7 @@ NOT_OUT_OF_CORE = {
     "clusters": "the Poisson bootstrap draws queries one by one",
     "human": "the labels are completed again and again, which needs all of them in memory",
     "per_query": "the figures of single queries are not kept",
+    "used_model": "where the labels come from is not looked at",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
 _OF_LABELS_IN_MEMORY = ("qrels_format", "judge", "judge_rule")
@@ -106,6 +107,7 @@ def evaluate(
     against: o.AgainstOption = None,
     on: o.OnOption = None,
     require_trust: o.RequireTrustOption = None,
+    used_model: o.UsedModelOption = None,
     format: o.FormatOption = None,
     output: o.OutputOption = None,
     per_query: Annotated[
@@ -173,6 +175,7 @@ def evaluate(
         bootstrap=bootstrap,
         ids=ids,
         human=human,
+        used_models=used_model or (),
         **rules,
     )
     if per_query is not None:

@@ -14,7 +14,7 @@ from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
-from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
@@ -127,7 +127,7 @@ def _cell(base: Measure, cell: Estimate | None, *, interval: bool) -> str:
         text += f" [{number(cell.low)}, {number(cell.high)}]"
     if cell.possible is not None:
         text += f" … {number(cell.possible[1])}"
-    if cell.basis == CALIBRATED and cell.as_judged is not None:
+    if cell.basis in (CALIBRATED, WITH_TAIL) and cell.as_judged is not None:
         text += f"{' rough' if cell.rough else ''} (as judged {number(cell.as_judged)})"
     return text + cell.mark
 
@@ -166,7 +166,8 @@ def notes_of(report: Report, run: RunReport) -> list[str]:
     caveats = caveat_lines(
         (parse_measure(key), estimate.caveats) for key, estimate in run.estimates.items() if estimate.caveats
     )
-    return [*absent, *(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats]
+    of_labels = (f"{MARKS[each.level]} all figures: {each.text}" for each in run.label_caveats if each.level != NOTE)
+    return [*absent, *(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats, *of_labels]
 
 
 def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iterable[str]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from rag_selectivity.wording import MARKS
 
-#: What a figure rests on: the labels as they are, the judge's labels with random controls, or people's labels too.
-AS_JUDGED, WITH_CONTROLS, CALIBRATED = "as judged", "with controls", "calibrated"
+#: What a figure rests on: the labels as they are; the judge's labels with random controls, or completed from those of a
+#: tail; or people's labels too.
+AS_JUDGED, WITH_CONTROLS, WITH_TAIL, CALIBRATED = "as judged", "with controls", "with a tail", "calibrated"
 
 
 #: The levels of caveats, from the mildest on; `--require-trust` names one.
@@ -67,9 +68,9 @@ class Estimate:
         The possible range of the figure, if lists are judged in part.
     caveats : tuple of Caveat
         Reasons not to take the figure at face value.
-    basis : {"as judged", "with controls", "calibrated"}
+    basis : {"as judged", "with controls", "with a tail", "calibrated"}
         What the value and its interval rest on: the labels as they are; the same judge's labels of random passages too;
-        or people's labels too.
+        the judge's labels completed from those that were drawn from the ranks below the pool; or people's labels too.
     as_judged : float or None
         The figure with the labels as they are, if the value rests on more; else None.
     as_judged_interval : (low, high) or None
@@ -79,9 +80,10 @@ class Estimate:
     rough : bool
         Whether the value of a calibrated figure is known to be less sure than its interval says.
     placebo : float or None
-        The expected figure if the same grades were shuffled; None if it is not known.
+        The expected figure (with a tail: of the figure as judged) if the same grades were shuffled; None if it is not
+        known.
     above_placebo : (low, high) or None
-        The paired interval of value − placebo.
+        The paired interval of the figure (with a tail: as judged) − placebo.
     """
 
     value: float

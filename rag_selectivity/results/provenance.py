@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,8 @@ class Provenance:
         How the pairs that people graded were drawn; the empty name stands for pairs that the tool did not draw.
     used_models : tuple of str
         The models that answer or embed in the system that is evaluated, where the user named them.
+    calibrated : bool
+        Whether people's labels calibrate the figures, so that these allow for the judge's errors.
     """
 
     labels: int
@@ -83,6 +85,7 @@ class Provenance:
     outdated: int = 0
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
     used_models: tuple[str, ...] = ()
+    calibrated: bool = False
 
     @classmethod
     def of(cls, qrels: Qrels, *, scale: Scale | None = None, used_models: tuple[str, ...] = ()) -> Provenance:
@@ -115,6 +118,23 @@ class Provenance:
             used_models=used_models,
         )
 
+    def with_people(
+        self, human: IntArray, judge: IntArray, queries: Sequence[str], scale: Scale, drawn: Mapping[str, int]
+    ) -> Provenance:
+        """The same, with labels that people gave apart: their grades beside the judge's, and how they were drawn.
+
+        Labels that calibrate a judge say by whom they are only by being of people.
+        """
+        return replace(
+            self,
+            judges=self.judges or {"the judge": self.labels},
+            annotators={"people": len(human)},
+            agreement=agreement_of(human, judge, list(queries), scale),
+            compared=len(human),
+            drawn_for_people=drawn,
+            calibrated=True,
+        )
+
     @property
     def by_judges(self) -> bool:
         """Whether a judge gave any of the grades, as far as is known."""
@@ -134,14 +154,14 @@ class Provenance:
         return tuple(caveat for caveat in found if caveat is not None)
 
     def _of_judges(self) -> Caveat | None:
-        if len(self.judges) != 1 or self.by_people:
+        if len(self.judges) != 1 or self.by_people or self.calibrated:
             return None
         judge = next(iter(self.judges))
         text = f"All labels come from one judge, {judge}: an error that it repeats is in every figure."
         return Caveat(ONE_JUDGE, text, NOTE, {"judges": 1})
 
     def _of_agreement(self) -> Caveat | None:
-        if not self.by_judges:
+        if not self.by_judges or self.calibrated:
             return None
         found = self.agreement
         if found is None or found.verdict == TOO_FEW:

@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import Judged
-from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, SOFT, STRONG, WITH_CONTROLS, Estimate
+from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.agreement import TOO_FEW
@@ -134,7 +134,7 @@ class _About:
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
         yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
         ways = [f"{count:,} {_WAYS[how]}" for how, count in known.chosen.items()]
-        yield f"Their passages: {enumeration(ways)}."
+        yield f"Their passages: {enumeration(ways)}." if ways else "How their passages were chosen is not known."
 
     def _of_reach(self) -> Iterator[str]:
         if self.depth is None:
@@ -192,10 +192,16 @@ class _About:
                 names.setdefault(cell.basis, {})[key.split("@")[0]] = None
         if CALIBRATED in names:
             yield "The figures are calibrated by people's labels; those as judged stand beside them."
-        elif WITH_CONTROLS in names:
-            yield f"{enumeration(list(names[WITH_CONTROLS]))} rest on the controls, the other figures are as judged."
-        elif set(names) == {AS_JUDGED}:
-            yield "The figures are as judged."
+            return
+        told = []
+        for basis, one, many in (
+            (WITH_CONTROLS, "rests on the controls", "rest on the controls"),
+            (WITH_TAIL, "is completed from the tail", "are completed from the tail"),
+        ):
+            if basis in names:
+                told.append(f"{enumeration(list(names[basis]))} {one if len(names[basis]) == 1 else many}")
+        others = "The figures are as judged." if not told else "the other figures are as judged."
+        yield f"{', '.join(told)}; {others}" if told else others
 
     # -- what follows ------------------------------------------------------------------------------------
 
