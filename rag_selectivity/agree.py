@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.calibrated.people import draws_of
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.labels_format import is_store
 from rag_selectivity.grading.store import Store, expected_rows, label_rows
-from rag_selectivity.io.reading import is_path, qrels_of
+from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.agreement import Agreement, agreement
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.expected_grades import ROUNDING, ExpectedGrades, expected_grades
@@ -92,18 +94,36 @@ def agree(
         )
     grades = (chosen.lowest, chosen.lowest if chosen.highest is None else chosen.highest)
     followed, without_expected = _expected_of(pairs, expected, chosen, labels_grade_map, bootstrap)
+    found = agreement(
+        pairs.human[both].astype(np.int64),
+        pairs.judge[both],
+        [pairs.queries[i] for i in pairs.query[both].tolist()],
+        grades=grades,
+        bootstrap=bootstrap,
+    )
     return JudgeReport(
-        agreement=agreement(
-            pairs.human[both].astype(np.int64),
-            pairs.judge[both],
-            [pairs.queries[i] for i in pairs.query[both].tolist()],
-            grades=grades,
-            bootstrap=bootstrap,
-        ),
+        agreement=found,
         itself=_with_itself(labels, judges, bootstrap),
         expected=followed,
         without_expected=without_expected,
+        provenance=_provenance(human, labels, judges, judge_rule, found, len(pairs.judge), chosen),
     )
+
+
+def _provenance(
+    human: Any,
+    labels: Any,
+    judges: Sequence[str] | None,
+    rule: str | None,
+    found: Agreement,
+    count: int,
+    scale: Scale,
+) -> Provenance:
+    """Where both sides' labels come from."""
+    known = Provenance(count)
+    if is_path(labels) and is_store(labels):
+        known = Provenance.of(read_qrels(labels, judges=judges, judge_rule=rule, humans=False), scale=scale)
+    return known.with_people(found, draws_of(human), calibrated=False)
 
 
 def _refuse_runs(*given: Any) -> None:

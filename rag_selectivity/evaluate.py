@@ -52,7 +52,7 @@ from rag_selectivity.measures.plan import (
     wanted_measures,
 )
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -402,7 +402,8 @@ def _provenance(run: JudgedRun, ground: Ground | None, used_models: tuple[str, .
         return known
     rows = np.flatnonzero(ground.human >= 0)
     queries = [ground.labels.queries[i] for i in ground.labels.query[rows].tolist()]
-    return known.with_people(ground.human[rows], ground.labels.grade[rows], queries, run.scale, ground.drawn_for_people)
+    found = agreement_of(ground.human[rows], ground.labels.grade[rows], queries, run.scale)
+    return known.with_people(found, ground.drawn_for_people, calibrated=True)
 
 
 def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:

@@ -113,10 +113,10 @@ def calibration_ground(
         settling = _placed(_read(given.settling, grade_map, notes), labels, form, notes)
         # What was drawn at random stays so, also if it later settled a query.
         settling = np.where(drawn >= 0, UNLABELLED, settling)
-    return Ground.of(labels, drawn, scale, settling, _draws_of(given.drawn)), notes
+    return Ground.of(labels, drawn, scale, settling, draws_of(given.drawn)), notes
 
 
-def _draws_of(source: Any) -> Mapping[str, int]:
+def draws_of(source: Any) -> Mapping[str, int]:
     """How the pairs of people's labels were drawn: {draw: number of pairs}; the empty name: not by this tool."""
     if is_path(source) and is_store(Path(source)):
         with Store(source, read_only=True) as store:

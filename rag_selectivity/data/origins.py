@@ -50,6 +50,8 @@ class LabelOrigins:
         How the pairs that people graded were drawn, such as `calibrate:200`; empty name: not by this tool.
     outdated : int
         Labels of an older text of their query or passage.
+    cost_of_a_grade : float or None
+        The mean cost of a judge's grade; None if it is not known.
     """
 
     chosen: NDArray[np.uint8]
@@ -62,6 +64,7 @@ class LabelOrigins:
     annotators: Mapping[str, int] = field(default_factory=dict)
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
     outdated: int = 0
+    cost_of_a_grade: float | None = None
 
     def take(self, rows: NDArray[Any]) -> LabelOrigins:
         """The origins of some rows, by mask or by position."""

@@ -13,7 +13,7 @@ from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
-from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Table
+from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Paragraph, Table
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -22,7 +22,7 @@ from rag_selectivity.wording import MARKS, counted, enumeration, level_text, num
 
 def report_blocks(report: Report) -> Iterable[Block]:
     """What the labels are worth; then the blocks of each run: its table, the measures of whole lists, and the notes."""
-    yield Note(report.trust.text)
+    yield Paragraph(report.trust.text)
     for name, run in report.runs.items():
         yield Heading(_headline(report, name, run))
         header, rows = grid(report, name, run)

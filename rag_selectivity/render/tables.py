@@ -226,6 +226,7 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
     drawn = "" if agreement.clusters is None else f" in {agreement.clusters} clusters"
     verdict = agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {agreement.verdict}"
     of_queries = counted(agreement.queries, "query", "queries")
+    yield Paragraph(report.trust.text)
     yield Paragraph(f"{agreement.n} pairs of {of_queries}{drawn}: {verdict}. {agreement.reason}")
     names = [name for name, value in data.items() if isinstance(value, dict) and "value" in value]
     header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.result import Result
+from rag_selectivity.results.trust import Trust
 from rag_selectivity.statistics.agreement import Agreement
 from rag_selectivity.statistics.expected_grades import ExpectedGrades
 
@@ -26,17 +28,26 @@ class JudgeReport(Result):
         Whether the judge's expected grades are closer to people's grades than its grades are; None if there are none.
     without_expected : str
         Why `expected` is None although labels have expected grades; otherwise empty.
+    provenance : Provenance or None
+        Where both sides' labels come from.
     """
 
     agreement: Agreement
     itself: Agreement | None
     expected: ExpectedGrades | None = None
     without_expected: str = ""
+    provenance: Provenance | None = None
+
+    @property
+    def trust(self) -> Trust:
+        """What the labels are worth: where they come from, and the verdict on the judge."""
+        return Trust.of({}, (), (), self.provenance)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; the figures of the agreement come first."""
         return {
             "schema": SCHEMA,
+            "trust": self.trust.to_dict(),
             **self.agreement.to_dict(),
             "itself": self.itself.to_dict() if self.itself is not None else None,
             "expected": self.expected.to_dict() if self.expected is not None else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,6 +73,8 @@ class Provenance:
         The models that answer or embed in the system that is evaluated, where the user named them.
     calibrated : bool
         Whether people's labels calibrate the figures, so that these allow for the judge's errors.
+    cost_of_a_grade : float or None
+        The mean cost of a judge's grade, in the unit of its prices; None if it is not known.
     """
 
     labels: int
@@ -86,6 +88,7 @@ class Provenance:
     drawn_for_people: Mapping[str, int] = field(default_factory=dict)
     used_models: tuple[str, ...] = ()
     calibrated: bool = False
+    cost_of_a_grade: float | None = None
 
     @classmethod
     def of(cls, qrels: Qrels, *, scale: Scale | None = None, used_models: tuple[str, ...] = ()) -> Provenance:
@@ -116,23 +119,19 @@ class Provenance:
             outdated=origins.outdated,
             drawn_for_people=origins.drawn_for_people,
             used_models=used_models,
+            cost_of_a_grade=origins.cost_of_a_grade,
         )
 
-    def with_people(
-        self, human: IntArray, judge: IntArray, queries: Sequence[str], scale: Scale, drawn: Mapping[str, int]
-    ) -> Provenance:
-        """The same, with labels that people gave apart: their grades beside the judge's, and how they were drawn.
-
-        Labels that calibrate a judge say by whom they are only by being of people.
-        """
+    def with_people(self, found: Agreement | None, drawn: Mapping[str, int], *, calibrated: bool) -> Provenance:
+        """The same, with labels that people gave apart: their agreement with the judge, and how they were drawn."""
         return replace(
             self,
             judges=self.judges or {"the judge": self.labels},
-            annotators={"people": len(human)},
-            agreement=agreement_of(human, judge, list(queries), scale),
-            compared=len(human),
+            annotators={"people": 0 if found is None else found.n},
+            agreement=found,
+            compared=0 if found is None else found.n,
             drawn_for_people=drawn,
-            calibrated=True,
+            calibrated=calibrated,
         )
 
     @property

@@ -66,8 +66,8 @@ class Trust:
     @property
     def text(self) -> str:
         """The paragraph."""
-        step = f" To allow more: {self.next_step}" if self.next_step else ""
-        return f"{' '.join(self.facts)} {self.conclusion}{step}"
+        step = f"To allow more: {self.next_step}" if self.next_step else ""
+        return " ".join(part for part in (*self.facts, self.conclusion, step) if part)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
@@ -190,6 +190,8 @@ class _About:
         for run in self.runs.values():
             for key, cell in run.estimates.items():
                 names.setdefault(cell.basis, {})[key.split("@")[0]] = None
+        if not names:
+            return
         if CALIBRATED in names:
             yield "The figures are calibrated by people's labels; those as judged stand beside them."
             return
@@ -211,6 +213,9 @@ class _About:
 
     def conclusion(self) -> str:
         """What may be concluded."""
+        if not self.runs:
+            found = None if self.provenance is None else self.provenance.agreement
+            return "" if found is None else f"Verdict on the judge: {found.verdict}."
         figures = [(measure, cell) for _, measure, cell in self._figures()]
         equal = [any(c.code == EQUALS_PLACEBO for c in cell.caveats) for _, cell in figures]
         whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
@@ -244,16 +249,25 @@ class _About:
         if queries and "control" not in known.chosen and any(m.needs_corpus_size for m in self.measures):
             bits = most_bits(queries, CONTROLS, self.depth or 10)
             steps.append(
-                f"{CONTROLS * queries:,} grades of random controls (grade --controls {CONTROLS}) can show up to "
-                f"{bits:.1f} bits over a random draw"
+                f"{CONTROLS * queries:,} grades of random controls (grade --controls {CONTROLS})"
+                f"{self._cost(CONTROLS * queries)} can show up to {bits:.1f} bits over a random draw"
             )
         if self._closed() is not None and "tail" not in known.chosen:
-            steps.append(f"a tail (grade --tail {TAIL}) makes RA-nWG and recall figures down to a stated rank")
-        if not known.by_people and not any(
-            cell.basis == CALIBRATED for run in self.runs.values() for cell in run.estimates.values()
-        ):
+            each = int(TAIL.split(":")[1])
+            steps.append(
+                f"{each * queries:,} grades of a tail (grade --tail {TAIL}){self._cost(each * queries)} make RA-nWG and "
+                f"recall figures down to a stated rank"
+            )
+        if not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
             steps.append(
                 f"{PEOPLE} labels by people (annotate --draw calibrate:{PEOPLE}, evaluate --human) say how far the "
-                f"judge can be believed"
+                f"judge can be believed, and calibrate the figures (plan --human {PEOPLE} shows how narrow they become)"
             )
+        elif not known.calibrated and self.runs:
+            steps.append("evaluate --human calibrates the figures by people's labels")
         return f"{'; '.join(steps)}." if steps else ""
+
+    def _cost(self, grades: int) -> str:
+        """`, which cost about 0.4,` if the cost of a grade is known."""
+        cost = None if self.provenance is None else self.provenance.cost_of_a_grade
+        return "" if not cost else f", which cost about {cost * grades:.2g},"

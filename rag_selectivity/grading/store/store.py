@@ -295,6 +295,12 @@ class Store:
         with self._reading() as connection:
             yield from reading.texts(connection)
 
+    def cost_of_a_grade(self) -> float | None:
+        """The mean cost of the grades whose cost is known; None if there are none."""
+        with self._reading() as connection:
+            cost = connection.execute("SELECT avg(cost) FROM labels WHERE grade IS NOT NULL").fetchone()[0]
+        return None if cost is None else float(cost)
+
     def drawn_for_people(self) -> dict[str, int]:
         """{name of the draw: pairs that people graded}; the name is empty where it is not known."""
         with self._reading() as connection:
