@@ -17,8 +17,9 @@ from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
-from rag_selectivity.evaluate import Measured, join_runs, measure_all, report_on
+from rag_selectivity.evaluate import Measured, measure_all, report_on
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import BoR

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.calibrated.figures import Calibrated
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.people import calibration_ground, judge_labels
+from rag_selectivity.calibrated.people import calibration_ground
 from rag_selectivity.calibrated.reporting import (
     calibrated_by_run,
     calibrated_estimates,
@@ -20,14 +18,10 @@ from rag_selectivity.calibrated.reporting import (
     tails_by_run,
 )
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
-from rag_selectivity.data.columns import is_frame
-from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError
 from rag_selectivity.estimates import (
     estimates_of_moments,
     estimates_with,
@@ -35,11 +29,9 @@ from rag_selectivity.estimates import (
     with_caveats,
     with_controls,
 )
-from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
-from rag_selectivity.join.controls import with_controls as with_given_controls
-from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.reach import LabelReach, labels_found_by_any
+from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import (
@@ -176,83 +168,6 @@ def evaluate(
         ground=joined.ground,
         used_models=used_models,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Runs joined with their judgments, by name, and the notes on each join.
-
-    `ground` holds the judge's labels beside people's, if there are any of people.
-    """
-
-    judged: dict[str, JudgedRun]
-    notes: dict[str, list[str]]
-    ground: Ground | None = None
-
-
-def join_runs(
-    qrels: Any,
-    runs: Any,
-    *,
-    corpus_size: Any = None,
-    corpus: Iterable[Any] | None = None,
-    passages_of: Any = None,
-    scale: str | Scale | None = None,
-    grade_map: str | Mapping[int, int] | None = None,
-    policy: Policy | None = None,
-    pool: Any = None,
-    controls: Any = None,
-    ids: str | None = None,
-    human: Any = None,
-) -> Joined:
-    """Join every run with the judgments: the first half of `evaluate`, with the same arguments."""
-    form = IdForm.of(ids)
-    if human is not None and passages_of is not None:
-        raise InputError(
-            "labels by people (human) cannot calibrate figures of documents with passages_of: label passages, as "
-            "Qrels.inherit does, or leave one of the two out"
-        )
-    labels = settled_labels(judge_labels(qrels) if human is not None else qrels, scale, grade_map, policy)
-    labels = labels.in_form(form)
-    of_controls: tuple[str, ...] = ()
-    if controls is not None:
-        drawn = qrels_of(controls).regraded(grade_map).on_scale(labels.scale).in_form(form)
-        labels, of_controls = with_given_controls(labels, drawn)
-    # Hits name rows of these labels, and so do people's grades.
-    ground, remarks = (None, []) if human is None else calibration_ground(labels, human, grade_map=grade_map, ids=form)
-    caught: dict[str, list[str]] = {}
-    judged: dict[str, JudgedRun] = {}
-    corpus_ids = list(corpus) if corpus is not None else None
-    counts = passage_counts_of(passages_of)
-    named = named_runs(runs)
-    pools = _named_pools(pool, named)
-    for name, run in named.items():
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always", SelectivityWarning)
-            judged[name] = join(
-                labels,
-                run_parts(run),
-                pool=run_parts(pools[name]) if name in pools else None,
-                corpus_size=corpus_size,
-                corpus=corpus_ids,
-                passages_of=counts,
-                scale=labels.scale,
-                policy=policy,
-                name=name,
-                ids=form,
-            )
-        caught[name] = [*(str(warning.message) for warning in heard), *of_controls, *remarks]
-        for warning in heard:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return Joined(judged, caught, ground)
-
-
-def settled_labels(
-    qrels: Any, scale: str | Scale | None, grade_map: str | Mapping[int, int] | None, policy: Policy | None = None
-) -> Qrels:
-    """The judgments with their grades mapped and their scale settled, as `evaluate` uses them."""
-    labels = qrels_of(qrels).regraded(grade_map)
-    return labels.on_scale(scale or labels.scale or (None if policy is None else policy.scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,34 +369,6 @@ def _summed(
             at.tolist(), estimates_of_moments(moments, *moments.interval(bootstrap.level)), strict=True
         )
     }
-
-
-def named_runs(runs: Any) -> dict[str, Any]:
-    """{name: run}; a single run is named `run`, or like its file."""
-    if isinstance(runs, Mapping):
-        if not runs:
-            raise InputError("there are no runs to evaluate")
-        values = list(runs.values())
-        if all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values) and not any(
-            isinstance(value, Mapping)
-            and all(isinstance(score, (int, float, np.number)) for score in value.values())
-            and value
-            for value in values
-        ):
-            return {str(name): run for name, run in runs.items()}
-        return {"run": runs}
-    if is_path(runs):
-        return {Path(runs).name.split(".")[0]: runs}
-    return {"run": runs}
-
-
-def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
-    """{run: its pool}, from a mapping with the names of runs as keys, or from one pool for all runs."""
-    if pool is None:
-        return {}
-    if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
-        return {str(name): candidates for name, candidates in pool.items()}
-    return dict.fromkeys(runs, pool)
 
 
 def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:

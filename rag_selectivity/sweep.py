@@ -16,9 +16,10 @@ from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.evaluate import join_runs, measure_all, named_runs, report_on
+from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.io.reading import read_records, run_of
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.joined import join_runs, named_runs
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.against import Against, StoredReport
 from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.evaluate import join_runs
 from rag_selectivity.gates import failures, parse_max_drop
 from rag_selectivity.io.writing import write_rows
+from rag_selectivity.joined import join_runs
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.scale.engines import report_of_states
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.evaluate import join_runs
+from rag_selectivity.joined import join_runs
 from rag_selectivity.statistics.next_passages import next_passages
 from tests.reference import random_success
 

@@ -18,8 +18,9 @@ from rag_selectivity.compare import compare
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.evaluate import Joined, join_runs, measure_all, report_on, settled_labels
+from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.io.reading import passage_counts_of, read_corpus_ids, read_qrels, read_records
+from rag_selectivity.joined import Joined, join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, compared_depths, compared_measures, page_measures
 from rag_selectivity.render.html import to_html

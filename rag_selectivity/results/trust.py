@@ -255,8 +255,8 @@ class _About:
         if self._closed() is not None and "tail" not in known.chosen:
             each = int(TAIL.split(":")[1])
             steps.append(
-                f"{each * queries:,} grades of a tail (grade --tail {TAIL}){self._cost(each * queries)} make RA-nWG and "
-                f"recall figures down to a stated rank"
+                f"{each * queries:,} grades of a tail (grade --tail {TAIL}){self._cost(each * queries)} make RA-nWG "
+                f"and recall figures down to a stated rank"
             )
         if not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
             steps.append(

@@ -19,7 +19,6 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, together
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import named_runs, settled_labels
 from rag_selectivity.io import datasets, trec
 from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import passage_counts_of, read_qrels
@@ -29,6 +28,7 @@ from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.judged_run import Coverage
 from rag_selectivity.join.lists import remarks_by
+from rag_selectivity.joined import named_runs, settled_labels
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import tally_for
