@@ -60,7 +60,9 @@ class LabelFacts:
     tail_ranks : (first, last) or None
         The ranks below the pools that passages were drawn from.
     controls : bool
-        Whether random passages of the corpus were graded.
+        Whether figures against a random draw rest on random controls.
+    controls_unused : bool
+        Whether there are random controls on which these figures do not rest.
     exhaustive : bool
         Whether the user said that every unjudged passage has the lowest grade.
     """
@@ -70,6 +72,7 @@ class LabelFacts:
     placebos: Mapping[Measure, PlaceboFigures]
     tail_ranks: tuple[int, int] | None = None
     controls: bool = False
+    controls_unused: bool = False
     exhaustive: bool = False
 
     def column(self, measure: Measure) -> int:
@@ -162,10 +165,13 @@ def _of_reach(
         return None
     if measure.needs_corpus_size and facts.tail_ranks is not None:
         last = facts.tail_ranks[1]
+        controls = "Random controls tell."
+        if facts.controls_unused:
+            controls = "The random controls have grades of the judge alone, so this figure cannot use them."
         return Caveat(
             CLOSED,
             f"All labels are of passages of the pools down to rank {last}. The random baseline counts only the "
-            f"relevant ones among these: it is too low if the rest of the corpus holds others. Random controls tell.",
+            f"relevant ones among these: it is too low if the rest of the corpus holds others. {controls}",
             SOFT,
             {"last_rank": last},
         )

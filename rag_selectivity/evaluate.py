@@ -349,6 +349,7 @@ def _label_facts(
         placebo_figures(run, plan, outcomes, shuffled, level) if run.qrels is not None else {},
         tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
         controls=run.controls is not None and not calibrated,
+        controls_unused=run.controls is not None and calibrated,
         exhaustive=exhaustive,
     )
 
