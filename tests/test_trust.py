@@ -1,0 +1,281 @@
+"""What labels are worth, from the first grade to the sentence: made judges, the store, and the report's paragraph."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.agree import agree
+from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.results.provenance import Provenance, family_of
+from tests.forked_cli import run_command
+from tests.judge_server import KEY, JudgeServer, Reply, texts
+
+DEPTH_10 = {"corpus_size": 1400, "depths": [10], "measures": ["Success", "BoR", "RA-nWG", "Harm"]}
+
+
+def by_hash(*words):
+    return int(hashlib.blake2b("|".join(words).encode(), digest_size=8).hexdigest(), 16)
+
+
+def plain(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def cranfield(data):
+    """Texts, people's grades by texts, and the BM25 run."""
+    folder = data / "cranfield"
+    queries = {row["_id"]: row["text"] for row in map(json.loads, (folder / "queries.jsonl").open())}
+    rows = list(map(json.loads, (folder / "corpus.jsonl").open()))
+    passages: dict[str, str] = {}
+    for row in rows:
+        passages.setdefault(plain(f"{row.get('title', '')} {row['text']}"), row["_id"])
+    of_query = {plain(text): query for query, text in queries.items()}
+    people = rs.read_qrels(folder / "qrels.trec").to_dict()
+
+    def grade(question, passage):
+        return people.get(of_query[plain(question)], {}).get(passages[plain(passage)], 1)
+
+    return folder, grade, rs.read_run(folder / "runs" / "bm25.trec"), people
+
+
+def graded(cranfield, path, grade, **options):
+    """A store with the grades of a judge that is a function of the texts."""
+    folder, _, run, _ = cranfield
+
+    async def judge(messages, schema):
+        shown = texts({"messages": messages})
+        return {"reason": "as it is", "grade": grade(shown["question"], shown["passage"])}
+
+    rs.grade(folder / "queries.jsonl", folder / "corpus.jsonl", run, store=path, judge=judge, progress=False, **options)
+    return path
+
+
+# -- from the judge to the sentence ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_judge_that_rolls_dice_has_shown_nothing(cranfield, tmp_path) -> None:
+    folder, *_ = cranfield
+
+    def roll(request, number):
+        return Reply(content=json.dumps({"reason": "as it is", "grade": 1 + by_hash(*texts(request).values()) % 5}))
+
+    with JudgeServer(roll) as server:
+        done = run_command(
+            *("grade", "--queries", folder / "queries.jsonl", "--corpus", folder / "corpus.jsonl"),
+            *("--pool", folder / "runs" / "bm25.trec", "--pool-depth", "10", "--controls", "3"),
+            *("--store", tmp_path / "dice.db", "--model", "dice", "--base-url", server.url, "--concurrency", "16"),
+            env={"OPENAI_API_KEY": KEY, "PATH": ""},
+        )
+    assert done.returncode == 0, done.stderr
+    arguments = ["evaluate", "--qrels", tmp_path / "dice.db", "--run", f"bm25={folder}/runs/bm25.trec"]
+    arguments += ["--corpus-size", "1400", "--depths", "10", "--measure", "BoR", "--measure", "RA-nWG"]
+    shown = json.loads(run_command(*arguments, "--format", "json").stdout)
+    bits, evidence = (shown["runs"]["bm25"]["measures"][key] for key in ("BoR@10", "RA-nWG@10"))
+    assert bits["low"] <= 0 <= bits["high"] < 0.1
+    assert bits["as_judged"] > 5
+    assert {"closed-labels", "equals-placebo"} <= {caveat["code"] for caveat in evidence["caveats"]}
+    assert shown["trust"]["conclusion"].startswith("Nothing is shown about the retriever")
+    gated = run_command(*arguments, "--fail-if", "RA-nWG@10 < .5", "--require-trust", "strong")
+    assert gated.returncode == 1
+    assert "gate failed: bm25: RA-nWG@10: closed-labels (strong)" in gated.stderr
+    gated = run_command(*arguments, "--fail-if", "shown(BoR@10) < 1")
+    assert gated.returncode == 1
+
+
+@pytest.mark.slow
+def test_people_as_judge_with_a_tail_and_controls_reach_the_truth(cranfield, tmp_path) -> None:
+    _, grade, run, people = cranfield
+    store = graded(cranfield, tmp_path / "people.db", grade, pool_depth=20, tail="200:10", controls=3)
+    report = rs.evaluate(store, {"bm25": run}, **DEPTH_10)
+    bits, evidence = report["BoR@10"], report["RA-nWG@10"]
+    assert bits.basis == "with controls"
+    assert bits.low < 5.21 < bits.high
+    assert bits.high - bits.low < 3.5
+    assert bits.shown > 2
+    down_to_200 = {query: {p: people[query].get(p, 1) for p in run[query][:200]} for query in people}
+    truth = rs.evaluate(down_to_200, {"bm25": run}, scale="utility", **DEPTH_10)["RA-nWG@10"].value
+    assert truth == pytest.approx(0.69, abs=0.005)
+    assert evidence.basis == "with a tail"
+    assert evidence.low < truth < evidence.high
+    assert evidence.value == pytest.approx(truth, abs=0.06)
+    assert evidence.as_judged > evidence.value + 0.08
+    assert [caveat.code for caveat in evidence.caveats] == ["down-to-rank"]
+    assert "completed from the tail" in report.trust.text
+    assert "RA-nWG@10" not in report.trust.text  # it differs from its placebo
+
+
+@pytest.mark.slow
+def test_labels_of_all_pairs_by_people_make_the_figures_exact(cranfield, tmp_path) -> None:
+    _, _, run, people = cranfield
+    dice = graded(cranfield, tmp_path / "dice.db", lambda q, p: 1 + by_hash(q, p) % 5, pool_depth=10, controls=2)
+    labels = rs.read_qrels(dice)
+    everything = {query: {p: people[query].get(p, 1) for p in labels[query]} for query in labels}
+    report = rs.evaluate(dice, {"bm25": run}, human=everything, **DEPTH_10)
+    of_pool = {query: {p: people[query].get(p, 1) for p in run[query][:10]} for query in people}
+    truth = rs.evaluate(of_pool, {"bm25": run}, scale="utility", **DEPTH_10)
+    for key in ("RA-nWG@10", "Harm@10", "BoR@10"):
+        assert report[key].value == pytest.approx(truth[key].value, abs=1e-9), key
+        assert report[key].basis == "calibrated"
+    assert report["Harm@10"].as_judged != pytest.approx(report["Harm@10"].value, abs=0.1)
+
+
+def test_controls_given_apart_leave_calibrated_figures_as_they_are(cranfield) -> None:
+    _, _, run, people = cranfield
+    rng = np.random.default_rng(4)
+    judge = {q: {p: int(rng.integers(1, 6)) for p in run[q][:10]} for q in people}
+    human = {q: {p: people[q].get(p, 1) for p in run[q][:10]} for q in list(people)[:60]}
+    controls = {q: dict.fromkeys(run[q][150:153], 5) for q in people}
+    options = {"human": human, "scale": "utility", **DEPTH_10}
+    alone = rs.evaluate(judge, {"bm25": run}, **options)
+    beside = rs.evaluate(judge, {"bm25": run}, controls=controls, **options)
+    for key in ("RA-nWG@10", "Harm@10", "BoR@10"):
+        assert beside[key].value == alone[key].value
+
+
+# -- where labels come from --------------------------------------------------------------------------------------
+
+
+def provenance(pairs=40, *, judge=lambda i: 1 + i % 5, person=None, chosen=Chosen.POOL, **facts):
+    rows = [(f"q{i // 2}", f"d{i}", judge(i) if person is None else person(i)) for i in range(pairs)]
+    origins = LabelOrigins(
+        chosen=np.full(pairs, int(chosen), np.uint8),
+        by_person=np.full(pairs, person is not None),
+        judge_grade=np.array([judge(i) for i in range(pairs)]),
+        tail_size=np.zeros(pairs, np.int64),
+        **{"judges": {"gpt-5-mini": pairs}, **facts},
+    )
+    return Provenance.of(Qrels.from_records(rows, scale="utility", origins=origins))
+
+
+def codes(known):
+    return {caveat.code: caveat.level for caveat in known.caveats}
+
+
+def test_labels_of_one_judge_without_people_are_said_to_be_so() -> None:
+    assert codes(provenance()) == {"one-judge": "note", "agreement-unknown": "soft"}
+    two = provenance(judges={"gpt-5-mini": 20, "claude-x": 20})
+    assert "one-judge" not in codes(two)
+
+
+def test_a_judge_that_agrees_is_no_caveat_and_one_that_does_not_is_a_strong_one() -> None:
+    rng = np.random.default_rng(1)
+    people = {"annotators": {"anna": 400}, "drawn_for_people": {"agree:400": 400}}
+    good = provenance(400, person=lambda i: 1 + i % 5, **people)
+    assert codes(good) == {}
+    grades = rng.integers(1, 6, 400).tolist()
+    bad = provenance(400, person=lambda i: grades[i], **people)
+    assert bad.agreement.verdict == "unfit"
+    assert codes(bad) == {}  # no label is the judge's any more
+    mixed = Provenance.of(
+        Qrels.from_records(
+            [(f"q{i // 2}", f"d{i}", grades[i] if i < 400 else 3) for i in range(500)],
+            scale="utility",
+            origins=LabelOrigins(
+                chosen=np.ones(500, np.uint8),
+                by_person=np.arange(500) < 400,
+                judge_grade=np.array([1 + i % 5 if i < 400 else 3 for i in range(500)]),
+                tail_size=np.zeros(500, np.int64),
+                judges={"mini": 500},
+                **people,
+            ),
+        )
+    )
+    assert codes(mixed) == {"agreement-too-low": "strong"}
+
+
+def test_further_reasons_to_doubt_labels() -> None:
+    assert codes(provenance(outdated=2))["outdated-labels"] == "soft"
+    assert codes(provenance(drawn_for_people={"": 12}))["people-not-drawn"] == "soft"
+    assert "unknown-origin" not in codes(provenance(chosen=0))  # nothing is known: the shares decide
+    rows = [("q", f"d{i}", 3) for i in range(4)]
+    origins = LabelOrigins(
+        chosen=np.array([1, 1, 1, 0], np.uint8),
+        by_person=np.zeros(4, bool),
+        judge_grade=np.full(4, NO_GRADE),
+        tail_size=np.zeros(4, np.int64),
+    )
+    known = Provenance.of(Qrels.from_records(rows, scale="utility", origins=origins))
+    assert codes(known) == {"unknown-origin": "note"}
+
+
+@pytest.mark.parametrize(
+    ("used", "judge", "same"),
+    [
+        ("text-embedding-3-small", "gpt-5-mini", True),
+        ("openai/gpt-4o", "o3-mini", True),
+        ("claude-x", "gpt-5-mini", False),
+        ("bge-m3", "gpt-5-mini", False),
+        ("meta-llama/Llama-3-8B", "llama3.1:8b", True),
+    ],
+)
+def test_a_judge_of_the_family_that_answers_or_embeds(used, judge, same) -> None:
+    assert (family_of(used) == family_of(judge)) is same
+    labels = {f"q{i}": {f"d{i}": 1 + i % 5} for i in range(20)}
+    rows = [(q, p, g) for q, row in labels.items() for p, g in row.items()]
+    origins = LabelOrigins(
+        chosen=np.ones(20, np.uint8),
+        by_person=np.zeros(20, bool),
+        judge_grade=np.array([g for *_, g in rows]),
+        tail_size=np.zeros(20, np.int64),
+        judges={judge: 20},
+    )
+    qrels = Qrels.from_records(rows, scale="utility", origins=origins)
+    report = rs.evaluate(qrels, {"r": {q: list(row) for q, row in labels.items()}}, depths=[1], used_models=[used])
+    assert ("same-family" in {caveat.code for caveat in report.runs["r"].caveats}) is same
+    assert ("all figures: The judge and a model" in plain(str(report))) is same
+
+
+# -- the paragraph -----------------------------------------------------------------------------------------------
+
+
+def test_the_paragraph_of_plain_labels_claims_no_more_than_they_show() -> None:
+    labels = {f"q{i}": {f"d{i}": 1, f"e{i}": 1} for i in range(40)}
+    run = {q: [f"x{q}", *list(row)[:1]] for q, row in labels.items()}
+    report = rs.evaluate(labels, {"r": run}, corpus_size=1000, depths=[2])
+    assert report.trust.text == (
+        "80 labels, by whom and how chosen is not known. The figures are as judged. The figures hold as far as these "
+        "labels do."
+    )
+    assert plain(str(report)).startswith(report.trust.text)
+    assert report.to_dict()["trust"]["text"] == report.trust.text
+    assert report.trust.text in plain(re.sub(r"<[^>]+>", "", report.to_html()))
+
+
+def test_the_paragraph_names_the_next_step_with_its_cost() -> None:
+    rng = np.random.default_rng(2)
+    labels = {f"q{i}": {f"d{i}-{j}": int(rng.integers(1, 6)) for j in range(10)} for i in range(225)}
+    rows = [(q, p, g) for q, row in labels.items() for p, g in row.items()]
+    origins = LabelOrigins(
+        chosen=np.ones(2250, np.uint8),
+        by_person=np.zeros(2250, bool),
+        judge_grade=np.array([g for *_, g in rows]),
+        tail_size=np.zeros(2250, np.int64),
+        judges={"mini": 2250},
+        cost_of_a_grade=0.0006,
+    )
+    qrels = Qrels.from_records(rows, scale="utility", origins=origins)
+    report = rs.evaluate(qrels, {"r": {q: list(row) for q, row in labels.items()}}, **DEPTH_10)
+    assert "675 grades of random controls (grade --controls 3), which cost about 0.4, can show up to 4.2 bits" in (
+        report.trust.next_step
+    )
+    assert "Nothing is shown about the retriever" in report.trust.conclusion
+    assert "agreement with people is not known" in report.trust.text
+
+
+def test_agree_opens_with_the_paragraph_too() -> None:
+    people = {f"q{i}": {f"d{j}": 1 + (i + j) % 5 for j in range(5)} for i in range(20)}
+    report = agree(people, {q: {**row, "e": 2} for q, row in people.items()})
+    kappa = report.agreement.kappa_quadratic
+    assert f"quadratic kappa {kappa.value:.3f} [{kappa.low:.3f}, {kappa.high:.3f}] over 100 pairs" in report.trust.text
+    assert f"Verdict on the judge: {report.agreement.verdict}." in report.trust.text
+    assert plain(str(report)).startswith(report.trust.text)
+    assert report.to_dict()["trust"]["labels"]["agreement"]["pairs"] == 100
