@@ -120,13 +120,13 @@ def test_the_placebo_is_the_mean_over_shuffled_labels(cranfield):
     keys = ("BoR@10", "RA-nWG@10", "PROC@10", "R@10", "nDCG@10", "AP", "RR")
     options = {"bootstrap": None, "measures": ["BoR", "RA-nWG", "PROC", "R", "nDCG", "AP", "RR"]}
     rng, shuffled = np.random.default_rng(3), []
-    for _ in range(200):
+    for _ in range(100):
         mixed = {
             q: dict(zip(row, rng.permutation(list(row.values())).tolist(), strict=True)) for q, row in labels.items()
         }
         report = measured(mixed, evaluated, **options)
         shuffled.append([report[key].value for key in keys])
-    mean, error = np.mean(shuffled, axis=0), np.std(shuffled, axis=0) / np.sqrt(200)
+    mean, error = np.mean(shuffled, axis=0), np.std(shuffled, axis=0) / np.sqrt(100)
     report = measured(labels, evaluated, **options)
     for key, expected, spread in zip(keys, mean, error, strict=True):
         # BoR is the logarithm of a mean, so its mean over shuffles is a little lower.

@@ -318,7 +318,7 @@ def test_four_llm_judges_and_two_hundred_labels(benchmark) -> None:
         warnings.simplefilter("ignore")
         rows = np.concatenate(
             [
-                benchmark.trial(benchmark.Cell("judges", f"judges:{judge}", 200, range(4)))
+                benchmark.trial(benchmark.Cell("judges", f"judges:{judge}", 200, range(2)))
                 for judge in benchmark.worlds.JUDGES
             ]
         )

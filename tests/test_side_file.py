@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import fields
 
 import numpy as np
@@ -14,6 +12,7 @@ from rag_selectivity.data.origins import LabelOrigins
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import Draw, HumanLabel, Origin, Store, digest
+from tests.forked_cli import run_command
 from tests.test_store import put
 
 POOL, TAIL = Draw("pool", "bm25", 2), Draw("tail", "bm25", 9, {"first": 3, "last": 9, "drawn": 1, "seed": 7})
@@ -183,8 +182,9 @@ def test_a_person_who_contradicts_in_a_file_is_named(path) -> None:
 
 def test_the_commands_say_where_labels_come_from(path) -> None:
     def run(*arguments):
-        command = [sys.executable, "-m", "rag_selectivity", "store", *arguments]
-        return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True)
+        done = run_command("store", *arguments, cwd=path.parent)
+        assert done.returncode == 0, done.stderr
+        return done
 
     assert "and where they come from to o.qrels.origins.jsonl" in run("export", "l.db", "o.qrels").stderr
     assert run("import", "n.db", "o.qrels").stdout == "took 10 labels from o.qrels into n.db\n"

@@ -62,6 +62,15 @@ def judge_labels(
     return labels
 
 
+def labels_to_calibrate(labels: Any, judges: Sequence[str] | None = None) -> tuple[Any, Sequence[str] | None]:
+    """For adapters: labels without people's grades, and the judges that are still to be selected from them.
+
+    Labels of a path are read by `judge_labels`, which selects the judges. Others are returned as they are, with
+    `judges`.
+    """
+    return (judge_labels(labels, judges=judges), None) if is_path(labels) else (labels, judges)
+
+
 def _without_people(labels: Qrels) -> Qrels:
     """The labels with the judge's grade where a person's took its place, and without those of people alone."""
     origins = labels.origins
