@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.caveats import CLOSED, EQUALS_PLACEBO
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.gates import distrusted, failures, parse_fail_if
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.results.estimate import LEVELS
+from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 
 MEASURES = ["Success", "BoR", "RA-nWG", "PROC", "R", "AP", "nDCG", "RR", "Harm", "Precision4+"]
 RESTING_ON_THE_LIST = ("Success@10", "Harm@10", "Precision4+@10", "Judged@10")
