@@ -248,27 +248,6 @@ _OF_DIFFERENCES = (
 _FAVOURED = (("two runs", None), ("equal runs", 0.0), ("equal runs, one favoured", 0.3))
 
 
-def tail_table() -> str:
-    """RA-nWG@10 down to rank 200: people's grades of all, as labelled (20 + 10 of 180), completed."""
-    measure, at = parse_measure("RA-nWG"), np.array([10])
-    lines = [f"{'':10}{'truth':>8}{'as labelled':>13}{'completed':>26}"]
-    for title, dice in (("people", False), ("dice", True)):
-        world = worlds.cranfield_tail(dice)
-        run = world.runs["bm25"]
-        truth, judged = (
-            rs.join(labels, run, corpus_size=world.corpus_size, scale="utility")
-            for labels in (world.human, world.judge)
-        )
-        ground, _ = calibration_ground(world.judge, None)
-        figure = calibrated_figures(ground, {"bm25": judged}, [(measure, at)], Sampling())["bm25"]["RA-nWG@10"]
-        true, as_judged = (float(measure.outcome(join, at).value()[0]) for join in (truth, judged))
-        lines.append(
-            f"{title:10}{true:8.3f}{as_judged:13.3f}{figure.value:10.3f} [{figure.fixed_low:.3f}, "
-            f"{figure.fixed_high:.3f}]"
-        )
-    return "\n".join(lines)
-
-
 def cost() -> str:
     """Seconds for 225 queries, two runs, three measures and 150 draws in one process."""
     world = world_of("Cranfield:lenient")
@@ -286,5 +265,4 @@ if __name__ == "__main__":
     given = parser.parse_args()
     print(calibrated_table(given.times, given.sizes))
     print(differences_table(max(4, given.times * 2 // 3)))
-    print(tail_table())
     print(cost())
