@@ -80,9 +80,7 @@ def joined_of(world: worlds.World) -> tuple[dict, dict]:
     return by_judge, by_people
 
 
-def people_of(
-    world: worlds.World, labels: int, seed: int, settling: bool = False, depth: int = 10
-) -> PeoplesLabels:
+def people_of(world: worlds.World, labels: int, seed: int, settling: bool = False, depth: int = 10) -> PeoplesLabels:
     """The labels that people would give to a draw."""
     listed = labels // 4 if settling else 0
     drawn: dict[str, dict[str, int]] = {}

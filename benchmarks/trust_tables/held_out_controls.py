@@ -233,13 +233,18 @@ def row(cell: tuple[str, int, int, int], repetitions: int, data: Path) -> Row:
 def cells(worlds: tuple[str, ...] = tuple(WORLDS)) -> Iterator[tuple[str, int, int, int]]:
     """(world, queries, controls, K): all queries at K = 10 with 3 and 10 controls; 30 queries; K = 5 and 20."""
     for world in worlds:
-        for queries, number, depth in ((300, 3, 10), (300, 10, 10), (30, 3, 10), (30, 10, 10), (300, 3, 5), (100, 5, 20)):
+        for queries, number, depth in (
+            (300, 3, 10),
+            (300, 10, 10),
+            (30, 3, 10),
+            (30, 10, 10),
+            (300, 3, 5),
+            (100, 5, 20),
+        ):
             yield world, queries, number, depth
 
 
-def rows(
-    repetitions: int, data: Path = SHARED, worlds: tuple[str, ...] = tuple(WORLDS), workers: int = 2
-) -> list[Row]:
+def rows(repetitions: int, data: Path = SHARED, worlds: tuple[str, ...] = tuple(WORLDS), workers: int = 2) -> list[Row]:
     """All lines of the table."""
     with ProcessPoolExecutor(workers) as pool:
         return list(pool.map(partial(row, repetitions=repetitions, data=data), cells(worlds)))

@@ -148,7 +148,9 @@ def table(times: int = 10, people: int = 200, workers: int = 2, names: tuple[str
     todo = [(name, n, times) for n in (0, people) for name in names]
     with ProcessPoolExecutor(workers) as pool:
         results = list(pool.map(trial, todo))
-    lines = [f"{'RA-nWG/BoR':48}{'truth':>12}{'as labelled':>12}{'completed':>12}{'error':>12}{'cover':>12}{'printed':>12}"]
+    lines = [
+        f"{'RA-nWG/BoR':48}{'truth':>12}{'as labelled':>12}{'completed':>12}{'error':>12}{'cover':>12}{'printed':>12}"
+    ]
     for (name, n, _), rows in zip(todo, results, strict=True):
         parts = [rows[rows[:, 0] == place] for place in (0, 1)]
         figures = [(part[:, 1], part[:, 2], part[:, 3], np.abs(part[:, 3] - part[:, 1])) for part in parts]
@@ -157,7 +159,9 @@ def table(times: int = 10, people: int = 200, workers: int = 2, names: tuple[str
         title = f"{name}, {f'{n} by people' if n else 'the judge alone'}"
         undefined = int(np.isnan(rows[:, 4]).sum())
         lines.append(
-            f"{title:48}" + "".join(f"{cell:>12}" for cell in cells) + (f"   undefined: {undefined}" if undefined else "")
+            f"{title:48}"
+            + "".join(f"{cell:>12}" for cell in cells)
+            + (f"   undefined: {undefined}" if undefined else "")
         )
     return "\n".join(lines)
 

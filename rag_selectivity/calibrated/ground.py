@@ -121,7 +121,6 @@ class Places:
             np.array([True, True, True, False, False]),
         )
 
-
     def with_tail(self, in_tail: NDArray[np.bool_]) -> Places:
         """The same, with what was drawn from tails apart from the rest: it stands for far more passages."""
         last = len(self.names) - 1
