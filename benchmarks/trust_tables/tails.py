@@ -2,8 +2,8 @@
 
     python -m benchmarks.trust_tables.tails [--times 10]
 
-A judge grades the top 20 of a run and 10 random passages of the ranks 21 to 200. Without people, the truth is the figure
-of the judge's grades of all 200 ranks. With 200 labels by people, it is that of people's grades of all 200.
+A judge grades the top 20 of a run and 10 random passages of the ranks 21 to 200. Without people, the truth is the
+figure of the judge's grades of all 200 ranks. With 200 labels by people, it is that of people's grades of all 200.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def trial(cell: tuple[str, int, int]) -> np.ndarray:
 
 
 def table(times: int = 10, people: int = 200, workers: int = 2, names: tuple[str, ...] = tuple(WORLDS)) -> str:
-    """RA-nWG and BoR at K = 10: truth, as labelled, completed, error, and coverage; without and with people's labels."""
+    """RA-nWG and BoR at K = 10: truth, as labelled, completed, error, coverage; without and with labels by people."""
     todo = [(name, n, times) for n in (0, people) for name in names]
     with ProcessPoolExecutor(workers) as pool:
         results = list(pool.map(trial, todo))
