@@ -153,6 +153,11 @@ def test_on_cranfield_the_estimate_is_near_the_truth(trial) -> None:
     assert min(row.shown_true for row in rows.values()) >= 0.96
 
 
+def test_a_judge_that_accepts_nearly_all_shows_nothing_on_either_side() -> None:
+    bits = report(judged_by(0.99, number=3))["BoR@10"]
+    assert bits.low < 0 <= bits.high < 0.01
+
+
 def test_every_chance_corrected_figure_rests_on_the_same_baseline() -> None:
     measures = ["BoR", "EF", "RandomSuccess", "BoR_max", "lambda"]
     figures = report(judged_by(0.01, number=20), measures=measures)
