@@ -104,7 +104,8 @@ def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
     rough = [key for key, figure in figures.items() if figure.rough]
     if rough:
         notes.append(
-            f"rough: {', '.join(rough)}: few passages of a query are relevant, and the interval can be too narrow"
+            f"rough: {', '.join(rough)}: most queries have fewer than two relevant passages, and the interval can be "
+            f"too narrow"
         )
     undefined: dict[str, list[str]] = {}
     for key, figure in figures.items():
