@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, sampling_of
 from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -201,6 +201,8 @@ def comparison_of(
         "correction": "holm",
         "family": family,
     }
+    if ground is not None:
+        query_notes.insert(0, calibrated_by(ground))
     return Comparison(base, rows, report, settings, tuple(query_notes))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, sampling_of
 from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
@@ -28,7 +28,6 @@ from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.next_passages import next_passages
-from rag_selectivity.wording import counted
 
 
 def sweep(
@@ -150,10 +149,9 @@ def sweep(
 
 
 def _calibrated_note(ground: Ground) -> str:
-    number, queries = ground.people
     return (
-        f"calibrated by {counted(number, 'label')} of people on {counted(queries, 'query', 'queries')}; `evaluate` "
-        f"with the same labels prints intervals, the figures as judged, and the reasons why a figure is undefined"
+        f"{calibrated_by(ground)}; `evaluate` with the same labels prints intervals, the figures as judged, and the "
+        f"reasons why a figure is undefined"
     )
 
 
