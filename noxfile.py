@@ -89,13 +89,17 @@ class Bearing:
 
 
 BEARING = {
-    "core": Bearing("bootstrap comparison edges import mcnemar measure_examples names paired unpaired", "not views"),
+    "core": Bearing(
+        "bootstrap caveats comparison completion control_power controls designs edges import mcnemar measure_examples "
+        "names paired placebo unpaired",
+        "not views and not plan_says and not docs",
+    ),
     "files": Bearing("files engines out_of_core", "not command and not ctrl_c"),
     "cli": Bearing("cli planning", "not parquet"),
-    "report": Bearing("html html_edges", "not command and not label_store"),
+    "report": Bearing("html html_edges annotation_page", "not command and not label_store"),
     "demo": Bearing(""),
     "judge": Bearing(
-        "grading claims store store_writing store_reading store_migration injection canary",
+        "grading claims store store_writing store_reading store_migration injection canary draws side_file annotation",
         "not (command or ctrl_c or key_is_asked or kills or two_processes or parquet or reading_changes)",
     ),
     "ragas": Bearing("ragas adapters adapter_judges", "ragas"),

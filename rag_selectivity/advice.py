@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.curve import Curves
+from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
@@ -118,6 +119,8 @@ def advise_on(
 ) -> Recommendation | None:
     """`advise` for a run of a report, with the report's level, and its `rel` and `m` if neither is given.
 
+    Figures that people's labels calibrate give advice on calibrated figures.
+
     None if the report does not hold the lists: reports of a monitor, of tallies, or read from a file.
     """
     judged = report.runs[run].judged
@@ -125,7 +128,12 @@ def advise_on(
         return None
     if rel is None and m is None:
         rel, m = parameters_of(report.measures)
-    return advise(judged, resampling_of(report), rel=rel, m=m, max_k=max_k, max_loss=max_loss)
+    bootstrap = resampling_of(report)
+    curves = None
+    if report.ground is not None:
+        lists = {name: part.judged for name, part in report.runs.items() if part.judged is not None}
+        curves = Curves(report.ground, lists, run, sampling_of(bootstrap))
+    return advise(judged, bootstrap, rel=rel, m=m, max_k=max_k, max_loss=max_loss, calibrated=curves)
 
 
 def resampling_of(report: Report) -> Bootstrap | None:

@@ -23,11 +23,11 @@ from rag_selectivity.results.provenance import (
     SAME_FAMILY,
     UNKNOWN_ORIGIN,
 )
+from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
 from rag_selectivity.wording import counted, percent
 
-CLOSED, EQUALS_PLACEBO, BY_CONSTRUCTION, DOWN_TO = "closed-labels", "equals-placebo", "by-construction", "down-to-rank"
-AS_JUDGED_BASELINE = "as-judged-baseline"
+BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"
 
 #: Every code with its levels, as docs/trust.md lists them with their rules.
 CAVEATS: dict[str, tuple[str, ...]] = {

@@ -307,6 +307,7 @@ def report_on(
         settings=bootstrap.settings if bootstrap else {},
         bootstrap=bootstrap,
         absent=absent_measures(measures, sized=size is not None),
+        ground=ground,
         provenance=provenance,
     )
 

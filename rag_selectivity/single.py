@@ -48,6 +48,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import joint_refusal
 from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 __all__ = [
@@ -89,6 +90,8 @@ class Labels:
 
     by_query: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     scale: str = "trec"
+    #: Where the labels come from, as far as their source says; None without labels.
+    provenance: Provenance | None = None
 
     @classmethod
     def of(
@@ -137,7 +140,7 @@ class Labels:
                 SelectivityWarning,
                 stacklevel=2,
             )
-        return cls(settled.to_dict(), settled.scale or "trec")
+        return cls(settled.to_dict(), settled.scale or "trec", Provenance.of(settled))
 
     @property
     def relevant_from(self) -> int:

@@ -538,7 +538,7 @@ def test_mistakes_of_the_command(world, words, message) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_qrels_are_imported_as_before(world) -> None:
+def test_the_command_imports_qrels_as_before(world) -> None:
     (world.folder / "ada.qrels").write_text("question-1 0 passage-1-1 5\n")
     done = run_command("store", "import", "labels.db", "ada.qrels", cwd=world.folder)
     assert done.stdout == "took 1 label from ada.qrels into labels.db; by ada, origin unknown\n"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.caveats import CLOSED, EQUALS_PLACEBO
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.gates import distrusted, failures, parse_fail_if
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.results.estimate import LEVELS
+from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 
 MEASURES = ["Success", "BoR", "RA-nWG", "PROC", "R", "AP", "nDCG", "RR", "Harm", "Precision4+"]
 RESTING_ON_THE_LIST = ("Success@10", "Harm@10", "Precision4+@10", "Judged@10")
@@ -120,13 +120,13 @@ def test_the_placebo_is_the_mean_over_shuffled_labels(cranfield):
     keys = ("BoR@10", "RA-nWG@10", "PROC@10", "R@10", "nDCG@10", "AP", "RR")
     options = {"bootstrap": None, "measures": ["BoR", "RA-nWG", "PROC", "R", "nDCG", "AP", "RR"]}
     rng, shuffled = np.random.default_rng(3), []
-    for _ in range(200):
+    for _ in range(100):
         mixed = {
             q: dict(zip(row, rng.permutation(list(row.values())).tolist(), strict=True)) for q, row in labels.items()
         }
         report = measured(mixed, evaluated, **options)
         shuffled.append([report[key].value for key in keys])
-    mean, error = np.mean(shuffled, axis=0), np.std(shuffled, axis=0) / np.sqrt(200)
+    mean, error = np.mean(shuffled, axis=0), np.std(shuffled, axis=0) / np.sqrt(100)
     report = measured(labels, evaluated, **options)
     for key, expected, spread in zip(keys, mean, error, strict=True):
         # BoR is the logarithm of a mean, so its mean over shuffles is a little lower.

@@ -76,10 +76,18 @@ def test_csv_markdown_table_and_files(folder) -> None:
     assert float(rows[0]["value"]) == 0.5
     assert evaluate(folder, "--format", "markdown").stdout.count("|") > 4
     assert "bm25: 2 queries" in evaluate(folder).stdout
-    for name, start in (("r.json", "{"), ("r.csv", "run,"), ("r.md", "**bm25"), ("r.txt", "bm25:")):
+    trust = "3 labels, by whom and how chosen is not known."
+    for name, start, title in (
+        ("r.json", "{", '"bm25": {'),
+        ("r.csv", "run,", "bm25,"),
+        ("r.md", f"> {trust}", "\n**bm25"),
+        ("r.txt", trust, "\nbm25:"),
+    ):
         done = evaluate(folder, "-o", name)
         assert (done.returncode, done.stdout) == (0, "")
-        assert (folder / name).read_text().startswith(start)
+        text = (folder / name).read_text()
+        assert text.startswith(start)
+        assert title in text
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

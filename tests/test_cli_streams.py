@@ -55,7 +55,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     write("stdin.jsonl", [json.dumps({"query": query, "shown": ids}) for query, ids in LISTS.items()])
     write("log.csv", ["N,K,R,hit", "100,10,2,1", "100,10,1,0", "100,10,3,1"])
     write("human.qrels", [f"{query} 0 a 5" for query in QUERIES])
-    write("weights.csv", ["query_id,passage_id,probability", *(f"{query},a,.5" for query in QUERIES)])
     with Store("labels.db") as store:
         put(store, "judge", {(q, d): g for q, row in GRADES.items() for d, g in row.items()})
     rs.evaluate("qrels.trec", {"run": LISTS}, scale="trec", measures=["P"], depths=[1]).save("before.json")
@@ -112,7 +111,7 @@ READING = {
     "quality": (f"{REPORT} --quality quality.csv", "quality.csv"),
     "human": ("agree --human human.qrels --labels labels.db --resamples 50", "human.qrels"),
     "labels": ("agree --human human.qrels --labels qrels.csv --resamples 50", "qrels.csv"),
-    "weights": ("agree --human human.qrels --labels labels.db --resamples 50 --weights weights.csv", "weights.csv"),
+    "labels by people": (f"{EVALUATE} --measure P --human human.qrels", "human.qrels"),
     "plan": ("plan --corpus-size 100 --qrels qrels.trec --scale utility", "qrels.trec"),
     "audit": ("audit log.csv", "log.csv"),
 }

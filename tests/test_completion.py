@@ -10,7 +10,9 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.calibrated.figures import Sampling, calibrated_figures
+from rag_selectivity.calibrated.ground import Places, Strata, tops
 from rag_selectivity.calibrated.people import PeoplesLabels, calibration_ground
+from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.grading.designs import calibrate_draw
 from rag_selectivity.grading.store import Store
 from rag_selectivity.measures import REGISTRY
@@ -301,6 +303,64 @@ def test_sweep_and_its_advice_rest_on_calibrated_figures() -> None:
     assert found.recommendation.loss_high >= found.recommendation.loss
 
 
+# -- tails -------------------------------------------------------------------------------------------------
+
+
+def with_tail(queries: int = 60, graded: int = 20, sampled: int = 8, last: int = 100):
+    """A judge without any knowledge; of the pool's passages 3 in 10 are relevant, of the tail's 1 in 100."""
+    random = np.random.default_rng(3)
+    run = {f"q{i}": [f"d{j}" for j in range(last)] for i in range(queries)}
+    human = {
+        q: {p: 5 if random.random() < (0.3 if j < graded else 0.01) else 1 for j, p in enumerate(row)}
+        for q, row in run.items()
+    }
+    records, tail = [], []
+    for query, row in run.items():
+        below = random.choice(row[graded:], sampled, replace=False).tolist()
+        records += [(query, passage, int(random.choice([1, 3, 5]))) for passage in (*row[:graded], *below)]
+        tail += [False] * graded + [True] * sampled
+    in_tail = np.array(tail)
+    labels = rs.Qrels.from_records(records, scale="utility")
+    labels.origins = LabelOrigins(
+        np.where(in_tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),
+        np.zeros(len(tail), bool),
+        labels.grade,
+        np.where(in_tail, last - graded, 0),
+        tail_ranks=(graded + 1, last),
+    )
+    return human, labels, {"one": rs.Run.from_dict(run)}
+
+
+def completed_relevant(labels, runs, people) -> float:
+    """Relevant passages of a query, over completions."""
+    ground, _ = calibration_ground(labels, people)
+    judged = {"one": rs.join(labels, runs["one"], corpus_size=1000, scale="utility")}
+    strata = Strata.of(ground, Places.of_run(tops(judged, labels, 10), "one", "top 10"))
+    assert strata.missing is None
+    tables = [table[:, strata.levels >= 4].sum(axis=1).mean() for _, table in strata.draws(60, (1,))]
+    return float(np.mean(tables))
+
+
+def test_a_tail_is_as_relevant_as_peoples_labels_of_the_tail_say() -> None:
+    human, labels, runs = with_tail()
+    relevant = []
+    for seed in range(3):
+        people: dict[str, dict[str, int]] = {}
+        for pair in calibrate_draw(labels, runs, 300, seed=seed):
+            people.setdefault(pair.query, {})[pair.passage] = human[pair.query][pair.passage]
+        relevant.append(completed_relevant(labels, runs, people))
+    truth = float(np.mean([sum(g >= 4 for g in row.values()) for row in human.values()]))
+    assert truth == pytest.approx(6.8, abs=0.5)
+    assert float(np.mean(relevant)) == pytest.approx(truth, rel=0.2)
+
+
+def test_a_tail_without_labels_follows_the_rest_of_the_pool() -> None:
+    human, labels, runs = with_tail()
+    people = {q: {p: human[q][p] for p in row[:20:2]} for q, row in {q: runs["one"][q] for q in human}.items()}
+    # All 100 passages are then as relevant as the pool's 20, by the labels and not by the prior.
+    assert completed_relevant(labels, runs, people) == pytest.approx(30, rel=0.15)
+
+
 # -- real judges: a short form of benchmarks/trust_tables/calibrated.py --------------------------------------
 
 
@@ -318,7 +378,7 @@ def test_four_llm_judges_and_two_hundred_labels(benchmark) -> None:
         warnings.simplefilter("ignore")
         rows = np.concatenate(
             [
-                benchmark.trial(benchmark.Cell("judges", f"judges:{judge}", 200, range(4)))
+                benchmark.trial(benchmark.Cell("judges", f"judges:{judge}", 200, range(2)))
                 for judge in benchmark.worlds.JUDGES
             ]
         )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 
 import pytest
 from scipy import stats
 
 import rag_selectivity as rs
 from rag_selectivity.statistics.control_power import ControlPower, controls_needed, most_bits, queries_to_show
+from tests.forked_cli import run_command
 
 
 @pytest.mark.parametrize(("controls", "bits"), [(3, 4.2), (10, 5.9), (40, 5.9)])
@@ -60,17 +59,14 @@ def test_values_out_of_range_are_named(values, message) -> None:
         controls_needed(-1, 225, 10)
 
 
-def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rag_selectivity", "plan", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_plan_says_what_controls_can_show() -> None:
-    assert plan("--queries", "225", "--controls", "3", "--show-bits", "6").stdout.splitlines() == [
+    assert run_command("plan", "--queries", "225", "--controls", "3", "--show-bits", "6").stdout.splitlines() == [
         "3 controls for each of 225 queries can show at most 4.2 bits at K = 10",
         "6 bits need more queries: 238, with 10 controls for each",
     ]
-    told = plan("--corpus-size", "58", "--relevant", "4", "--queries", "225", "--controls", "3", "--format", "json")
+    told = run_command(
+        "plan", "--corpus-size", "58", "--relevant", "4", "--queries", "225", "--controls", "3", "--format", "json"
+    )
     assert json.loads(told.stdout)["controls"]["most_bits"] == pytest.approx(4.18, abs=0.01)
-    refused = plan("--queries", "225")
+    refused = run_command("plan", "--queries", "225")
     assert (refused.returncode, refused.stderr.count("give both --queries and --controls")) == (2, 1)

@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from scipy.stats import beta, binomtest
 
 import rag_selectivity as rs
-from benchmarks.trust_tables import controls as trial
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
@@ -24,6 +23,12 @@ from rag_selectivity.statistics.controls import Counts, Draw, RateDraws
 from tests.conftest import DATA
 
 SIZE, K, QUERIES = 2000, 10, 120
+
+
+@pytest.fixture(scope="module")
+def trial():
+    """The trials whose short form is here; they stand beside the package, not in it."""
+    return pytest.importorskip("benchmarks.trust_tables.controls")
 
 
 def counts(graded, relevant, units=None) -> Counts:
@@ -128,7 +133,7 @@ def rs_as_judged() -> float:
     return rs.evaluate(labels, runs, corpus_size=SIZE, depths=[K], measures=["BoR"], scale="trec")["BoR@10"].value
 
 
-def test_intervals_cover_the_truth_and_what_is_shown_is_true() -> None:
+def test_intervals_cover_the_truth_and_what_is_shown_is_true(trial) -> None:
     """A short form of benchmarks/trust_tables/controls.py, with the ugly worlds in it."""
     worlds = [world for world in trial.made() if world.size == 100_000]
     rows = trial.controls_rows(25, worlds=worlds, numbers=(3, 10))
@@ -137,7 +142,7 @@ def test_intervals_cover_the_truth_and_what_is_shown_is_true() -> None:
     assert np.mean([row.shown_true for row in rows]) >= 0.98
 
 
-def test_on_cranfield_the_estimate_is_near_the_truth() -> None:
+def test_on_cranfield_the_estimate_is_near_the_truth(trial) -> None:
     worlds = trial.cranfield(DATA / "cranfield")
     if not worlds:
         pytest.skip("Cranfield is not here")
@@ -146,6 +151,11 @@ def test_on_cranfield_the_estimate_is_near_the_truth() -> None:
     assert all(abs(row.value - row.truth) < 0.15 for row in rows.values())
     assert min(row.coverage for row in rows.values()) >= 0.8
     assert min(row.shown_true for row in rows.values()) >= 0.96
+
+
+def test_a_judge_that_accepts_nearly_all_shows_nothing_on_either_side() -> None:
+    bits = report(judged_by(0.99, number=3))["BoR@10"]
+    assert bits.low < 0 <= bits.high < 0.01
 
 
 def test_every_chance_corrected_figure_rests_on_the_same_baseline() -> None:

@@ -97,8 +97,8 @@ def test_a_tail_stands_for_all_its_passages():
         np.where(tail, 100, 0),
     )
     drawn = calibrate_draw(labels, runs, 100)
-    outside = [pair.weight for pair in drawn if pair.stratum.endswith("outside")]
-    assert sum(outside) == pytest.approx(30 * (5 + 100))
+    for place, passages in (("outside", 5), ("in the tail", 100)):
+        assert sum(pair.weight for pair in drawn if pair.stratum.endswith(place)) == pytest.approx(30 * passages)
 
 
 def test_settling_goes_on_until_each_run_has_a_relevant_passage():

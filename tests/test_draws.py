@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -14,6 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity.grading.drawing import Tail
 from rag_selectivity.grading.judge import JudgeFailure
 from rag_selectivity.grading.store import Store
+from tests.forked_cli import run_command
 from tests.judge_server import JudgeServer, texts
 
 CORPUS = {f"d{i:02}": f"text {i:02}" for i in range(60)}
@@ -110,13 +109,10 @@ def test_every_passage_is_drawn_equally_often(tmp_path) -> None:
 
 
 def test_pairs_of_passages_are_drawn_together_as_often_as_by_chance(tmp_path) -> None:
-    graded(
-        tmp_path,
-        900,
-        controls=2,
-        pool_depth=20,
-        corpus={p: CORPUS[p] for p in [*RUN_A, "d30", "d40", "d41", "d42", "d43"]},
-    )
+    questions = {f"q{i}": f"question {i}" for i in range(900)}
+    few = dict(list(CORPUS.items())[:5])
+    pool = {query: ["d00"] for query in questions}
+    rs.grade(questions, few, [pool], store=tmp_path / "l.db", judge=judge, controls=2, progress=False)
     drawn = Counter(tuple(sorted(each)) for each in origins(tmp_path / "l.db", "control").values())
     assert len(drawn) == 6
     assert 0.001 < stats.chisquare(list(drawn.values())).pvalue < 0.999
@@ -288,17 +284,17 @@ def test_the_command_line_draws_with_a_server(tmp_path) -> None:
     rows = [f"q{q} Q0 {p} {r} {-r} a\n" for q in range(3) for r, p in enumerate(RUN_A, 1)]
     (tmp_path / "a.trec").write_text("".join(rows))
     with JudgeServer() as server:
-        command = [sys.executable, "-m", "rag_selectivity", "grade", "--queries", "q.jsonl", "--corpus", "c.jsonl"]
+        command = ["grade", "--queries", "q.jsonl", "--corpus", "c.jsonl"]
         command += ["--pool", "a.trec", "--pool-depth", "5", "--tail", "20:4", "--controls", "3", "--store", "l.db"]
         command += ["--model", "m", "--base-url", server.url, "--format", "json"]
-        dry = subprocess.run([*command, "--dry-run", "--show-bits", "2"], cwd=tmp_path, capture_output=True, text=True)
+        dry = run_command(*command, "--dry-run", "--show-bits", "2", cwd=tmp_path)
         assert dry.returncode == 0, dry.stderr
         assert json.loads(dry.stdout)["control_power"]["show_bits"] == 2
         assert not server.requests
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        done = run_command(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["graded"] == len(server.requests) == 3 * (5 + 4 + 3)
-        again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        again = run_command(*command, cwd=tmp_path)
         assert (json.loads(again.stdout)["graded"], len(server.requests)) == (0, 36)
         kinds = {
             json.dumps({**request["messages"][0], "content": request["messages"][0]["content"].replace(code, "")})

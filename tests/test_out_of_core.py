@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.scale import out_of_core
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
@@ -229,6 +230,30 @@ def test_wrong_columns_and_values_are_named(tmp_path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(rs.InputError, match="memory must be a whole number of megabytes ≥ 64"):
         found(qrels, run, memory=1)
+
+
+def test_labels_keep_their_origins(tmp_path, parted) -> None:
+    """Caveats and what the labels are worth are those of memory."""
+    labels, runs = world()
+    rows = [(query, passage, grade) for query, row in labels.items() for passage, grade in row.items()]
+    in_tail = np.arange(len(rows)) % 10 >= 8
+    origins = LabelOrigins(
+        np.where(in_tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),
+        np.zeros(len(rows), bool),
+        np.array([grade for _, _, grade in rows]),
+        np.where(in_tail, 40, 0),
+        tail_ranks=(9, 48),
+        judges={"a judge": len(rows)},
+    )
+    whole = expected(rs.Qrels.from_records(rows, scale="utility", origins=origins), runs)
+    write(tmp_path / "run.parquet", rows_of(runs))
+    apart = found(rs.Qrels.from_records(rows, scale="utility", origins=origins), tmp_path / "run.parquet")
+    same(apart, whole)
+    assert apart.runs["run"].caveats == whole.runs["run"].caveats
+    assert {"down-to-rank", "agreement-unknown"} <= {caveat.code for caveat in whole.runs["run"].caveats}
+    assert apart.trust == whole.trust
+    plain = found(rs.Qrels.from_records(rows, scale="utility"), tmp_path / "run.parquet")
+    assert "down-to-rank" not in {caveat.code for caveat in plain.runs["run"].caveats}
 
 
 @pytest.mark.slow

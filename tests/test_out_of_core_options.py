@@ -57,6 +57,7 @@ HONOURED = {
     "level": {"level": ".8"},
     "on": {"max_drop": "P@1:0.001", "against": "better.json", "on": "all"},
     "fail_if": {"fail_if": "P@1 < .99"},
+    "require_trust": {"require_trust": "soft"},
     "max_drop": {"max_drop": "P@1:0.001", "against": "better.json"},
     "against": {"max_drop": "P@1:0.001", "against": "better.json"},
     "format": {"format": "csv"},
@@ -67,6 +68,7 @@ REFUSED = {
     "pool": "short.trec",
     "corpus": "corpus.jsonl",
     "controls": "other.trec",
+    "human": "other.trec",
     "clusters": "clusters.csv",
     "per_query": "rows.csv",
 }

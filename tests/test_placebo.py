@@ -47,46 +47,52 @@ def placebo_of(name, judged, universe):
     return measure.placebo(judged, universe, measure.outcome(judged, universe.depths))
 
 
-def figures(labels, lists, measure, *, size, pool=None):
-    return parse_measure(measure).outcome(made(labels, lists, size=size, pool=pool), DEPTHS)
-
-
-def shuffled_means(labels, lists, measure, passages, *, size, pool=None):
-    """The exact mean of each part over all ways to give the labels' grades to the passages."""
+def shuffled(labels, lists, passages, size, pool):
+    """A join for each way to give the labels' grades to the passages."""
     grades = [labels["q"].get(passage) for passage in passages]
     ways = set(itertools.permutations(grades))
-    total = None
-    for way in ways:
-        given = {passage: grade for passage, grade in zip(passages, way, strict=True) if grade is not None}
-        parts = figures({"q": given}, lists, measure, size=size, pool=pool).parts
-        total = [part.copy() for part in parts] if total is None else [t + p for t, p in zip(total, parts, strict=True)]
-    return [part / len(ways) for part in total]
+    given = [{p: grade for p, grade in zip(passages, way, strict=True) if grade is not None} for way in ways]
+    return [made({"q": row}, lists, size=size, pool=pool) for row in given]
+
+
+def mean_of_first_part(measure, joins):
+    """The exact mean of the first part over equally likely joins."""
+    return sum(parse_measure(measure).outcome(judged, DEPTHS).parts[0] for judged in joins) / len(joins)
 
 
 LABELS = {"q": {"a": 5, "b": 4, "c": 1, "d": 2, "e": 4, "f": 3}}
 LISTS = {"q": ["c", "x", "a", "f", "e"]}
 
 
+@pytest.fixture(scope="module", params=[None, {"q": ["b", "c", "x", "a", "f", "e"]}], ids=["list", "pool"])
+def among_labels(request):
+    """The join of the labels, and those of all permutations of their grades."""
+    joins = shuffled(LABELS, LISTS, sorted(LABELS["q"]), 50, request.param)
+    return made(LABELS, LISTS, size=50, pool=request.param), joins
+
+
 @pytest.mark.parametrize("measure", WITH_PLACEBO)
-@pytest.mark.parametrize("pool", [None, {"q": ["b", "c", "x", "a", "f", "e"]}])
-def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure, pool):
-    judged = made(LABELS, LISTS, size=50, pool=pool)
+def test_shuffling_among_the_labels_gives_the_mean_over_all_permutations(measure, among_labels):
+    judged, joins = among_labels
     placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.ones(3, bool)))
-    expected = shuffled_means(LABELS, LISTS, measure, sorted(LABELS["q"]), size=50, pool=pool)
-    np.testing.assert_allclose(placebo.outcome.parts[0], expected[0], rtol=1e-10)
+    np.testing.assert_allclose(placebo.outcome.parts[0], mean_of_first_part(measure, joins), rtol=1e-10)
 
 
 POSITIVES = {"q": {"a": 5, "b": 4, "e": 4}}
+CORPUS = ["a", "b", "e", "c", "x", "f", "y"]
+
+
+@pytest.fixture(scope="module")
+def in_corpus():
+    """The join of the positives, and those of all their placements in the corpus."""
+    return made(POSITIVES, LISTS, size=len(CORPUS)), shuffled(POSITIVES, LISTS, CORPUS, len(CORPUS), None)
 
 
 @pytest.mark.parametrize("measure", WITH_PLACEBO)
-def test_shuffling_in_the_corpus_gives_the_mean_over_all_placements(measure):
-    corpus = ["a", "b", "e", "c", "x", "f", "y"]
-    lists = {"q": ["c", "x", "a", "f", "e"]}
-    judged = made(POSITIVES, lists, size=len(corpus))
+def test_shuffling_in_the_corpus_gives_the_mean_over_all_placements(measure, in_corpus):
+    judged, joins = in_corpus
     placebo = placebo_of(measure, judged, Universe(judged, DEPTHS, np.zeros(3, bool)))
-    expected = shuffled_means(POSITIVES, lists, measure, corpus, size=len(corpus))
-    np.testing.assert_allclose(placebo.outcome.parts[0], expected[0], rtol=1e-10)
+    np.testing.assert_allclose(placebo.outcome.parts[0], mean_of_first_part(measure, joins), rtol=1e-10)
 
 
 @pytest.mark.parametrize("measure", WITHOUT)

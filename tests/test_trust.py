@@ -279,3 +279,18 @@ def test_agree_opens_with_the_paragraph_too() -> None:
     assert f"Verdict on the judge: {report.agreement.verdict}." in report.trust.text
     assert plain(str(report)).startswith(report.trust.text)
     assert report.to_dict()["trust"]["labels"]["agreement"]["pairs"] == 100
+
+
+def test_a_monitor_says_where_its_labels_come_from(tmp_path) -> None:
+    async def judge(messages, schema):
+        return {"reason": "as it is", "grade": 4}
+
+    run = {f"q{i}": [f"d{i}", f"e{i}"] for i in range(12)}
+    corpus = {passage: f"text {passage}" for row in run.values() for passage in row}
+    rs.grade({q: q for q in run}, corpus, run, store=tmp_path / "l.db", judge=judge, progress=False)
+    monitor = rs.Monitor(tmp_path / "l.db", corpus_size=500, measures=["BoR", "Harm"])
+    for query, row in run.items():
+        monitor.record(rs.Retrieval(query, row))
+    report = monitor.report()
+    assert "24 by the judge judge" in report.trust.text
+    assert "agreement-unknown" in {caveat.code for caveat in report.runs[monitor.name].caveats}

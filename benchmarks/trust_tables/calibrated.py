@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -64,25 +65,30 @@ def world_of(name: str) -> worlds.World:
 
 @cache
 def _joined(name: str) -> tuple[dict, dict]:
-    world = world_of(name)
-    return tuple(
+    return joined_of(world_of(name))
+
+
+def joined_of(world: worlds.World) -> tuple[dict, dict]:
+    """The runs joined with the judge's labels, and with people's."""
+    by_judge, by_people = (
         {
             run: rs.join(labels, lists, corpus_size=world.corpus_size, scale="utility", ids="exact")
             for run, lists in world.runs.items()
         }
         for labels in (world.judge, world.human)
     )
+    return by_judge, by_people
 
 
-def people_of(world: worlds.World, labels: int, seed: int, settling: bool = False) -> PeoplesLabels:
+def people_of(world: worlds.World, labels: int, seed: int, settling: bool = False, depth: int = 10) -> PeoplesLabels:
     """The labels that people would give to a draw."""
     listed = labels // 4 if settling else 0
     drawn: dict[str, dict[str, int]] = {}
-    for pair in calibrate_draw(world.judge, world.runs, labels - listed, seed=seed):
+    for pair in calibrate_draw(world.judge, world.runs, labels - listed, depth=depth, seed=seed):
         drawn.setdefault(pair.query, {})[pair.passage] = world.human[pair.query][pair.passage]
     if not settling:
         return PeoplesLabels(drawn)
-    order = Settling.of(world.judge, world.runs, 4, 10, seed)
+    order = Settling.of(world.judge, world.runs, 4, depth, seed)
     known = {(query, passage): grade for query, row in drawn.items() for passage, grade in row.items()}
     settled: dict[str, dict[str, int]] = {}
     for _ in range(listed):
@@ -96,28 +102,36 @@ def people_of(world: worlds.World, labels: int, seed: int, settling: bool = Fals
 
 
 def trial(cell: Cell) -> np.ndarray:
+    """The rows of `figure_rows` for every seed."""
+    world, joined = world_of(cell.world), _joined(cell.world)
+    rows = [figure_rows(world, joined, cell.labels, seed, settling=cell.settling) for seed in cell.seeds]
+    return np.concatenate(rows)
+
+
+def figure_rows(
+    world: worlds.World, joined: tuple[dict, dict], labels: int, seed: int, depth: int = 10, settling: bool = False
+) -> np.ndarray:
     """float64[rows, 6]: measure, error, error as judged, covered, covered with queries, half-width."""
-    judged, truth = _joined(cell.world)
-    world = world_of(cell.world)
+    judged, truth = joined
+    human = people_of(world, labels, seed, settling, depth)
+    ground, _ = calibration_ground(world.judge.on_scale("utility"), human)
+    plan = [(measure, np.array([depth])) for measure, _ in PLAN]
+    figures = calibrated_figures(ground, judged, plan, Sampling(seed=seed))
     rows = []
-    for seed in cell.seeds:
-        human = people_of(world, cell.labels, seed, cell.settling)
-        ground, _ = calibration_ground(world.judge.on_scale("utility"), human)
-        figures = calibrated_figures(ground, judged, PLAN, Sampling(seed=seed))
-        for run in world.runs:
-            for place, (measure, at) in enumerate(PLAN):
-                true, as_judged = (float(measure.outcome(joins[run], at).value()[0]) for joins in (truth, judged))
-                figure = figures[run][str(measure @ 10)]
-                rows.append(
-                    (
-                        place,
-                        abs(figure.value - true),
-                        abs(as_judged - true),
-                        np.nan if figure.reason else figure.fixed_low <= true <= figure.fixed_high,
-                        np.nan if figure.reason else figure.low <= true <= figure.high,
-                        (figure.fixed_high - figure.fixed_low) / 2,
-                    )
+    for run in world.runs:
+        for place, (measure, at) in enumerate(plan):
+            true, as_judged = (float(measure.outcome(joins[run], at).value()[0]) for joins in (truth, judged))
+            figure = figures[run][str(measure @ depth)]
+            rows.append(
+                (
+                    place,
+                    abs(figure.value - true),
+                    abs(as_judged - true),
+                    np.nan if figure.reason else figure.fixed_low <= true <= figure.fixed_high,
+                    np.nan if figure.reason else figure.low <= true <= figure.high,
+                    (figure.fixed_high - figure.fixed_low) / 2,
                 )
+            )
     return np.array(rows, float)
 
 
@@ -135,43 +149,49 @@ def calibrated_table(times: int = 30, sizes: Iterable[int] = (100, 200, 400), wo
     """Mean errors and coverage by group, the worst cell, and the definitions' own figures beside them."""
     todo = cells(times, sizes)
     with ProcessPoolExecutor(workers) as pool:
-        results = dict(zip(todo, pool.map(trial, todo), strict=True))
-    lines = [f"{'':24}{'error':>22}{'as judged':>20}{'coverage':>17}{'worst':>17}   reference"]
-    for group, n in dict.fromkeys((cell.group, cell.labels) for cell in todo):
-        parts = [result for cell, result in results.items() if (cell.group, cell.labels) == (group, n)]
-        whole = np.concatenate(parts)
+        results = list(pool.map(trial, todo))
+    parts: dict[str, list[np.ndarray]] = {}
+    for cell, result in zip(todo, results, strict=True):
+        parts.setdefault(f"{cell.group} n={cell.labels}", []).append(result)
+    return "\n".join(
+        [heading() + "   reference", *(line(title, each, REFERENCE.get(title)) for title, each in parts.items())]
+    )
 
-        def means(column: int, rows: np.ndarray = whole) -> list[float]:
+
+def heading() -> str:
+    """What stands above the lines of `line`."""
+    return f"{'':42}{'error':>18}{'as judged':>16}{'coverage':>17}{'worst':>17}{'with queries':>17}"
+
+
+def line(title: str, parts: list[np.ndarray], known: tuple[Iterable[float], Iterable[float]] | None = None) -> str:
+    """One line: means over the parts, the lowest coverage of a part, and the coverage of the printed interval."""
+    whole = np.concatenate(parts)
+
+    def means(column: int, rows: np.ndarray = whole) -> list[float]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
             return [float(np.nanmean(rows[rows[:, 0] == place, column])) for place in range(3)]
 
-        worst = np.min([means(3, part) for part in parts], axis=0)
-        undefined = int(np.isnan(whole[:, 3]).sum())
-        known = REFERENCE.get(f"{group} n={n}")
-        beside = "" if known is None else f"{_text(known[0], 3)} · {_text(known[1], 2)}"
-        lines.append(
-            f"{group + f' n={n}':24}{_text(means(1), 3):>22}{_text(means(2), 2):>20}{_text(means(3), 2):>17}"
-            f"{_text(worst, 2):>17}   {beside}" + (f"   undefined: {undefined} of {len(whole)}" if undefined else "")
-        )
-    return "\n".join(lines)
+    worst = np.min([means(3, part) for part in parts], axis=0)
+    undefined = int(np.isnan(whole[:, 3]).sum())
+    return (
+        f"{title:42}{_text(means(1), 3):>18}{_text(means(2), 2):>16}{_text(means(3), 2):>17}{_text(worst, 2):>17}"
+        f"{_text(means(4), 2):>17}"
+        + ("" if known is None else f"   {_text(known[0], 3)} · {_text(known[1], 2)}")
+        + (f"   undefined: {undefined} of {len(whole)}" if undefined else "")
+    )
 
 
 def _text(values: Iterable[float], digits: int) -> str:
     return "/".join(f"{value:.{digits}f}".lstrip("0") or "0" for value in values)
 
 
-def difference_trial(name: str, favoured: float | None, seeds: range, labels: int = 200) -> np.ndarray:
-    """float64[rows, 4]: measure, error, covered (completions alone), called different."""
-    base = world_of(name)
+def difference_trial(base: worlds.World, favoured: float | None, seeds: range, labels: int = 200) -> np.ndarray:
+    """float64[rows, 5]: measure, error, covered by completions alone, called different by these, and as printed."""
     rows = []
     for seed in seeds:
         world = base if favoured is None else worlds.equal_runs(base, seed, favoured)
-        judged, truth = (
-            {
-                run: rs.join(graded, lists, corpus_size=world.corpus_size, scale="utility", ids="exact")
-                for run, lists in world.runs.items()
-            }
-            for graded in (world.judge, world.human)
-        )
+        judged, truth = joined_of(world)
         drawn: dict[str, dict[str, int]] = {}
         for pair in calibrate_draw(world.judge, world.runs, labels, seed=seed, differences=True):
             drawn.setdefault(pair.query, {})[pair.passage] = world.human[pair.query][pair.passage]
@@ -183,6 +203,7 @@ def difference_trial(name: str, favoured: float | None, seeds: range, labels: in
             true = float(np.subtract(*(measure.outcome(truth[run], at).value()[0] for run in (two, one))))
             covered = change.fixed_low <= true + 1e-9 and true - 1e-9 <= change.fixed_high
             different = change.fixed_low > 1e-9 or change.fixed_high < -1e-9
+            printed = change.low > 1e-9 or change.high < -1e-9
             undefined = change.reason is not None
             rows.append(
                 (
@@ -190,52 +211,39 @@ def difference_trial(name: str, favoured: float | None, seeds: range, labels: in
                     abs(change.difference - true),
                     np.nan if undefined else covered,
                     np.nan if undefined else different,
+                    np.nan if undefined else printed,
                 )
             )
     return np.array(rows, float)
 
 
-def differences_table(times: int = 20) -> str:
-    """Differences between two runs: error, coverage, and how often equal runs are called different."""
-    lines = [f"{'200 labels':44}{'error':>18}{'coverage':>17}{'called different':>20}"]
-    cases = [(f"{kind}, {text}", name, favoured) for kind, name in _OF_DIFFERENCES for text, favoured in _FAVOURED]
-    for title, name, favoured in cases:
-        rows = difference_trial(name, favoured, range(times))
-        columns = [[float(np.nanmean(rows[rows[:, 0] == place, column])) for place in range(3)] for column in (1, 2, 3)]
+def differences_table(times: int = 20, kinds: Iterable[tuple[str, Callable[[], worlds.World]]] | None = None) -> str:
+    """Differences between two runs: error, coverage, and how often equal runs are called different.
+
+    "by labels" takes the interval over completions alone, "as printed" the one that `compare` prints.
+    """
+    chosen = _OF_DIFFERENCES if kinds is None else kinds
+    lines = [f"{'200 labels':50}{'error':>18}{'coverage':>17}{'different by labels':>22}{'as printed':>17}"]
+    cases = [(f"{kind}, {text}", world, favoured) for kind, world in chosen for text, favoured in _FAVOURED]
+    for title, world, favoured in cases:
+        rows = difference_trial(world(), favoured, range(times))
+        columns = [
+            [float(np.nanmean(rows[rows[:, 0] == place, column])) for place in range(3)] for column in (1, 2, 3, 4)
+        ]
         lines.append(
-            f"{title:44}{_text(columns[0], 3):>18}{_text(columns[1], 2):>17}{_text(columns[2], 2):>20}"
+            f"{title:50}{_text(columns[0], 3):>18}{_text(columns[1], 2):>17}{_text(columns[2], 2):>22}"
+            f"{_text(columns[3], 2):>17}"
             + (f"   undefined: {int(np.isnan(rows[:, 2]).sum())} of {len(rows)}" if np.isnan(rows[:, 2]).any() else "")
         )
     return "\n".join(lines)
 
 
 _OF_DIFFERENCES = (
-    ("LLMJudge, Olz-gpt4o", "judges:Olz-gpt4o"),
-    ("LLMJudge, willia-umbrela1", "judges:willia-umbrela1"),
-    ("Cranfield, lenient", "Cranfield:lenient"),
+    ("LLMJudge, Olz-gpt4o", partial(world_of, "judges:Olz-gpt4o")),
+    ("LLMJudge, willia-umbrela1", partial(world_of, "judges:willia-umbrela1")),
+    ("Cranfield, lenient", partial(world_of, "Cranfield:lenient")),
 )
 _FAVOURED = (("two runs", None), ("equal runs", 0.0), ("equal runs, one favoured", 0.3))
-
-
-def tail_table() -> str:
-    """RA-nWG@10 down to rank 200: people's grades of all, as labelled (20 + 10 of 180), completed."""
-    measure, at = parse_measure("RA-nWG"), np.array([10])
-    lines = [f"{'':10}{'truth':>8}{'as labelled':>13}{'completed':>26}"]
-    for title, dice in (("people", False), ("dice", True)):
-        world = worlds.cranfield_tail(dice)
-        run = world.runs["bm25"]
-        truth, judged = (
-            rs.join(labels, run, corpus_size=world.corpus_size, scale="utility")
-            for labels in (world.human, world.judge)
-        )
-        ground, _ = calibration_ground(world.judge, None)
-        figure = calibrated_figures(ground, {"bm25": judged}, [(measure, at)], Sampling())["bm25"]["RA-nWG@10"]
-        true, as_judged = (float(measure.outcome(join, at).value()[0]) for join in (truth, judged))
-        lines.append(
-            f"{title:10}{true:8.3f}{as_judged:13.3f}{figure.value:10.3f} [{figure.fixed_low:.3f}, "
-            f"{figure.fixed_high:.3f}]"
-        )
-    return "\n".join(lines)
 
 
 def cost() -> str:
@@ -255,5 +263,4 @@ if __name__ == "__main__":
     given = parser.parse_args()
     print(calibrated_table(given.times, given.sizes))
     print(differences_table(max(4, given.times * 2 // 3)))
-    print(tail_table())
     print(cost())

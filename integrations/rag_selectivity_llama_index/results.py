@@ -9,8 +9,7 @@ from typing import Any
 from llama_index.core.evaluation.retrieval.base import RetrievalEvalResult
 
 from rag_selectivity import Bootstrap, InputError, Report, evaluate
-from rag_selectivity.calibrated.people import judge_labels, peoples_grades
-from rag_selectivity.io.reading import is_path
+from rag_selectivity.calibrated import labels_to_calibrate, peoples_grades
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import Labels, numbered_queries
 from rag_selectivity.single import defined_mean as mean_of_defined
@@ -35,8 +34,8 @@ def report_from_results(
     measured twice. `human` holds labels by people, with the ids of `labels`: they calibrate the figures, as in
     `rag_selectivity.evaluate`.
     """
-    if human is not None and is_path(labels):
-        labels = judge_labels(labels)
+    if human is not None:
+        labels, _ = labels_to_calibrate(labels)
     given = Labels.of(labels, grade_map=grade_map, scale=scale)
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
     grades = {

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate, parse_measure
-from rag_selectivity.calibrated.people import judge_labels, peoples_grades
-from rag_selectivity.io.reading import is_path
+from rag_selectivity.calibrated import labels_to_calibrate, peoples_grades
 from rag_selectivity.measures import absent_measures, default_measures
 from rag_selectivity.single import Labels
 from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, levels_of, passage_key, rows_of, scale_of
@@ -72,8 +71,8 @@ def selectivity(
         If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
-    if human is not None and is_path(labels):
-        labels, judges = judge_labels(labels, judges=judges), None
+    if human is not None:
+        labels, judges = labels_to_calibrate(labels, judges)
     given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges) if labels is not None else None
     scale = scale or scale_of(rows, given)
     grades = {row.key: of_row for row in rows if (of_row := grades_of(row, given, scale)) is not None}

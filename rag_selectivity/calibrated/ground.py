@@ -150,10 +150,21 @@ class Places:
             np.array([True, True, True, False, False]),
         )
 
+    def with_tail(self, in_tail: NDArray[np.bool_]) -> Places:
+        """The same, with what was drawn from tails apart from the rest: it stands for far more passages."""
+        last = len(self.names) - 1
+        if not (in_tail & (self.place == last)).any():
+            return self
+        place = np.where(in_tail & (self.place == last), last + 1, self.place)
+        return Places(place, (*self.names, f"{self.names[last]}, in the tail"), np.append(self.listed, False))
+
 
 @dataclass(frozen=True)
 class Strata:
-    """Judge's grade × place, and the completion of people's grades within them."""
+    """Judge's grade × place, and the completion of people's grades within them.
+
+    `tail_strata` are those of the tail's passages that no judge graded: int64[levels].
+    """
 
     ground: Ground
     places: Places
@@ -161,6 +172,7 @@ class Strata:
     completion: Completion
     judge_of_stratum: IntArray
     tail: Completion | None
+    tail_strata: IntArray
     missing: str | None
 
     @classmethod
@@ -169,8 +181,9 @@ class Strata:
         labels, levels = ground.labels, ground.levels
         grades = np.searchsorted(levels, labels.grade)
         number = len(levels)
-        place = _with_sparse_joined(ground, places, grades, number)
-        stratum = place * number + grades
+        places = places.with_tail(ground.in_tail)
+        joined = _joined(ground, places, grades, number)
+        stratum = joined[places.place, grades] * number + grades
         human = np.where(ground.human >= 0, np.searchsorted(levels, ground.human), UNLABELLED)
         strata = len(places.names) * number
         listed = np.repeat(places.listed, number)
@@ -190,6 +203,7 @@ class Strata:
             replace(draft, prior=prior),
             np.tile(levels, len(places.names)),
             _tail_completion(ground, places, grades, steps) if ground.tail_open.any() else None,
+            joined[-1] * number + np.arange(number),
             _missing(draft, places, levels) if ground.has_people else None,
         )
 
@@ -200,7 +214,7 @@ class Strata:
         """
         random = np.random.default_rng(list(seed))
         query, count = self.ground.labels.query, len(self.levels)
-        places, outside = len(self.places.names), len(self.places.names) - 1
+        strata = len(self.places.names) * count
         as_judged, kept = np.searchsorted(self.levels, self.ground.labels.grade), self.ground.counted
         for _ in range(number):
             extra = None
@@ -209,8 +223,8 @@ class Strata:
                 tail = np.zeros((len(self.ground.labels), 3), np.int64)
                 tail[:, 2] = self.ground.tail_open
                 judged_tail = self.tail.draw(random, tail)[1][:, 2]
-                extra = np.zeros((len(table), places * count), np.int64)
-                extra[:, outside * count :] = judged_tail
+                extra = np.zeros((len(table), strata), np.int64)
+                extra[:, self.tail_strata] = judged_tail
                 if not self.ground.has_people:
                     table += judged_tail
             if self.ground.has_people:
@@ -224,19 +238,24 @@ class Strata:
             yield self.levels[grades], table
 
 
-def _with_sparse_joined(ground: Ground, places: Places, grades: IntArray, number: int) -> IntArray:
-    """The places; what other runs have joins the rest where no person labelled any pair of it with this grade."""
-    last = len(places.names) - 1
+def _joined(ground: Ground, places: Places, grades: IntArray, number: int) -> IntArray:
+    """The place that serves each place and judge's grade: int64[places, levels].
+
+    A place outside the lists without any label by people at a grade joins the first of the following that has one: the
+    rest, the tail, what other runs have.
+    """
     labelled = np.bincount(
         (places.place * number + grades)[ground.human >= 0], minlength=number * len(places.names)
     ).reshape(-1, number)
-    joins = ~places.listed[:, None] & (labelled == 0)
-    # The rest itself joins the other runs' passages only if these have labels.
-    joined = np.where(joins[places.place, grades], last, places.place)
-    if last and not places.listed[last - 1]:
-        rest_empty = (labelled[last] == 0) & (labelled[last - 1] > 0)
-        joined = np.where((joined == last) & rest_empty[grades], last - 1, joined)
-    return joined
+    result = np.tile(np.arange(len(places.names))[:, None], (1, number))
+    unlisted = np.flatnonzero(~places.listed)
+    order = [*unlisted[1:].tolist(), int(unlisted[0])]
+    for level in range(number):
+        serving = next((place for place in order if labelled[place, level]), order[0])
+        for place in unlisted.tolist():
+            if not labelled[place, level]:
+                result[place, level] = serving
+    return result
 
 
 def _tail_completion(ground: Ground, places: Places, grades: IntArray, steps: FloatArray) -> Completion:

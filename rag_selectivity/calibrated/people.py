@@ -16,8 +16,9 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE
 from rag_selectivity.data.qrels import Qrels, pair_keys
 from rag_selectivity.errors import InputError, examples
-from rag_selectivity.grading.labels_format import is_store
+from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore, is_store
 from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.io.formats import format_of
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.wording import counted, enumeration
 
@@ -51,17 +52,27 @@ def judge_labels(
     InputError
         If the source holds no label by a judge.
     """
-    labels = (
-        read_qrels(source, format=format, judges=judges, judge_rule=judge_rule, humans=False)
-        if is_path(source)
-        else qrels_of(source)
-    )
+    if not is_path(source):
+        labels = qrels_of(source)
+    elif isinstance(format_of(Path(source), format), (LabelStore, ExportedLabels)):
+        labels = read_qrels(source, format=format, judges=judges, judge_rule=judge_rule, humans=False)
+    else:
+        labels = read_qrels(source, format=format, judges=judges, judge_rule=judge_rule)
     labels = _without_people(labels)
     if not len(labels.query):
         raise InputError(
             f"{labels.source or 'qrels'}: there is no label by a judge that people's labels could calibrate"
         )
     return labels
+
+
+def labels_to_calibrate(labels: Any, judges: Sequence[str] | None = None) -> tuple[Any, Sequence[str] | None]:
+    """For adapters: labels without people's grades, and the judges that are still to be selected from them.
+
+    Labels of a path are read by `judge_labels`, which selects the judges. Others are returned as they are, with
+    `judges`.
+    """
+    return (judge_labels(labels, judges=judges), None) if is_path(labels) else (labels, judges)
 
 
 def _without_people(labels: Qrels) -> Qrels:

@@ -36,7 +36,8 @@ class DrawnPair:
     ----------
     query, passage : str
     stratum : str
-        The judge's grade and the place, as in `4 in a list`; `settling` for a pair that `next_to_settle` chose.
+        The judge's grade and the place, as in `4 in a list` or `1 in the tail`; `settling` for a pair that
+        `next_to_settle` chose.
     weight : float
         How many graded pairs it stands for, at least 1 (of a tail: how many passages, graded or not). NaN for
         a pair that was not drawn at random.
@@ -62,8 +63,9 @@ def calibrate_draw(
 
     Half of the pairs are drawn from the top K of the runs, in proportion to the sizes of the strata there; the other
     half from all other graded pairs, in proportion to the square roots of the sizes. A stratum is a grade of the judge
-    in the lists or outside of them; each gets at least five labels, if it has as many pairs. Within a stratum the draw
-    is systematic: it spreads over the runs that have the pairs, and over the queries. Random controls are not drawn.
+    in the lists, outside of them, or in a tail; each gets at least five labels, if it has as many pairs. Within a
+    stratum the draw is systematic: it spreads over the runs that have the pairs, and over the queries. Random controls
+    are not drawn.
 
     Parameters
     ----------
@@ -103,16 +105,21 @@ def calibrate_draw(
     member = memberships(labels, runs, depth)
     stands_for = tail_weights(labels)
     free = _drawable(labels, known)
-    place = _places(member, differences)
     by_place = dict(enumerate(_PLACES_OF_DIFFERENCES if differences else _PLACES))
+    rest = max(by_place)
+    place = _places(member, differences)
+    in_tail = (place == rest) & from_tail(labels)
+    if in_tail.any():
+        # What was drawn from a tail stands for far more passages than the rest, which are likelier to be relevant.
+        by_place[rest + 1] = _TAIL
+        place = np.where(in_tail, rest + 1, place)
     grades = np.unique(labels.grade[free])
     random = np.random.default_rng(seed)
     # Which runs have a pair in their lists, so that no run's part of a stratum is left without labels.
     pattern = np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
-    outside = max(by_place)
     least = LEAST_FOR_DIFFERENCES if differences else LEAST
-    listed_cells = [(g, p) for p in by_place if p != outside for g in grades.tolist()]
-    outside_cells = [(g, outside) for g in grades.tolist()]
+    listed_cells = [(g, p) for p in by_place if p < rest for g in grades.tolist()]
+    outside_cells = [(g, p) for p in by_place if p >= rest for g in grades.tolist()]
     rows_of = {
         cell: np.flatnonzero(free & (labels.grade == cell[0]) & (place == cell[1]))
         for cell in (*listed_cells, *outside_cells)
@@ -264,10 +271,18 @@ def tail_weights(labels: Qrels) -> FloatArray:
     origins = labels.origins
     if origins is None:
         return weights
-    tail = origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL)
+    tail = from_tail(labels)
     drawn = np.bincount(labels.query[tail], minlength=len(labels))
     weights[tail] = np.maximum(1.0, origins.tail_size[tail] / drawn[labels.query[tail]])
     return weights
+
+
+def from_tail(labels: Qrels) -> NDArray[np.bool_]:
+    """Whether each judgment was drawn from a tail, and is in no pool: bool[judgments]."""
+    origins = labels.origins
+    if origins is None:
+        return np.zeros(len(labels.query), bool)
+    return origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL)
 
 
 def allocated(total: int, shares: FloatArray, available: IntArray, least: int) -> IntArray:
@@ -346,6 +361,7 @@ def _with_each_run(
 
 
 _SHARED = "in several lists"
+_TAIL = "in the tail"
 _PLACES = ("in a list", "outside")
 _PLACES_OF_DIFFERENCES = ("in one list", _SHARED, "outside")
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.origins import stored_origins
 from rag_selectivity.grading.store import LabelReading, Store
-from rag_selectivity.io.formats import Format, register_format
+from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, register_format, suffix_of
 from rag_selectivity.io.opening import first_bytes
 
 _SQLITE = b"SQLite format 3\0"
+#: Columns that only an export of a store has, and the formats of its tables by their suffixes.
+_EXPORTED, _TABLES = (b"query_hash", b"passage_hash", b"origins"), {".jsonl": "jsonl", ".csv": "csv"}
 
 
 @register_format
@@ -48,6 +51,39 @@ class LabelStore(Format):
     def read_run(self, path: Path) -> Iterable[Run]:
         """Refuse: a label store holds no run."""
         raise InputError(f"{path} is a label store and holds no run; give the file of the run")
+
+
+@register_format
+class ExportedLabels(TableFormat):
+    """A table that `store export` wrote: every label, with where it comes from."""
+
+    name = "exported"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the file is JSONL or CSV and begins with the columns of an export."""
+        return suffix_of(path) in _TABLES and all(column in head.split(b"\n", 1)[0] for column in _EXPORTED)
+
+    def read_labels(
+        self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
+    ) -> Qrels:
+        """The labels as a store has them that imported the table."""
+        from rag_selectivity.grading.importing import import_labels
+
+        with TemporaryDirectory() as folder:
+            restored = Path(folder) / "labels.db"
+            with Store(restored) as store:
+                import_labels(store, path)
+            labels = LabelStore().read_labels(restored, judges, judge_rule, humans)
+        labels.source = str(path)
+        return labels
+
+    def read_qrels(self, path: Path) -> Qrels:
+        """The labels, one grade for each pair."""
+        return self.read_labels(path, None, None)
+
+    def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
+        """(line, row) of the table."""
+        return FORMATS[_TABLES[suffix_of(path)]]().read_rows(path)
 
 
 def is_store(path: str | Path) -> bool:

@@ -84,6 +84,11 @@ class TableFormat(Format):
     def read_qrels(self, path: Path) -> Qrels:
         """From the columns for the query, the passage and the grade."""
         names, rows = _with_names(self.read_rows(path), path)
+        if {"query_hash", "passage_hash", "origins"} <= set(names):
+            raise InputError(
+                f"{path} is an export of a label store, with every label of a pair and random controls: import it into "
+                f"a store (rag-selectivity store import labels.db {path.name}) and give the store"
+            )
         columns = [
             find_column(names, QUERY_NAMES, "query", str(path)),
             find_column(names, PASSAGE_NAMES, "passage", str(path)),

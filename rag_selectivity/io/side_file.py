@@ -22,7 +22,7 @@ from rag_selectivity.io.opening import STANDARD_INPUT, opened, text_lines
 
 SCHEMA = "rag-selectivity/origins/1"
 _SUFFIX = ".origins.jsonl"
-_COMMON = ("pools", "judges", "annotators", "drawn_for_people", "outdated")
+_COMMON = ("pools", "judges", "annotators", "drawn_for_people", "outdated", "cost_of_a_grade")
 _FLAGS = {flag.name.lower(): flag for flag in Chosen if flag.name}
 
 

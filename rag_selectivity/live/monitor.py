@@ -339,8 +339,17 @@ class Monitor:
         if odd is not None:
             self._warn(odd)
         absent = absent_measures(self.measures, sized=self.corpus_size is not None)
-        scale = self.labels.scale
-        report = Report({self.name: run}, self.measures, shown, self.corpus_size, scale, settings, absent=absent)
+        known = self.labels.provenance
+        report = Report(
+            {self.name: run if known is None else replace(run, label_caveats=known.caveats)},
+            self.measures,
+            shown,
+            self.corpus_size,
+            self.labels.scale,
+            settings,
+            absent=absent,
+            provenance=known,
+        )
         if self._choice is None or self._choice.chosen is None:
             return report
         chosen, without = self._choice.chosen, self._choice.passages_without

@@ -136,15 +136,16 @@ def evaluate_out_of_core(
                     name=name,
                     ids=form,
                 )
-    return report_of_tallies(tallies, level=level)
+    return report_of_tallies(tallies, level=level, labels=source if isinstance(source, Qrels) else None)
 
 
 class _Parts:
     """Rows of a run and its judgments on disk, divided into parts by a hash of the query.
 
-    `bare` holds the queries of the qrels without a judgment, which have no row; `left_out` counts judgments that were
-    left out before the rows were written, and `remarks` what was noticed while they were. Queries that have the same
-    id in the form are in the same part.
+    `held` are the judgments if they are in memory: their rows on disk hold positions, so that a part's judgments keep
+    their origins. `bare` holds the queries of the qrels without a judgment, which have no row; `left_out` counts
+    judgments that were left out before the rows were written, and `remarks` what was noticed while they were. Queries
+    that have the same id in the form are in the same part.
     """
 
     def __init__(
@@ -155,9 +156,10 @@ class _Parts:
         left_out: Coverage = Coverage(),
         remarks: Mapping[str, int] = NO_REMARKS,
         form: IdForm = AS_THEY_ARE,
+        held: Qrels | None = None,
     ) -> None:
         self.folder, self.count, self.left_out, self.remarks = folder, count, left_out, remarks
-        self._form = form
+        self._form, self._held = form, held
         self._bare: dict[int, list[str]] = {}
         for query, part in zip(bare, self._part_of(bare).tolist(), strict=True):
             self._bare.setdefault(part, []).append(query)
@@ -209,8 +211,13 @@ class _Parts:
         if judgments is None and not bare:
             return None
         none = np.empty(0, np.int64)
-        names, codes, passages, grades = judgments or ([], none, IdColumn.from_strings([]), none)
-        return Qrels([*names, *bare], codes, passages, grades.astype(np.int64)).regraded(grade_map)
+        names, codes, passages, figures = judgments or ([], none, IdColumn.from_strings([]), none)
+        grades, origins = figures.astype(np.int64), None
+        if self._held is not None:
+            rows = grades
+            grades = self._held.grade[rows]
+            origins = None if self._held.origins is None else self._held.origins.take(rows)
+        return Qrels([*names, *bare], codes, passages, grades, origins=origins).regraded(grade_map)
 
     def _read(self, kind: str, part: int) -> tuple[list[str], Any, IdColumn, Any] | None:
         import pyarrow
@@ -257,7 +264,7 @@ def _part(run: Path, qrels: str | Path | Qrels, folder: Path, memory: int, progr
         qrels_rows, qrels_blocks = datasets.count_rows(files), datasets.qrels_blocks(files)
     bytes_a_part = memory * 1_000_000 * _SHARE
     count = min(_MOST_PARTS, max(1, -int(-(run_rows + qrels_rows) * _BYTES_A_ROW // bytes_a_part)))
-    parts = _Parts(folder, count, bare, left_out, remarks, form)
+    parts = _Parts(folder, count, bare, left_out, remarks, form, qrels if isinstance(qrels, Qrels) else None)
     with _bar(run_rows + qrels_rows, "reading", "row", progress) as bar:
         parts.write("qrels", qrels_blocks, bar)
         parts.write("run", run_blocks, bar)
@@ -276,7 +283,8 @@ def _run_source(path: Path) -> tuple[int, Iterator[Block]]:
 
 
 def _block_of(qrels: Qrels) -> Block:
-    return Block(list(qrels.queries), qrels.query.astype(np.int32), qrels.passages, qrels.grade.astype(np.float64))
+    positions = np.arange(len(qrels.query), dtype=np.float64)
+    return Block(list(qrels.queries), qrels.query.astype(np.int32), qrels.passages, positions)
 
 
 def _bar(total: int, what: str, unit: str, progress: bool) -> Any:

@@ -45,6 +45,7 @@ from rag_selectivity.measures.plan import (
 )
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.records import Fingerprint
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -260,8 +261,10 @@ class Tally:
         """
         return report_of_tallies({name: self}, level=level)
 
-    def estimates(self, level: float | None, plan: Plan) -> dict[str, Estimate]:
-        """The estimates at the depths of a plan."""
+    def estimates(
+        self, level: float | None, plan: Plan, tail_ranks: tuple[int, int] | None = None
+    ) -> dict[str, Estimate]:
+        """The estimates at the depths of a plan; `tail_ranks` are the ranks that labels were drawn from, if known."""
         if self._moments is None:
             raise InputError("there are no queries to report on: add some first")
         chosen = {measure: set(at.tolist()) for measure, at in plan}
@@ -280,7 +283,7 @@ class Tally:
             return estimates
         shuffled = universes(self._plan, self._reached, self._reach, exhaustive=exhaustive)
         placebos = self._placebos.figures(shuffled, level)
-        facts = LabelFacts(self._reached, self._reach, placebos, exhaustive=exhaustive)
+        facts = LabelFacts(self._reached, self._reach, placebos, tail_ranks, exhaustive=exhaustive)
         return with_label_caveats(estimates, facts, dict(self._plan))
 
     def check(self, name: str, ranks: IntArray) -> None:
@@ -422,10 +425,14 @@ class Tally:
         )
 
 
-def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.95) -> Report:
+def report_of_tallies(
+    tallies: Mapping[str, Tally], *, level: float | None = 0.95, labels: Qrels | None = None
+) -> Report:
     """The report of one or more runs, each summed in a tally of the same measures and depths.
 
     Warnings, notes and errors are those of `evaluate` for the same queries. A `level` of None leaves the intervals out.
+    `labels` are all judgments together, if they are in memory: the report says where they come from. Tallies do not
+    know it.
     """
     if level is not None:
         # Refuses a wrong level.
@@ -439,6 +446,8 @@ def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.9
         grid = default_depths(max(tally.longest for tally in tallies.values()), largest)
     plan = plan_of(first.measures, grid)
     ranks = ranks_in(plan)
+    provenance = None if labels is None else Provenance.of(labels, scale=scale_named(first.scale))
+    tail_ranks = None if labels is None or labels.origins is None else labels.origins.tail_ranks
     runs = {}
     for name, tally in tallies.items():
         tally.check(name, ranks)
@@ -446,7 +455,7 @@ def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.9
         for doubt in doubts:
             warnings.warn(doubt, SelectivityWarning, stacklevel=3)
         notes = (*doubts, *tally.notes(name, ranks))
-        estimates = tally.estimates(level, plan)
+        estimates = tally.estimates(level, plan, tail_ranks)
         runs[name] = RunReport(
             (),
             estimates,
@@ -457,11 +466,21 @@ def report_of_tallies(tallies: Mapping[str, Tally], *, level: float | None = 0.9
             tally.queries,
             tally.fingerprint,
             tally.facts.as_input(),
+            label_caveats=() if provenance is None else provenance.caveats,
         )
     size = first.size[0] if first.size is not None and first.size[0] == first.size[1] else None
     absent = absent_measures(first.measures, sized=first.sized)
     depths = tuple(ranks.tolist())
-    return Report(runs, first.measures, depths, size, first.scale, first.settings(level), absent=absent)
+    return Report(
+        runs,
+        first.measures,
+        depths,
+        size,
+        first.scale,
+        first.settings(level),
+        absent=absent,
+        provenance=provenance,
+    )
 
 
 def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint | None:

@@ -109,6 +109,9 @@ class ControlledFigures:
             )
         else:
             draws = outcome.aggregate.value(*measure.parts_of(at.success, at.chance, at.miss))
+            # Beta(s + ½, Q − s + ½) excludes 1 also where all succeed: the upper end is then that of success 1.
+            highest = np.where(at.success_rate == 1, 1.0, at.success)
+            upper = outcome.aggregate.value(*measure.parts_of(highest, at.chance, at.miss))
             ends = [
                 float(outcome.aggregate.value(*measure.parts_of(*map(np.asarray, of_end))))
                 for of_end in (
@@ -116,7 +119,7 @@ class ControlledFigures:
                     (at.success_rate, at.draw.found.mean(), at.draw.missed.mean()),
                 )
             ]
-            result = self._figure(draws, ends[0], ends[1], at)
+            result = self._figure(draws, ends[0], ends[1], at, upper)
         if not isinstance(measure, BoR):
             return result
         shown = formulas.bits_between(at.success_low, at.chance_high)
@@ -131,8 +134,13 @@ class ControlledFigures:
             f"judged); use low({measure @ depth}) or shown({measure @ depth})",
         )
 
-    def _figure(self, draws: FloatArray, one: float, other: float, at: _AtDepth) -> Controlled:
-        """Median and quantiles of the draws; without a relevant control, the two ends of what is possible."""
+    def _figure(
+        self, draws: FloatArray, one: float, other: float, at: _AtDepth, upper: FloatArray | None = None
+    ) -> Controlled:
+        """Median and quantiles of the draws; without a relevant control, the two ends of what is possible.
+
+        `upper` are the draws of the upper end, if it has its own.
+        """
         if not at.counts.hits:
             low, high = (math.nan, math.nan) if math.isnan(one) or math.isnan(other) else sorted((one, other))
             return Controlled(
@@ -143,6 +151,8 @@ class ControlledFigures:
                 f"are known",
             )
         value, low, high = np.quantile(draws, [0.5, self._tail, 1 - self._tail]).tolist()
+        if upper is not None:
+            high = float(np.quantile(upper, 1 - self._tail))
         if not self._interval:
             low = high = math.nan
         spread = at.counts.queries_with_hits
