@@ -110,6 +110,8 @@ def plan(
 
     With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
     size.
+
+    With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
     """
     if human is not None:
         labels = None if qrels is None else labels_of(qrels, None, judge, judge_rule, human=True)
