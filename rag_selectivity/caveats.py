@@ -165,9 +165,9 @@ def _of_reach(
         return None
     if measure.needs_corpus_size and facts.tail_ranks is not None:
         last = facts.tail_ranks[1]
-        controls = "Random controls tell."
+        controls = "Random controls show whether it does (grade --controls)."
         if facts.controls_unused:
-            controls = "The random controls have grades of the judge alone, so this figure cannot use them."
+            controls = "The random controls have grades by the judge alone, so calibrated figures do not use them."
         return Caveat(
             CLOSED,
             f"All labels are of passages of the pools down to rank {last}. The random baseline counts only the "

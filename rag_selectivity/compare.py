@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
 from rag_selectivity.calibrated.ground import Ground
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, sampling_of
 from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -201,6 +201,8 @@ def comparison_of(
         "correction": "holm",
         "family": family,
     }
+    if ground is not None:
+        query_notes.insert(0, calibrated_by(ground))
     return Comparison(base, rows, report, settings, tuple(query_notes))
 
 
@@ -358,15 +360,7 @@ class _Differences:
             detectable=math.nan,
             level=self.bootstrap.level,
             possible=_possible(*estimates),
-            caveats=(
-                *of_baseline,
-                *(
-                    replace(caveat, text=f"{run}: {caveat.text}")
-                    for run, each in zip((name, self.baseline), estimates, strict=True)
-                    if each is not None
-                    for caveat in each.caveats
-                ),
-            ),
+            caveats=(*of_baseline, *_caveats_of_both(dict(zip((name, self.baseline), estimates, strict=True)))),
             moved=self._moved(pair, column, gaps),
             reason=reason,
             equal_to_placebos=all(each is not None and equals_placebo(each) for each in estimates),
@@ -461,6 +455,19 @@ def _effect(gaps: FloatArray) -> float:
         return 0.0
     spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
     return float(known.mean()) / spread if spread > 0 else math.nan
+
+
+def _caveats_of_both(estimates: Mapping[str, Estimate | None]) -> list[Caveat]:
+    """The caveats of two runs' figures, each with the name of its run; one that both have stands once, without."""
+    runs_of: dict[tuple[str, str, str], dict[str, Caveat]] = {}
+    for run, estimate in estimates.items():
+        for caveat in () if estimate is None else estimate.caveats:
+            runs_of.setdefault((caveat.code, caveat.level, caveat.text), {})[run] = caveat
+    return [
+        caveat if len(by_run) > 1 else replace(caveat, text=f"{run}: {caveat.text}")
+        for by_run in runs_of.values()
+        for run, caveat in list(by_run.items())[:1]
+    ]
 
 
 def _possible(one: Any, other: Any) -> tuple[float, float] | None:

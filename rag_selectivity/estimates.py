@@ -95,14 +95,16 @@ def with_controls(
 ) -> tuple[dict[str, Estimate], dict[str, Any]]:
     """The estimates of a run, its chance-corrected figures with the random controls; and what to say of the controls.
 
-    The second is plain data: in how many `queries` controls were graded, how many were `graded` and `relevant`, and
-    how many bits they `can_show` at most at each BoR. Without controls both are as they were, and empty.
+    The second is plain data: in how many `queries` controls were graded, how many were `graded` and `relevant`, and for
+    each BoR how many of them are `used` (those that the top K does not hold) and how many bits these `can_show` at
+    most. Without controls both are as they were, and empty.
     """
     if judged.controls is None or judged.corpus_size is None:
         return dict(estimates), {}
     figures = ControlledFigures(judged, judged.controls, bootstrap)
     result = dict(estimates)
     can_show: dict[str, float | None] = {}
+    used: dict[str, int] = {}
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         for depth in at.tolist():
             key = str(measure @ depth)
@@ -112,11 +114,13 @@ def with_controls(
             result[key] = _with_controls(estimates[key], figure, len(judged))
             if figure.can_show is not None:
                 can_show[key] = finite(figure.can_show)
+                used[key] = figure.used
     graded, relevant = judged.controls.counts(len(judged), judged.threshold(), depth=0)
     facts = {
         "queries": int((graded > 0).sum()),
         "graded": int(graded.sum()),
         "relevant": int(relevant.sum()),
+        "used": used,
         "can_show": can_show,
     }
     return result, facts

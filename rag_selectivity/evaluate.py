@@ -279,7 +279,9 @@ def report_on(
             *remarks,
         ]
         facts = run.facts.as_input()
-        if run.controls is not None:
+        if run.controls is not None and ground is not None:
+            run_notes.append("random controls are not used: they have grades by the judge alone, and none by people")
+        elif run.controls is not None:
             run_notes += run.controls.notes_at(int(table_depths.max(initial=0)))
         if controls:
             facts = {**facts, "controls": controls}

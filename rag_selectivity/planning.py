@@ -274,15 +274,23 @@ def plan_human(
         basis = f"simulated from {int((people >= 0).sum())} labels of people so far"
     else:
         basis = f"simulated from a stated agreement of {percent(float(agreement or 0))}, with errors at random"
+    most = max(each.labels for each in widths)
     notes = [
-        f"{measure}: {count} labels halve the width" if count else f"{measure}: no tried number halves the width"
+        f"{measure}: {count:,} labels halve it"
+        if count
+        else f"{measure}: {most:,} labels (the most tried) do not halve it"
         for measure, count in halved.items()
     ]
     return {
         "rows": [asdict(each) for each in widths],
         "halved_by": halved,
         "basis": basis,
-        "notes": [f"{basis}: half the width of the interval to expect, three simulations each", *notes],
+        "notes": [
+            f"{basis}; means of three simulations",
+            "half_width: half the width of the interval to expect for these very queries, narrower with more labels",
+            "with_queries: the same with the uncertainty from the choice of queries, as evaluate prints it",
+            *notes,
+        ],
     }
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reach_of
 from rag_selectivity.calibrated.curve import Curves
-from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, sampling_of
 from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
@@ -143,7 +144,15 @@ def sweep(
         sweeps[name] = RunSweep(tuple(rows), advice, further)
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     settings["basis"] = AS_JUDGED if joined.ground is None else CALIBRATED
-    return Sweep(sweeps, settings | {"max_tokens": max_tokens, "min_success": min_success})
+    settings |= {"max_tokens": max_tokens, "min_success": min_success}
+    return Sweep(sweeps, settings, () if joined.ground is None else (_calibrated_note(joined.ground),))
+
+
+def _calibrated_note(ground: Ground) -> str:
+    return (
+        f"{calibrated_by(ground)}; `evaluate` with the same labels prints intervals, the figures as judged, and the "
+        f"reasons why a figure is undefined"
+    )
 
 
 class _Swept:

@@ -190,7 +190,7 @@ def test_what_labels_cannot_tell_is_undefined_with_the_reason(lacks) -> None:
     assert math.isnan(figure.value)
     assert math.isnan(figure.low)
     assert not math.isnan(figure.as_judged)
-    text = {"a stratum": "graded 4 in the top 10", "all but one query": "of one query"}.get(lacks, "outside top 10")
+    text = {"a stratum": "graded 4 in the top 10", "all but one query": "of one query"}.get(lacks, "outside the top 10")
     assert text in figure.reason
     assert any("no calibrated figure" in note for note in report.runs["one"].notes)
 
@@ -254,7 +254,7 @@ def test_pairs_that_no_judge_graded_are_counted_and_named() -> None:
     some = drawn(human, judge, runs, 120)
     some["q0"] = {**some.get("q0", {}), "nowhere": 5}
     notes = evaluated(judge, runs, human=some).runs["one"].notes
-    assert any("1 labels by people are not used" in note and "'nowhere'" in note for note in notes)
+    assert any("1 label by people not used" in note and "'nowhere'" in note for note in notes)
 
 
 # -- compare and sweep --------------------------------------------------------------------------------

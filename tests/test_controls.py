@@ -327,7 +327,7 @@ def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
     ("controls", "options", "message"),
     [
         ({"q": {}}, {}, "there are no controls"),
-        ({"p": {"d": 1}}, {}, r"1 query of the controls are not in the qrels \('p'\)"),
+        ({"p": {"d": 1}}, {}, r"1 query of the controls is not in the qrels \('p'\)"),
         ({"q": {"d": 1}}, {}, "all 1 controls are in the qrels too"),
         ({"q": {"x": 1}}, {"passages_of": {"d": 3}}, "cannot be combined with passages_of"),
         ({"q": {"x": 7}}, {"scale": "utility"}, "off the utility scale"),

@@ -56,8 +56,7 @@ class Curves:
         strata = Strata.of(self.ground, self._places(last))
         if strata.missing is not None:
             raise InputError(
-                f"{self.name}: labels by people cannot calibrate the figures up to K = {last}, since {strata.missing}: "
-                f"have some of these pairs labelled"
+                f"{self.name}: labels by people cannot calibrate the figures up to K = {last}, since {strata.missing}"
             )
         rows, lenient = rows_of(self.ground, run), without_errors(run)
         resampled = Resampling(self.sampling.units(run.queries), len(run))
@@ -89,7 +88,11 @@ class Curves:
         first = tops(self.judged, labels, upper)[self.name]
         # With a single K there is no lower part.
         place = np.where(whole.place == 0, np.where(first, 0, 1), whole.place + 1)
-        names = (f"top {upper} of {self.name}", f"top {last} of {self.name} below rank {upper}", *whole.names[1:])
+        names = (
+            f"in the top {upper} of {self.name}",
+            f"at ranks {upper + 1} to {last} of {self.name}",
+            *whole.names[1:],
+        )
         return Places(place, names, np.array([True, True, False, False]))
 
 

@@ -20,7 +20,7 @@ from rag_selectivity.measures.plan import Plan
 DRAWS, RESAMPLES = 150, 8
 #: By how much the half-widths are stretched: so many completions of so few labels are narrower than their errors.
 STRETCH = 1.2
-#: Below so many relevant passages a query, figures of success are rough.
+#: Below so many relevant passages a query, figures of success, and those that compare with all labels, are rough.
 FEW_RELEVANT = 2.0
 
 
@@ -153,7 +153,7 @@ def _figures_at(
     figures = {}
     for measure, at in wanted:
         figure = collected[measure].figure(sampling.level)
-        rough = few and (collected[measure].has_baseline or measure.name == Success.name)
+        rough = few and (measure.compares_with_all_labels or measure.name == Success.name)
         figures[str(measure @ at)] = replace(figure, rough=rough or (settled.given and settled.serves(measure)))
     return figures
 
@@ -234,7 +234,6 @@ class _Collected:
     defined: list[int] = field(default_factory=list)
     bounds: tuple[float, float] | None = None
     undefined: str = ""
-    has_baseline: bool = False
     form: str = "mean"
 
     def add(self, outcome: Outcome, weights: FloatArray, settled: Settled | None, random: np.random.Generator) -> None:
@@ -243,7 +242,6 @@ class _Collected:
         self.values.append(float(values[0]))
         self.resampled.append(values[1:])
         self.defined.append(int(outcome.defined[:, 0].sum()))
-        self.has_baseline = outcome.baseline is not None
         self.undefined = outcome.undefined
         self.form = outcome.aggregate.form
         self.bounds = outcome.ends_at(0) if self.form == "mean" else None

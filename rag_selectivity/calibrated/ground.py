@@ -15,6 +15,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.join.controls import control_rows
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.statistics.completion import Completion, FloatArray, steps_of, stratified_prior
+from rag_selectivity.wording import counted
 
 #: No person graded the pair.
 UNLABELLED = -1
@@ -69,7 +70,7 @@ class Ground:
         if controls is not None:
             human = np.where(controls, UNLABELLED, human)
             settling = None if settling is None else np.where(controls, UNLABELLED, settling)
-        counted = np.arange(len(labels.query)) if controls is None else np.flatnonzero(~controls)
+        kept = np.arange(len(labels.query)) if controls is None else np.flatnonzero(~controls)
         tail_open = np.zeros(len(labels), np.int64)
         in_tail = np.zeros(len(labels.query), bool)
         if labels.origins is not None:
@@ -84,7 +85,7 @@ class Ground:
             scale,
             tail_open,
             in_tail,
-            counted,
+            kept,
             drawn_for_people or {},
         )
 
@@ -114,7 +115,7 @@ class Places:
     ----------
     place : int64[judgments]
     names : tuple of str
-        What each place is called in a sentence.
+        What each place is called in a sentence, after "passages".
     listed : bool[places]
         Whether a place is a part of the lists that the figure measures.
     """
@@ -131,7 +132,7 @@ class Places:
         place = np.where(own, 0, np.where(other, 1, 2))
         return cls(
             place,
-            (f"{depth} of {name}", f"{depth} of other runs only", f"rest, outside {depth}"),
+            (f"in the {depth} of {name}", f"in the {depth} of other runs only", f"outside the {depth}"),
             np.array([True, False, False]),
         )
 
@@ -145,7 +146,7 @@ class Places:
         names = (f"{one} only", f"{other} only", f"both {one} and {other}", "other runs only")
         return cls(
             place,
-            (*(f"{depth} of {which}" for which in names), f"rest, outside {depth}"),
+            (*(f"in the {depth} of {which}" for which in names), f"outside the {depth}"),
             np.array([True, True, True, False, False]),
         )
 
@@ -276,10 +277,10 @@ def _missing(completion: Completion, places: Places, levels: IntArray) -> str | 
     if not len(empty):
         return None
     place, level = divmod(int(empty[0]), len(levels))
-    more = "" if len(empty) == 1 else f" (nor in {len(empty) - 1} other strata)"
+    more = "" if len(empty) == 1 else f", nor of {counted(len(empty) - 1, 'other stratum', 'other strata')}"
     return (
-        f"no person labelled any of the {open_pairs[empty[0]]} pairs that the judge graded {levels[level]} in the "
-        f"{places.names[place]}{more}"
+        f"no person labelled any of the {counted(int(open_pairs[empty[0]]), 'pair')} that the judge graded "
+        f"{levels[level]} {places.names[place]}{more}; draw the pairs with annotate --draw calibrate:N"
     )
 
 

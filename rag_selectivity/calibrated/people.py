@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,10 @@ from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore, is
 from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.io.formats import format_of
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
+from rag_selectivity.wording import counted, enumeration
+
+#: So many equal grades of people and judge, without a different one, are named in a note.
+_MANY_ALIKE = 30
 
 
 @dataclass(frozen=True)
@@ -159,21 +163,44 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
     """People's labels of a source."""
     if not (is_path(source) and is_store(Path(source))):
         labels = qrels_of(source)
-        if labels.origins is not None and labels.origins.by_person.any():
+        origins = labels.origins
+        if origins is not None and origins.by_person.any():
             return _only_people(labels)
+        if origins is not None and origins.judges:
+            raise InputError(
+                f"{labels.source or 'human'}: these are labels by the judge {enumeration(list(origins.judges))}: give "
+                f"labels by people (--human)"
+            )
         return labels.regraded(grade_map)
     with Store(source, read_only=True) as store:
         outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
         rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated]
+        notes += _contradictions(store.human_grades())
     if outdated:
         query, passage = min(outdated)
         notes.append(
-            f"{len(outdated)} labels by people are not used: their query or passage has another text now, as of query "
-            f"{query!r}, passage {passage!r}"
+            f"{counted(len(outdated), 'label')} by people not used, since the query or passage has another text now, "
+            f"such as query {query!r}, passage {passage!r}"
         )
     if not rows:
         raise InputError(f"{source}: the label store has no labels by people for the texts it holds now")
     return Qrels.from_records(rows, source=str(source), scale="utility")
+
+
+def _contradictions(rows: Iterable[tuple[str, str, int]]) -> list[str]:
+    """A note that names a pair to which people gave different grades, if there is any."""
+    grades: dict[tuple[str, str], list[int]] = {}
+    for query, passage, grade in rows:
+        grades.setdefault((query, passage), []).append(grade)
+    differ = {pair: sorted(given) for pair, given in grades.items() if len(set(given)) > 1}
+    if not differ:
+        return []
+    query, passage = max(differ, key=lambda pair: differ[pair][-1] - differ[pair][0])
+    given = enumeration([str(grade) for grade in differ[query, passage]])
+    return [
+        f"people gave different grades to {counted(len(differ), 'pair')}, and the median counts (of two grades, the "
+        f"lower); the largest difference: query {query!r}, passage {passage!r} has the grades {given}"
+    ]
 
 
 def _only_people(labels: Qrels) -> Qrels:
@@ -204,8 +231,13 @@ def _placed(people: Qrels, labels: Qrels, form: IdForm, notes: list[str]) -> Int
     if unused:
         row = int(np.setdiff1d(np.arange(len(people.query)), rows)[0])
         notes.append(
-            f"{unused} labels by people are not used: no judge graded the pair, as of query "
+            f"{counted(unused, 'label')} by people not used, since no judge graded the pair, such as query "
             f"{people.queries[people.query[row]]!r}, passage {people.passages[row]!r}"
+        )
+    if len(rows) >= _MANY_ALIKE and (people.grade[rows] == labels.grade[judgments]).all():
+        notes.append(
+            f"all {len(rows):,} labels by people equal the judge's grades: check that {where} is not a file of the "
+            f"judge's labels"
         )
     result = np.full(len(labels.query), UNLABELLED, np.int64)
     result[judgments] = people.grade[rows]

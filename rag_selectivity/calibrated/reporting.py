@@ -92,11 +92,16 @@ def _calibrated(judged: Estimate, figure: Calibrated, intervals: bool, basis: st
     )
 
 
-def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
+def calibrated_by(ground: Ground) -> str:
+    """How many labels by people figures are calibrated by, in words."""
     number, queries = ground.people
+    return f"calibrated by {counted(number, 'label')} of people on {counted(queries, 'query', 'queries')}"
+
+
+def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
     notes = [
-        f"calibrated by {counted(number, 'label')} of people on {counted(queries, 'query', 'queries')}, by the "
-        f"judge's grade and the place in the lists, over {DRAWS} completions; figures of single queries are as judged"
+        f"{calibrated_by(ground)}, by the judge's grade and the place in the lists, over {DRAWS} completions; figures "
+        f"of single queries are as judged"
     ]
     settling = int((ground.settling >= 0).sum())
     if settling:
@@ -104,7 +109,8 @@ def _notes(ground: Ground, figures: Mapping[str, Calibrated]) -> list[str]:
     rough = [key for key, figure in figures.items() if figure.rough]
     if rough:
         notes.append(
-            f"rough: {', '.join(rough)}: few passages of a query are relevant, and the interval can be too narrow"
+            f"rough: {', '.join(rough)}: most queries have fewer than two relevant passages, and the interval can be "
+            f"too narrow"
         )
     undefined: dict[str, list[str]] = {}
     for key, figure in figures.items():

@@ -34,11 +34,11 @@ def grade(
         o.option(
             o.INPUT,
             "LAST:COUNT",
-            "Draw passages of each query below --pool-depth, down to a rank, as in 200:10.",
+            "Also grade random passages from the ranks below --pool-depth; 200:10 is ten a query, down to rank 200.",
         ),
     ] = None,
     controls: Annotated[
-        int, o.option(o.INPUT, "COUNT", "Draw random passages of the corpus for each query, outside its pool.")
+        int, o.option(o.INPUT, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.")
     ] = 0,
     trace: Annotated[
         Path | None, o.input_file("Trace of live retrievals with texts, in place of --queries, --corpus and --pool.")

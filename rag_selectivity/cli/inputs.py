@@ -155,9 +155,11 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
 # -- small tables -----------------------------------------------------------------------------------------
 
 
-def labels_of(path: Path, format: str | None, judges: list[str] | None, rule: str | None, human: Path | None) -> Qrels:
-    """The labels of a file; beside labels by people, those of judges alone."""
-    if human is None:
+def labels_of(
+    path: Path, format: str | None, judges: list[str] | None, rule: str | None, human: object = None
+) -> Qrels:
+    """The labels of a file; beside labels by people (`human`), those of judges alone."""
+    if not human:
         return read_qrels(path, format=format, judges=judges, judge_rule=rule)
     return judge_labels(path, format=format, judges=judges, judge_rule=rule)
 

@@ -54,7 +54,7 @@ RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for 
 OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
 HumanOption = Annotated[
     Path | None,
-    input_file("Labels by people of some of the pairs that a judge labelled, as --qrels: calibrate the figures."),
+    input_file("Labels by people of some pairs of --qrels (a file or a label store), to calibrate the figures."),
 ]
 PoolOption = Annotated[
     list[str] | None,
@@ -72,7 +72,7 @@ PassagesOfOption = Annotated[
 ]
 ControlsOption = Annotated[
     Path | None,
-    input_file("Labels of passages drawn at random outside --qrels, with grades by the same judge."),
+    input_file("Random controls: grades of random passages of the corpus by the judge of --qrels."),
 ]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
@@ -120,9 +120,10 @@ MaxLossOption = Annotated[
 # -- controls ---------------------------------------------------------------------------------------------
 
 ShowBitsOption = Annotated[
-    float | None, option(PLANNING, "BITS", "Say how many controls or queries it takes to show this many bits.")
+    float | None,
+    option(PLANNING, "BITS", "Say how many --controls, or how many queries, this many bits over random need."),
 ]
-ShowKOption = Annotated[int, option(PLANNING, "K", "Depth at which the bits are shown.")]
+ShowKOption = Annotated[int, option(PLANNING, "K", "Depth of the bits over random that --controls can show.")]
 
 # -- edges ------------------------------------------------------------------------------------------------
 

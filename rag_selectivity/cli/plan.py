@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import named_files, whole_numbers
+from rag_selectivity.cli.inputs import labels_of, named_files, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
 from rag_selectivity.data.grades import SCALES, scale_named
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.io.writing import json_text
 from rag_selectivity.measures.chance import DEGRADED_FROM
 from rag_selectivity.planning import PLAN_SCHEMA, queries_needed, rows_of_comparison
@@ -98,6 +98,8 @@ def plan(
         float | None,
         o.option(o.PLANNING, "SHARE", "In place of --known: share of the pairs in which people and judge agree."),
     ] = None,
+    judge: o.JudgeOption = None,
+    judge_rule: o.JudgeRuleOption = None,
     grade_map: o.GradeMapOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
@@ -108,10 +110,13 @@ def plan(
 
     With --queries and --controls, show how many bits controls can show (see `grade --controls`). This needs no corpus
     size.
+
+    With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
     """
     if human is not None:
+        labels = None if qrels is None else labels_of(qrels, None, judge, judge_rule, human=True)
         _labels_by_people(
-            human, qrels, run, known, agreement, grade_map, scale, corpus_size, depths, format=format, output=output
+            human, labels, run, known, agreement, grade_map, scale, corpus_size, depths, format=format, output=output
         )
         return
     if run or known or agreement is not None:
@@ -132,7 +137,7 @@ def plan(
     chosen = chosen_format(format, output, TABLE_FORMATS)
     result = plan_depths(
         corpus_size,
-        _relevant_counts(relevant, qrels, rel, scale),
+        _relevant_counts(relevant, None if qrels is None else labels_of(qrels, None, judge, judge_rule), rel, scale),
         whole_numbers(depths, "--depths"),
         m=m,
         max_random_success=highest,
@@ -171,7 +176,7 @@ def _control_power(
 
 def _labels_by_people(
     number: int,
-    qrels: Path | None,
+    labels: Qrels | None,
     run: list[str] | None,
     known: Path | None,
     agreement: float | None,
@@ -186,14 +191,14 @@ def _labels_by_people(
     """What labels by people will buy, by simulation."""
     from rag_selectivity.planning import plan_human
 
-    if qrels is None or not run:
+    if labels is None or not run:
         raise InputError("--human needs the judge's labels and the runs to simulate with: give --qrels and --run")
     chosen = chosen_format(format, output, TABLE_FORMATS)
     asked = whole_numbers(depths, "--depths") or [10]
     if len(asked) > 1:
         raise InputError("--human plans for one depth: give --depths K")
     result = plan_human(
-        qrels,
+        labels,
         named_files(run),
         number,
         known=known,
@@ -207,17 +212,16 @@ def _labels_by_people(
     put("\n".join([text, *result["notes"]]) if chosen is Format.table else text, output)
 
 
-def _relevant_counts(relevant: str | None, qrels: Path | None, rel: int | None, scale: str | None) -> list[int]:
+def _relevant_counts(relevant: str | None, stored: Qrels | None, rel: int | None, scale: str | None) -> list[int]:
     """Relevant passages of each query: as given, or counted in the labels."""
-    if (relevant is None) == (qrels is None):
+    if (relevant is None) == (stored is None):
         raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (--qrels)")
-    if qrels is None:
+    if stored is None:
         try:
             return [int(part) for part in str(relevant).split(",")]
         except ValueError:
             mend = "; labels are given with --qrels" if Path(str(relevant)).exists() else ", as in 1,3,4"
             raise InputError(f"--relevant {relevant!r} is not a list of whole numbers{mend}") from None
-    stored = read_qrels(qrels)
     labels = stored.on_scale(scale or stored.scale)
     threshold = scale_named(labels.scale or "trec").relevant_from if rel is None else rel
     return [sum(grade >= threshold for grade in labels[query].values()) for query in labels]

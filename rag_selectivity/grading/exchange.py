@@ -12,6 +12,8 @@ from rag_selectivity.grading.store import Store
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.results.grading import other_models
 
+#: What origins are called in a summary, where their own name says too little.
+_ORIGINS = {"person": "drawn for people"}
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 
 
@@ -62,7 +64,7 @@ def _details(judge: dict[str, Any]) -> Iterator[str]:
     if judge["failures"]:
         yield f"failures: {_counted(judge['failures'])}"
     if judge["origins"]:
-        yield f"origin of the pairs: {_counted(judge['origins'])}"
+        yield f"origin of the pairs: {_counted({_ORIGINS.get(kind, kind): n for kind, n in judge['origins'].items()})}"
     if judge["expected"]:
         yield f"expected grades kept: {judge['expected']}"
     for way, count in judge["ways"].items():

@@ -58,8 +58,11 @@ class Format(ABC):
     def read_labels(
         self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
     ) -> Qrels:
-        """The judgments of chosen judges; refused by formats that do not tell judges apart."""
-        if judges or judge_rule or not humans:
+        """The judgments of chosen judges; refused by formats that do not tell judges apart.
+
+        Such formats do not tell people from judges either: without `humans`, all their judgments are a judge's.
+        """
+        if judges or judge_rule:
             raise InputError(f"{path} is no label store: its labels have no judges to choose from")
         return self.read_qrels(path)
 

@@ -75,8 +75,8 @@ class Controls:
         query, passage = self.highest
         return [
             *self.notes,
-            f"{counted(listed, 'control')} are in the top {depth} of their query's list, such as passage {passage!r} "
-            f"of query {query!r}: at depths that reach them they are left out of the controls",
+            f"{counted(listed, 'control is', 'controls are')} in the top {depth} of the query's list, such as passage "
+            f"{passage!r} of query {query!r}: a depth that reaches a control leaves it out of the controls",
         ]
 
 
@@ -138,8 +138,8 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
     unknown = [query for query in controls.queries if query not in qrels]
     if unknown:
         raise InputError(
-            f"{where}: {counted(len(unknown), 'query', 'queries')} of the controls are not in the qrels "
-            f"({examples(unknown)}): remove them"
+            f"{where}: {counted(len(unknown), 'query of the controls is', 'queries of the controls are')} not in the "
+            f"qrels ({examples(unknown)}): remove them"
         )
     position = np.array([qrels.position(query) for query in controls.queries], np.int64)
     row = position[controls.query]
@@ -148,8 +148,8 @@ def with_controls(qrels: Qrels, controls: Qrels) -> tuple[Qrels, tuple[str, ...]
     if len(twice):
         i = int(twice[0])
         notes = (
-            f"{counted(len(twice), 'control')} are in the qrels too and were left out of the controls, such as "
-            f"passage {controls.passages[i]!r} of query {qrels.queries[row[i]]!r}: draw controls from the passages "
+            f"{counted(len(twice), 'control is', 'controls are')} in the qrels too, and left out of the controls, such "
+            f"as passage {controls.passages[i]!r} of query {qrels.queries[row[i]]!r}: draw controls from the passages "
             f"that are not in the qrels",
         )
     new = np.setdiff1d(np.arange(len(row)), twice)

@@ -92,11 +92,11 @@ def with_controls_text(cell: Estimate, facts: Mapping[str, Any], key: str) -> st
     shown = "none" if cell.shown is None or not cell.shown > 0 else f"{cell.shown:.1f} bits"
     can = "" if most is None else f"; these controls can show at most {max(most, 0.0):.1f} bits"
     judged = math.nan if cell.as_judged is None else cell.as_judged
-    controls = counted(facts["graded"], "control")
+    controls = counted(facts["used"].get(key, facts["graded"]), "control")
     if math.isnan(cell.value) and not math.isnan(cell.low):
         return (
-            f"between {decimals(cell.low)} (shown) and {decimals(cell.high)} (as judged): none of {controls} is "
-            f"relevant{can}"
+            f"between {decimals(cell.low)} ({'nothing is shown' if shown == 'none' else 'shown'}) and "
+            f"{decimals(cell.high)} (as judged): none of {controls} is relevant{can}"
         )
     interval = "" if math.isnan(cell.low) else f" [{decimals(cell.low)}, {decimals(cell.high)}]"
     return f"{decimals(cell.value)}{interval}, {controls} (shown: {shown}{can}); as judged {decimals(judged)}"

@@ -159,6 +159,7 @@ def _sweep_blocks(sweep: Sweep) -> Iterable[Block]:
         yield from (Table(*grid) for grid in next_grids(run.next_passages, sweep.settings.get("level")))
         yield Paragraph(run.recommendation.reason)
         yield from (Note(warning, "warning") for warning in run.recommendation.warnings)
+    yield from (Note(note, "note") for note in sweep.notes)
 
 
 def _swept(run: RunSweep) -> tuple[list[str], list[list[str]]]:
@@ -332,7 +333,10 @@ def _grading_lines(grading: Grading) -> Iterable[str]:
     if grading.dry_run:
         yield f"{_pairs(grading)}: {grading.cached:,} in the store, {grading.left:,} to grade by {grading.judge}"
         yield f"at least {counted(grading.requests, 'request')}, about {_tokens(grading)}{_cost(grading)}"
+        asked_for = {"tail": grading.tail, "controls": grading.controls}
         for name, part in grading.part_costs.items():
+            if asked_for.get(name, part) is None:
+                continue
             tokens = f"{part.usage.prompt_tokens:,} prompt + {part.usage.completion_tokens:,} answer tokens"
             cost = "" if part.cost is None else f", cost {part.cost:.4g}"
             requests = counted(part.requests, "request")

@@ -34,7 +34,9 @@ class Figure:
     @property
     def interval(self) -> str:
         """The interval and the upper end of the possible range as text; empty without either."""
-        ends = [] if math.isnan(self.estimate.low) else [f"{number(self.estimate.low)} to {number(self.estimate.high)}"]
+        rough = ", rough" if self.estimate.rough else ""
+        ends = [f"{number(self.estimate.low)} to {number(self.estimate.high)}{rough}"]
+        ends = [] if math.isnan(self.estimate.low) else ends
         if self.estimate.possible is not None:
             ends.append(f"up to {number(self.estimate.possible[1])} if all unjudged passages are junk")
         return "; ".join(ends)
@@ -106,10 +108,11 @@ def _selectivity(report: Report, run: str, depth: int, figures: Mapping[str, Fig
         )
     bits = figures["BoR"].estimate
     if math.isnan(bits.value) and bits.basis == WITH_CONTROLS and math.isfinite(bits.low):
+        shown = "shown with random controls" if bits.low > 0 else "the random controls show nothing"
         answer = (
-            f"At K = {depth}, {run} has between {number(bits.low)} bits over a random draw (shown with random "
-            f"controls) and {number(bits.high)} bits (as judged), under this judge's notion of relevance. None of the "
-            f"controls is relevant; more controls would narrow this."
+            f"At K = {depth}, {run} has between {number(bits.low)} bits over a random draw ({shown}) and "
+            f"{number(bits.high)} bits (as judged), under this judge's notion of relevance. None of the controls is "
+            f"relevant; more controls would narrow this."
         )
         tone = "good" if bits.low > 0 else "bad"
         return Finding(question, answer, _pick(figures, "BoR", "BoR_max", "Success", "lambda"), tone)

@@ -67,10 +67,11 @@ class RunSweep:
 
 @dataclass(frozen=True)
 class Sweep(Result):
-    """What `sweep` returns: a RunSweep for each run."""
+    """What `sweep` returns: a RunSweep for each run. `notes` say what all figures rest on."""
 
     runs: Mapping[str, RunSweep]
     settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, run: str) -> RunSweep:
         try:
@@ -83,6 +84,7 @@ class Sweep(Result):
         return {
             "schema": SCHEMA,
             "settings": dict(self.settings),
+            "notes": list(self.notes),
             "runs": {
                 name: {
                     "recommendation": asdict(part.recommendation) | {"warnings": list(part.recommendation.warnings)},

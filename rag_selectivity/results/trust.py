@@ -93,14 +93,17 @@ class _About:
         return min(self.depths, key=lambda depth: (abs(math.log(depth / 10)), depth), default=None)
 
     def _figures(self) -> Iterator[tuple[str, Measure, Estimate]]:
-        """(run, measure, estimate) at the depth, of measures that compare a list with all labels."""
+        """(run, measure, estimate) at the depth, of measures that compare a list with all labels.
+
+        Estimates without a value and without an interval are left out.
+        """
         for base in without_depth(self.measures):
             if not base.compares_with_all_labels or isinstance(base.cutoff, Real) or base.higher_is_better is None:
                 continue
             for name, run in self.runs.items():
                 cell = at_depth(run.estimates, base, self.depth) if self.depth is not None else None
                 cell = cell or run.estimates.get(str(base))
-                if cell is not None and not math.isnan(cell.value):
+                if cell is not None and not (math.isnan(cell.value) and math.isnan(cell.low)):
                     yield name, base if cell is run.estimates.get(str(base)) else base @ (self.depth or 1), cell
 
     def _keys_with(self, code: str) -> list[str]:
@@ -147,8 +150,8 @@ class _About:
             yield f"{ends} of the top {self.depth} is judged."
         closed = self._closed()
         if closed is not None:
-            what = f"the top {self.depth} itself" if closed == STRONG else "what the runs retrieved"
-            yield f"The labels are closed: they are almost all of {what}."
+            what = f"the top {self.depth} itself" if closed == STRONG else "passages that the runs retrieved"
+            yield f"The labels are closed: nearly all are of {what}."
 
     def _of_placebos(self) -> Iterator[str]:
         equal = self._keys_with(EQUALS_PLACEBO)
@@ -192,6 +195,9 @@ class _About:
                 names.setdefault(cell.basis, {})[key.split("@")[0]] = None
         if not names:
             return
+        if CALIBRATED in names and self._nothing_calibrated:
+            yield "People's labels are too few, or of too few kinds, to calibrate a figure; the notes give the reason."
+            return
         if CALIBRATED in names:
             yield "The figures are calibrated by people's labels; those as judged stand beside them."
             return
@@ -208,6 +214,12 @@ class _About:
     # -- what follows ------------------------------------------------------------------------------------
 
     @property
+    def _nothing_calibrated(self) -> bool:
+        """Whether people's labels were given, and no figure could be calibrated by them."""
+        cells = [cell for run in self.runs.values() for cell in run.estimates.values() if cell.basis == CALIBRATED]
+        return bool(cells) and all(math.isnan(cell.value) for cell in cells)
+
+    @property
     def _by_judge(self) -> bool:
         return self.provenance is not None and bool(self.provenance.judges)
 
@@ -220,6 +232,8 @@ class _About:
         equal = [any(c.code == EQUALS_PLACEBO for c in cell.caveats) for _, cell in figures]
         whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
         controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
+        if self._nothing_calibrated:
+            return "Nothing is concluded: the figures in parentheses are the judge's alone."
         if any(cell.basis == CALIBRATED for _, cell in figures):
             return "The calibrated intervals hold for labels as these people give them, over queries like these."
         if controlled and all(not cell.low > 0 for cell in controlled):
@@ -258,7 +272,9 @@ class _About:
                 f"{each * queries:,} grades of a tail (grade --tail {TAIL}){self._cost(each * queries)} make RA-nWG "
                 f"and recall figures down to a stated rank"
             )
-        if not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
+        if self._nothing_calibrated:
+            steps.append(f"{PEOPLE} labels by people of pairs that annotate --draw calibrate:{PEOPLE} draws")
+        elif not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
             steps.append(
                 f"{PEOPLE} labels by people (annotate --draw calibrate:{PEOPLE}, evaluate --human) say how far the "
                 f"judge can be believed, and calibrate the figures (plan --human {PEOPLE} shows how narrow they become)"

@@ -37,6 +37,8 @@ class Controlled:
         The bits that are shown without a model, for BoR.
     can_show : float or None
         The bits that these controls could show at most, for BoR.
+    used : int
+        The controls behind the figure, for BoR: those that are not in the top K of their query's list.
     reason : str or None
         Why there is no value.
     few_with_hits : float or None
@@ -48,6 +50,7 @@ class Controlled:
     high: float
     shown: float | None = None
     can_show: float | None = None
+    used: int = 0
     reason: str | None = None
     few_with_hits: float | None = None
 
@@ -120,14 +123,15 @@ class ControlledFigures:
         if not isinstance(measure, BoR):
             return result
         shown = formulas.bits_between(at.success_low, at.chance_high)
-        result = replace(result, shown=shown, can_show=formulas.most_bits_shown(at.counts, depth, self._tail))
+        can_show = formulas.most_bits_shown(at.counts, depth, self._tail)
+        result = replace(result, shown=shown, can_show=can_show, used=at.counts.total)
         if at.counts.hits or result.reason is None:
             return result
         return replace(
             result,
             reason=f"none of the {counted(at.counts.total, 'control')} is relevant: the figure is between "
-            f"{number(result.low)} (shown) and {number(result.high)} (as judged); use low({measure @ depth}) or "
-            f"shown({measure @ depth})",
+            f"{number(result.low)} ({'shown' if shown > 0 else 'nothing is shown'}) and {number(result.high)} (as "
+            f"judged); use low({measure @ depth}) or shown({measure @ depth})",
         )
 
     def _figure(

@@ -90,7 +90,7 @@ def draw_pairs(name: str, source: DrawSource) -> list[DrawnPair]:
     if len(drawn) < n:
         raise InputError(
             f"--draw {name}: there are only {counted(len(drawn), 'pair')} to draw from"
-            f"{' that people have not labelled yet' if source.known else ''}; ask for {len(drawn)} or fewer, or have "
+            f"{' that people have not labelled yet' if source.known else ''}; ask for {len(drawn):,} or fewer, or have "
             f"more pairs graded"
             if drawn
             else f"--draw {name}: there is no pair to draw from; have pairs graded first, or name other files"
