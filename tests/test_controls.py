@@ -12,6 +12,7 @@ from scipy.stats import beta, binomtest
 
 import rag_selectivity as rs
 from benchmarks.trust_tables import controls as trial
+from benchmarks.trust_tables import held_out_controls as held_out
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
@@ -146,6 +147,16 @@ def test_on_cranfield_the_estimate_is_near_the_truth() -> None:
     assert all(abs(row.value - row.truth) < 0.15 for row in rows.values())
     assert min(row.coverage for row in rows.values()) >= 0.8
     assert min(row.shown_true for row in rows.values()) >= 0.96
+
+
+def test_held_out_judges_are_covered_too() -> None:
+    """A short form of benchmarks/trust_tables/held_out_controls.py: 30 queries, rules as judges."""
+    if not (DATA / "scifact").is_dir():
+        pytest.skip("SciFact is not here")
+    for world in ("SciFact, BM25, overlap ≥ .2", "Cranfield, LSA, accepts nearly all"):
+        row = held_out.row((world, 30, 10, 10), 15, DATA)
+        assert row.coverage >= 0.8
+        assert row.shown_true >= 0.9
 
 
 def test_a_judge_that_accepts_nearly_all_shows_nothing_on_either_side() -> None:
