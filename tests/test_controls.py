@@ -153,6 +153,17 @@ def test_on_cranfield_the_estimate_is_near_the_truth(trial) -> None:
     assert min(row.shown_true for row in rows.values()) >= 0.96
 
 
+def test_held_out_judges_are_covered_too() -> None:
+    """A short form of benchmarks/trust_tables/held_out_controls.py: 30 queries, rules as judges."""
+    held_out = pytest.importorskip("benchmarks.trust_tables.held_out_controls")
+    if not (DATA / "scifact").is_dir():
+        pytest.skip("SciFact is not here")
+    for world in ("SciFact, BM25, overlap ≥ .2", "Cranfield, LSA, accepts nearly all"):
+        row = held_out.row((world, 30, 10, 10), 15, DATA)
+        assert row.coverage >= 0.8
+        assert row.shown_true >= 0.9
+
+
 def test_a_judge_that_accepts_nearly_all_shows_nothing_on_either_side() -> None:
     bits = report(judged_by(0.99, number=3))["BoR@10"]
     assert bits.low < 0 <= bits.high < 0.01
