@@ -147,6 +147,8 @@ LIKE_THE_README = {
     "retrieval_log.jsonl": "log.jsonl",
     "main.json": "before.json",
 }
+#: What stands for the README's draw of 200 pairs.
+SMALL_DRAW = "--draw calibrate:20"
 #: A world of 12 queries and 50 passages: of query i, passage i is decisive, i + 12 useful, i + 24 background.
 QUERIES = [f"q{i}" for i in range(12)]
 PASSAGES = [f"d{i}" for i in range(50)]
@@ -230,12 +232,19 @@ def folder(tmp_path_factory) -> Path:
     return place
 
 
-def write_answers_of_a_person(place: Path) -> None:
-    """answers.json: what an annotator would save on the page that docs/annotation.md makes first."""
-    with Store(place / "graded.db") as store:
+def write_answers_of_a_person(
+    place: Path,
+    labels: str = "graded.db",
+    draw: str = "calibrate:40",
+    runs: tuple[str, ...] = ("bm25", "dense"),
+    list_depth: int = 3,
+    annotator: str = "ada",
+) -> None:
+    """answers.json: what an annotator would save on a page; by default on the first that docs/annotation.md makes."""
+    with Store(place / labels) as store:
         files = {"queries": place / "queries.jsonl", "corpus": place / "corpus.jsonl"}
-        runs = {"bm25": place / "bm25.trec", "dense": place / "dense.trec"}
-        (task,) = make_tasks(store, "calibrate:40", runs=runs, list_depth=3, annotators=["ada"], **files)
+        lists = {name: place / f"{name}.trec" for name in runs}
+        (task,) = make_tasks(store, draw, runs=lists, list_depth=list_depth, annotators=[annotator], **files)
     answers = {}
     for number, item in enumerate(task.items):
         grade = GRADES[item.query].get(item.passage, 1)
@@ -257,10 +266,15 @@ def ran(folder, server, tmp_path_factory) -> dict[tuple[str, int], subprocess.Co
             (own / "labels.db").unlink()
             for name, like in LIKE_THE_README.items():
                 shutil.copy(own / like, own / name)
-        return {
-            (page.name, each.line): in_folder(each.arguments, own, server.url, installed=page.name == PAGE.name)
-            for each in commands(page)
-        }
+        found = {}
+        for each in commands(page):
+            # The small folder has not as many pairs as the README's afternoon.
+            arguments = each.arguments.replace("--draw calibrate:200", SMALL_DRAW)
+            found[page.name, each.line] = in_folder(arguments, own, server.url, installed=page.name == PAGE.name)
+            if SMALL_DRAW in arguments:
+                draw = SMALL_DRAW.removeprefix("--draw ")
+                write_answers_of_a_person(own, "labels.db", draw, ("bm25",), list_depth=10, annotator="anna")
+        return found
 
     done: dict[tuple[str, int], subprocess.CompletedProcess[str]] = {}
     with ThreadPoolExecutor(4) as pool:
