@@ -83,7 +83,10 @@ class ExportedLabels(TableFormat):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """(line, row) of the table."""
-        return FORMATS[_TABLES[suffix_of(path)]]().read_rows(path)
+        suffix = suffix_of(path)
+        if suffix not in _TABLES:
+            raise InputError(f"{path}: an exported table has the suffix {', '.join(_TABLES)}; rename the file")
+        return FORMATS[_TABLES[suffix]]().read_rows(path)
 
 
 def is_store(path: str | Path) -> bool:
