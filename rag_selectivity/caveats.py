@@ -34,7 +34,7 @@ CAVEATS: dict[str, tuple[str, ...]] = {
     CLOSED: (STRONG, SOFT),
     EQUALS_PLACEBO: (STRONG,),
     BY_CONSTRUCTION: (STRONG,),
-    DOWN_TO: (NOTE,),
+    DOWN_TO: (SOFT, NOTE),
     PARTLY_JUDGED: (SOFT,),
     CONCENTRATED: (SOFT,),
     CONCENTRATED_CONTROLS: (SOFT,),
@@ -59,6 +59,8 @@ class LabelFacts:
         WHOLE_LIST stands for whole lists.
     tail_ranks : (first, last) or None
         The ranks below the pools that passages were drawn from.
+    open_tails : bool
+        Whether some passages of these ranks were not drawn.
     controls : bool
         Whether figures against a random draw rest on random controls.
     controls_unused : bool
@@ -71,6 +73,7 @@ class LabelFacts:
     reach: LabelReach
     placebos: Mapping[Measure, PlaceboFigures]
     tail_ranks: tuple[int, int] | None = None
+    open_tails: bool = False
     controls: bool = False
     controls_unused: bool = False
     exhaustive: bool = False
@@ -174,6 +177,14 @@ def _of_reach(
             f"relevant ones among these: it is too low if the rest of the corpus holds others. {controls}",
             SOFT,
             {"last_rank": last},
+        )
+    if facts.tail_ranks is not None and facts.open_tails and estimate.basis == AS_JUDGED:
+        return Caveat(
+            DOWN_TO,
+            f"The figure is about the candidates down to rank {facts.tail_ranks[1]}, and those below rank "
+            f"{facts.tail_ranks[0] - 1} that were not drawn count as not relevant: evaluate in memory completes them.",
+            SOFT,
+            {"last_rank": facts.tail_ranks[1]},
         )
     if facts.tail_ranks is not None:
         return Caveat(

@@ -30,7 +30,7 @@ from rag_selectivity.estimates import (
     with_controls,
 )
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.reach import LabelReach, labels_found_by_any
+from rag_selectivity.join.reach import LabelReach, has_open_tails, labels_found_by_any
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
@@ -351,6 +351,7 @@ def _label_facts(
         reach,
         placebo_figures(run, plan, outcomes, shuffled, level) if run.qrels is not None else {},
         tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
+        open_tails=has_open_tails(run.qrels),
         controls=run.controls is not None and not calibrated,
         controls_unused=run.controls is not None and calibrated,
         exhaustive=exhaustive,

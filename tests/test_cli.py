@@ -80,7 +80,7 @@ def test_csv_markdown_table_and_files(folder) -> None:
     for name, start, title in (
         ("r.json", "{", '"bm25": {'),
         ("r.csv", "run,", "bm25,"),
-        ("r.md", f"> {trust}", "\n**bm25"),
+        ("r.md", trust, "\n**bm25"),
         ("r.txt", trust, "\nbm25:"),
     ):
         done = evaluate(folder, "-o", name)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -233,7 +234,7 @@ def test_wrong_columns_and_values_are_named(tmp_path) -> None:
 
 
 def test_labels_keep_their_origins(tmp_path, parted) -> None:
-    """Caveats and what the labels are worth are those of memory."""
+    """Caveats and what the labels are worth are those of memory; tails that are graded whole need no completion."""
     labels, runs = world()
     rows = [(query, passage, grade) for query, row in labels.items() for passage, grade in row.items()]
     in_tail = np.arange(len(rows)) % 10 >= 8
@@ -241,7 +242,7 @@ def test_labels_keep_their_origins(tmp_path, parted) -> None:
         np.where(in_tail, int(Chosen.TAIL), int(Chosen.POOL)).astype(np.uint8),
         np.zeros(len(rows), bool),
         np.array([grade for _, _, grade in rows]),
-        np.where(in_tail, 40, 0),
+        np.where(in_tail, 1, 0),
         tail_ranks=(9, 48),
         judges={"a judge": len(rows)},
     )
@@ -252,6 +253,9 @@ def test_labels_keep_their_origins(tmp_path, parted) -> None:
     assert apart.runs["run"].caveats == whole.runs["run"].caveats
     assert {"down-to-rank", "agreement-unknown"} <= {caveat.code for caveat in whole.runs["run"].caveats}
     assert apart.trust == whole.trust
+    origins = replace(origins, tail_size=np.where(in_tail, 40, 0))
+    open_tails = found(rs.Qrels.from_records(rows, scale="utility", origins=origins), tmp_path / "run.parquet")
+    assert ("down-to-rank", "soft") in {(each.code, each.level) for each in open_tails.runs["run"].caveats}
     plain = found(rs.Qrels.from_records(rows, scale="utility"), tmp_path / "run.parquet")
     assert "down-to-rank" not in {caveat.code for caveat in plain.runs["run"].caveats}
 

@@ -69,6 +69,7 @@ REFUSED = {
     "corpus": "corpus.jsonl",
     "controls": "other.trec",
     "human": "other.trec",
+    "used_model": "gpt-x",
     "clusters": "clusters.csv",
     "per_query": "rows.csv",
 }

@@ -143,6 +143,16 @@ class LabelReach:
         return exhaustive or self.closed(column) is not None or bool(self.lowest_outside_top[column])
 
 
+def has_open_tails(qrels: Qrels | None) -> bool:
+    """Whether passages were drawn from tails, and some of these tails' passages were not drawn."""
+    origins = None if qrels is None else qrels.origins
+    if qrels is None or origins is None:
+        return False
+    rows = np.flatnonzero(origins.are(Chosen.TAIL) & ~origins.are(Chosen.POOL))
+    drawn = np.bincount(qrels.query[rows], minlength=len(qrels))
+    return bool((origins.tail_size[rows] > drawn[qrels.query[rows]]).any())
+
+
 def _known(qrels: Qrels) -> int:
     """How many labels, without the random controls, have a known origin."""
     if qrels.origins is None:

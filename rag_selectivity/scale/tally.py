@@ -29,7 +29,7 @@ from rag_selectivity.join.facts import JoinFacts, joint_range
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits
 from rag_selectivity.join.lists import facts_of_run
-from rag_selectivity.join.reach import LabelReach
+from rag_selectivity.join.reach import LabelReach, has_open_tails
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.names import parse_measure
@@ -262,9 +262,9 @@ class Tally:
         return report_of_tallies({name: self}, level=level)
 
     def estimates(
-        self, level: float | None, plan: Plan, tail_ranks: tuple[int, int] | None = None
+        self, level: float | None, plan: Plan, tail_ranks: tuple[int, int] | None = None, open_tails: bool = False
     ) -> dict[str, Estimate]:
-        """The estimates at the depths of a plan; `tail_ranks` are the ranks that labels were drawn from, if known."""
+        """The estimates at the depths of a plan; `tail_ranks`: the ranks that labels were drawn from."""
         if self._moments is None:
             raise InputError("there are no queries to report on: add some first")
         chosen = {measure: set(at.tolist()) for measure, at in plan}
@@ -283,7 +283,7 @@ class Tally:
             return estimates
         shuffled = universes(self._plan, self._reached, self._reach, exhaustive=exhaustive)
         placebos = self._placebos.figures(shuffled, level)
-        facts = LabelFacts(self._reached, self._reach, placebos, tail_ranks, exhaustive=exhaustive)
+        facts = LabelFacts(self._reached, self._reach, placebos, tail_ranks, open_tails, exhaustive=exhaustive)
         return with_label_caveats(estimates, facts, dict(self._plan))
 
     def check(self, name: str, ranks: IntArray) -> None:
@@ -455,7 +455,7 @@ def report_of_tallies(
         for doubt in doubts:
             warnings.warn(doubt, SelectivityWarning, stacklevel=3)
         notes = (*doubts, *tally.notes(name, ranks))
-        estimates = tally.estimates(level, plan, tail_ranks)
+        estimates = tally.estimates(level, plan, tail_ranks, has_open_tails(labels))
         runs[name] = RunReport(
             (),
             estimates,
