@@ -13,7 +13,7 @@ from rag_selectivity.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTL
 from rag_selectivity.join.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, WITH_TAIL, Caveat, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, NOTE, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.provenance import (
     LOW_AGREEMENT,
     NO_AGREEMENT,
@@ -61,10 +61,8 @@ class LabelFacts:
         The ranks below the pools that passages were drawn from.
     open_tails : bool
         Whether some passages of these ranks were not drawn.
-    controls : bool
-        Whether figures against a random draw rest on random controls.
     controls_unused : bool
-        Whether there are random controls on which these figures do not rest.
+        Whether there are random controls on which no figure rests.
     exhaustive : bool
         Whether the user said that every unjudged passage has the lowest grade.
     """
@@ -74,7 +72,6 @@ class LabelFacts:
     placebos: Mapping[Measure, PlaceboFigures]
     tail_ranks: tuple[int, int] | None = None
     open_tails: bool = False
-    controls: bool = False
     controls_unused: bool = False
     exhaustive: bool = False
 
@@ -111,7 +108,7 @@ def with_label_caveats(
             closed = IN_LISTS
         estimate = _with_placebo(measure, estimate, facts, plan)
         found = [
-            _of_construction(measure, estimate, closed),
+            _of_construction(measure, estimate, facts, closed),
             _of_reach(measure, estimate, facts, column, closed),
             _of_placebo(estimate, perfect=closed == AT_K and not facts.reach.pooled),
         ]
@@ -144,18 +141,22 @@ def _with_placebo(
     return replace(estimate, placebo=value, above_placebo=None if math.isnan(low) or math.isnan(high) else (low, high))
 
 
-def _of_construction(measure: Measure, estimate: Estimate, closed: str | None) -> Caveat | None:
-    """Success over the queries in which something relevant was found, if only the top K was judged."""
-    if measure.name != "Success" or closed != AT_K or not 0 < estimate.n < estimate.n_total:
+def _of_construction(measure: Measure, estimate: Estimate, facts: LabelFacts, closed: str | None) -> Caveat | None:
+    """Success over the queries in which something relevant was found, if hardly more than the top K was judged."""
+    if measure.name != "Success" or closed != AT_K or estimate.basis != AS_JUDGED:
+        return None
+    if not 0 < estimate.n < estimate.n_total:
         return None
     top = "what was shown" if measure.at is None else f"the top {measure.at}"
+    labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"
     left_out = counted(estimate.n_total - estimate.n, "query", "queries")
+    of_all = estimate.value * estimate.n / estimate.n_total
     return Caveat(
         BY_CONSTRUCTION,
-        f"Only {top} is labelled, and {left_out} without a relevant label are left out: the other "
-        f"queries succeed by construction. {percent(estimate.n / estimate.n_total)} of all queries succeed.",
+        f"{labels} are of {top}, and {left_out} without a relevant label are left out: nearly all others succeed by "
+        f"construction. Of all queries, {percent(of_all)} succeed.",
         STRONG,
-        {"of_all_queries": estimate.n / estimate.n_total},
+        {"of_all_queries": of_all},
     )
 
 
@@ -164,7 +165,7 @@ def _of_reach(
 ) -> Caveat | None:
     if not measure.compares_with_all_labels or closed is None or math.isnan(estimate.value):
         return None
-    if measure.needs_corpus_size and facts.controls:
+    if estimate.basis == WITH_CONTROLS:
         return None
     if measure.needs_corpus_size and facts.tail_ranks is not None:
         last = facts.tail_ranks[1]
@@ -182,7 +183,7 @@ def _of_reach(
         return Caveat(
             DOWN_TO,
             f"The figure is about the candidates down to rank {facts.tail_ranks[1]}, and those below rank "
-            f"{facts.tail_ranks[0] - 1} that were not drawn count as not relevant: evaluate in memory completes them.",
+            f"{facts.tail_ranks[0] - 1} that were not drawn count as not relevant.",
             SOFT,
             {"last_rank": facts.tail_ranks[1]},
         )
@@ -218,7 +219,7 @@ def _doubt(reach: LabelReach) -> str:
 
 
 def equals_placebo(estimate: Estimate) -> bool:
-    """Whether it has the caveat that it equals its placebo."""
+    """Whether it has the caveat that it is not shown to differ from its placebo."""
     return any(caveat.code == EQUALS_PLACEBO for caveat in estimate.caveats)
 
 
@@ -232,8 +233,8 @@ def _of_placebo(estimate: Estimate, perfect: bool) -> Caveat | None:
     unless = ", unless this is a perfect run" if perfect else ""
     return Caveat(
         EQUALS_PLACEBO,
-        f"The figure equals its placebo, the figure of the same grades shuffled (the interval of the difference "
-        f"contains 0): it says nothing about the retriever{unless}.",
+        f"It is not shown that the figure differs from its placebo, the figure of the same grades shuffled (the "
+        f"interval of the difference contains 0): it shows nothing about the retriever{unless}.",
         STRONG,
         {"placebo": estimate.placebo, "low": low, "high": high},
     )

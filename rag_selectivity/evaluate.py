@@ -327,7 +327,7 @@ def _provenance(run: JudgedRun, ground: Ground | None, used_models: tuple[str, .
 def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:
     """The labels with passages that were drawn from tails, and the first rank of these; None if there are none."""
     origins = None if run.qrels is None else run.qrels.origins
-    if run.qrels is None or origins is None or origins.tail_ranks is None:
+    if run.qrels is None or origins is None or origins.tail_ranks is None or run.documents is not None:
         return None
     ground, _ = calibration_ground(run.qrels, None)
     return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
@@ -352,7 +352,6 @@ def _label_facts(
         placebo_figures(run, plan, outcomes, shuffled, level) if run.qrels is not None else {},
         tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
         open_tails=has_open_tails(run.qrels),
-        controls=run.controls is not None and not calibrated,
         controls_unused=run.controls is not None and calibrated,
         exhaustive=exhaustive,
     )

@@ -294,3 +294,26 @@ def test_a_monitor_says_where_its_labels_come_from(tmp_path) -> None:
     report = monitor.report()
     assert "24 by the judge judge" in report.trust.text
     assert "agreement-unknown" in {caveat.code for caveat in report.runs[monitor.name].caveats}
+
+
+def test_bits_that_controls_show_are_named_for_each_run(cranfield) -> None:
+    _, _, run, people = cranfield
+    good = {q: run[q][:10] for q in people}
+    poor = {q: run[q][60:70] for q in people}
+    labels = {q: {p: people[q].get(p, 1) for p in [*good[q], *poor[q]]} for q in people}
+    controls = {q: dict.fromkeys(run[q][150:190], 1) for q in people}
+    report = rs.evaluate(labels, {"good": good, "poor": poor}, controls=controls, scale="utility", **DEPTH_10)
+    shown = report["good", "BoR@10"].shown
+    assert shown > 0
+    assert f"at least {shown:.3f} bits are shown without a model for good" in report.trust.text
+    poorer = report["poor", "BoR@10"].shown
+    assert (f"{poorer:.3f} bits are shown without a model for poor" in report.trust.text) == (poorer > 0)
+
+
+def test_labels_without_an_origin_that_people_calibrate_are_a_judges() -> None:
+    labels = {f"q{i}": {f"d{i}-{j}": 1 + (i + j) % 5 for j in range(10)} for i in range(40)}
+    human = {q: dict(list(row.items())[:8]) for q, row in labels.items()}
+    report = rs.evaluate(
+        labels, {"r": {q: list(row) for q, row in labels.items()}}, human=human, scale="utility", depths=[10]
+    )
+    assert report.trust.text.startswith("400 labels: 400 by a judge and 320 by people.")

@@ -23,7 +23,7 @@ SLOTS = 4
 #: Of dimension 0 of every embedding. No layer writes to it, so that column 0 of the output weights acts as a bias.
 CONSTANT = 4.0
 #: Log-priors of a byte token: next to nothing, and so much that the server answers 500 to a third of the requests.
-NEVER, A_THIRD = -14.0, -1.0
+NEVER, A_THIRD = -14.0, -0.6
 
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from rag_selectivity.calibrated.figures import DRAWS, Calibrated, Sampling, calibrated_figures, figures_with_tails
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.plan import Plan
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -36,15 +37,16 @@ def calibrated_by_run(
 def tails_by_run(
     ground: Ground, judged: Mapping[str, JudgedRun], plan: Plan, first: int, bootstrap: Bootstrap | None
 ) -> dict[str, dict[str, Calibrated]]:
-    """The figures of every run that compare a list with all labels, with the tails from rank `first` on completed.
+    """The figures of every run that other labels bear on, with the tails from rank `first` on completed.
 
-    Figures against a random draw rest on the controls instead, where there are any.
+    These compare a list with all labels, or leave out the queries without a relevant one (Success). Figures against a
+    random draw rest on the controls instead, where there are any.
     """
     controlled = any(run.controls is not None for run in judged.values())
     served = [
         (measure, at)
         for measure, at in plan
-        if measure.compares_with_all_labels
+        if (measure.compares_with_all_labels or isinstance(measure, Success))
         and measure.higher_is_better is not None
         and not (controlled and measure.needs_corpus_size)
     ]

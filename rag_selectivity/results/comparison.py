@@ -17,7 +17,7 @@ SCHEMA = "rag-selectivity/comparison/2"
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
-PLACEBO = "undecided: equal to a placebo"
+PLACEBO = "undecided: no more than placebos"
 #: The test of a difference over completions of the labels by people's.
 COMPLETED = "completions"
 #: What a flat row has no column for.
@@ -81,7 +81,7 @@ class RunDifference:
     moved : tuple of Moved
         The queries with the largest differences in either direction.
     equal_to_placebos : bool
-        Whether the figures of both runs equal their placebos.
+        Whether neither figure is shown to differ from its placebo.
     reason : str or None
         Why the difference is not a finite number; None if it is.
     basis : {"as judged", "calibrated"}
@@ -127,8 +127,8 @@ class RunDifference:
         """`better`, `worse`, `no difference shown`, `undecided: …` or `not tested`.
 
         Better and worse need an adjusted p-value of at most 1 − level, and that unjudged passages cannot change the
-        sign of the difference. There is no verdict between figures that both equal their placebos, which say nothing
-        about the retrievers.
+        sign of the difference. There is no verdict between two figures neither of which is shown to differ from
+        its placebo.
         """
         if not self.test or math.isnan(self.p_adjusted):
             return NOT_TESTED

@@ -126,7 +126,7 @@ class Provenance:
         """The same, with labels that people gave apart: their agreement with the judge, and how they were drawn."""
         return replace(
             self,
-            judges=self.judges or {"the judge": self.labels},
+            judges=self.judges or {"": self.labels},
             annotators={"people": 0 if found is None else found.n},
             agreement=found,
             compared=0 if found is None else found.n,

@@ -133,7 +133,10 @@ class _About:
         if not known.judges and not known.annotators:
             yield f"{counted(known.labels, 'label')}, by whom and how chosen is not known."
             return
-        judges = [f"{count:,} by the judge {name}" for name, count in known.judges.items()]
+        judges = [
+            f"{count:,} by the judge {name}" if name else f"{count:,} by a judge"
+            for name, count in known.judges.items()
+        ]
         people = [f"{count:,} by {name}" for name, count in known.annotators.items()]
         yield f"{counted(known.labels, 'label')}: {enumeration([*judges, *people])}."
         ways = [f"{count:,} {_WAYS[how]}" for how, count in known.chosen.items()]
@@ -156,25 +159,27 @@ class _About:
     def _of_placebos(self) -> Iterator[str]:
         equal = self._keys_with(EQUALS_PLACEBO)
         if equal:
-            verb = "equals its placebo" if len(equal) == 1 else "equal their placebos"
-            yield f"{enumeration(equal)} {verb}: shuffled grades give the same."
+            one = "is not shown to differ from its placebo, the figure"
+            many = "are not shown to differ from their placebos, the figures"
+            yield f"{enumeration(equal)} {one if len(equal) == 1 else many} of shuffled grades."
 
     def _of_controls(self) -> Iterator[str]:
-        for name, run in self.runs.items():
+        shown: dict[str, float] = {}
+        for name, _, cell in self._figures():
+            if cell.shown is not None:
+                shown[name] = max(cell.shown, shown.get(name, -math.inf))
+        for run in self.runs.values():
             controls = run.input.get("controls")
-            if not controls:
-                continue
-            bits = [cell for _, m, cell in self._figures() if m.name == "BoR" and cell.shown is not None]
-            shown = max((cell.shown for cell in bits if cell.shown is not None), default=-math.inf)
-            told = f"at least {number(shown)} bits are shown" if shown > 0 else "no bits are shown"
-            yield (
-                f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant: {told} "
-                f"without a model ({name})."
-                if len(self.runs) > 1
-                else f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant: "
-                f"{told} without a model."
-            )
-            return
+            if controls:
+                told = [
+                    f"at least {number(bits)} bits are shown without a model"
+                    + (f" for {name}" if len(shown) > 1 else "")
+                    for name, bits in shown.items()
+                    if bits > 0
+                ]
+                graded = f"{counted(controls['graded'], 'random control')}, {controls['relevant']:,} of them relevant"
+                yield f"{graded}: {enumeration(told) if told else 'no bits are shown without a model'}."
+                return
 
     def _of_agreement(self) -> Iterator[str]:
         known = self.provenance
@@ -235,7 +240,11 @@ class _About:
         if self._nothing_calibrated:
             return "Nothing is concluded: the figures in parentheses are the judge's alone."
         if any(cell.basis == CALIBRATED for _, cell in figures):
-            return "The calibrated intervals hold for labels as these people give them, over queries like these."
+            rough = ", and those of rough figures can be too narrow" if any(cell.rough for _, cell in figures) else ""
+            kept = "; figures with a mark keep their caveats" if any(cell.mark for _, cell in figures) else ""
+            return (
+                f"The intervals are about labels as these people would give them, over queries like these{rough}{kept}."
+            )
         if controlled and all(not cell.low > 0 for cell in controlled):
             return (
                 "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
@@ -246,7 +255,7 @@ class _About:
         closed = self._closed()
         if controlled:
             rest = "; the other figures compare only what was found" if closed is not None else ""
-            return f"BoR holds {whose}{rest}."
+            return f"The interval of BoR holds {whose}{rest}."
         if closed == STRONG:
             return "The figures say how the lists were graded, not what the retriever missed."
         if closed == SOFT:
