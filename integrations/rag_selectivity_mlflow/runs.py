@@ -26,8 +26,10 @@ def metric_name(measure: Any) -> str:
 def log_bor(run: Any, *, bootstrap: Bootstrap = Bootstrap()) -> dict[str, Estimate]:
     """Bits over Random of an evaluation with `selectivity_scorer("BoR@10", …)`, logged as metrics of its run.
 
-    The metrics are `BoR_at_10` in bits, its interval `BoR_at_10_low` and `BoR_at_10_high`, `BoR_at_10_n` and
-    `BoR_at_10_n_total`. A number that is not finite is not logged; the tag `BoR_at_10` then holds the reason.
+    The metrics are `BoR_at_10` in bits, its interval `BoR_at_10_low` and `BoR_at_10_high`, the numbers of rows `_n` and
+    `_n_total`, and `_n_none_judged`: of the `n` rows, those that retrieved no judged passage. If these are many, check
+    that the retrieved ids are those of the labels. A number that is not finite is not logged; the tag `BoR_at_10` then
+    holds the reason.
 
     Parameters
     ----------
@@ -60,14 +62,15 @@ def log_bor(run: Any, *, bootstrap: Bootstrap = Bootstrap()) -> dict[str, Estima
         name = hit.replace("Success", "BoR", 1)
         done[name] = estimate = bits_over_random(success, chance, bootstrap=bootstrap)
         numbers = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
-        counts = {"_n": float(estimate.n), "_n_total": float(estimate.n_total)}
-        logged = {name + end: value for end, value in (numbers | counts).items() if math.isfinite(value)}
+        unmet = sum(not float((row[hit].metadata or {}).get("judged", 1)) for row in rows if _is_number(row.get(hit)))
+        counts = {"_n": estimate.n, "_n_total": estimate.n_total, "_n_none_judged": unmet}
+        logged = {name + end: float(value) for end, value in (numbers | counts).items() if math.isfinite(value)}
         mlflow.log_metrics(logged, run_id=run_id)
         if estimate.reason:
             mlflow.MlflowClient().set_tag(run_id, name, estimate.reason)
-        if not any(float((row[hit].metadata or {}).get("judged", 1)) for row in rows if hit in row):
+        if unmet == estimate.n:
             warnings.warn(
-                f"{name}: no retrieved passage of {estimate.n_total} rows is judged: check that the retrieved ids are "
+                f"{name}: none of the {estimate.n} rows retrieved a judged passage: check that the retrieved ids are "
                 f"the ids of the labels (identity=…)",
                 SelectivityWarning,
                 stacklevel=2,
@@ -94,5 +97,9 @@ def _is_of(assessment: Any, run_id: str) -> bool:
     return bool((assessment.metadata or {}).get("mlflow.assessment.sourceRunId", run_id) == run_id)
 
 
+def _is_number(feedback: Any) -> bool:
+    return feedback is not None and feedback.value is not None
+
+
 def _number(feedback: Any) -> float:
-    return math.nan if feedback is None or feedback.value is None else float(feedback.value)
+    return float(feedback.value) if _is_number(feedback) else math.nan

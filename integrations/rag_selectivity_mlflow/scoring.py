@@ -66,7 +66,7 @@ def selectivity_scorer(
     counts = None if passages_of is None else PassageCounts.of(passages_of)
 
     @scorer(name="selectivity")  # type: ignore[untyped-decorator,unused-ignore]
-    def selectivity(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> list[Feedback]:
+    def selectivity(inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None) -> list[Any]:
         names = [str(value) for value in (inputs or {}).values() if isinstance(value, (str, int))]
         grades = known.of_query(*names)
         if grades is None and (expected := (expectations or {}).get(relevant)) is not None:
