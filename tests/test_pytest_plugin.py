@@ -12,6 +12,7 @@ import pytest
 from rag_selectivity_pytest import Retrievals, assert_selectivity
 
 import rag_selectivity as rs
+from tests.extensions import titled_files
 
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = {"who?": {"d1": 5, "d2": 1}, "when?": {"d3": 4, "d4": 1}, "where?": {"d5": 5}}
@@ -86,22 +87,13 @@ def test_collected_retrievals_make_the_report_of_evaluate() -> None:
         Retrievals().report(LABELS)
 
 
-TESTS = """
-import pytest
-from rag_selectivity_pytest import assert_selectivity
-
-LABELS = {"who?": ["d1"], "when?": ["d3"]}
-
-@pytest.mark.parametrize(("query", "found"), [("who?", "d1"), ("when?", "d9")])
-def test_search(retrievals, session_retrievals, query, found):
-    retrievals.record(query, [found])
-    session_retrievals.record(query, [found])
-
-def test_all_queries(retrievals):
-    assert_selectivity(retrievals.report(LABELS, corpus_size=1024, measures=["BoR@1"]), "BoR@1 > 9.5")
-
+PAGE = titled_files(ROOT / "docs" / "pytest.md")
+ANOTHER = """
 def test_another(session_retrievals):
-    assert len(session_retrievals.recorded) == 2
+    session_retrievals.record("q", [1])
+
+def test_and_another(session_retrievals, retrievals):
+    assert (session_retrievals.recorded, retrievals.recorded) == ([("q", ["1"])], [])
 """
 
 
@@ -115,7 +107,8 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     (metadata / "entry_points.txt").write_text(f"[pytest11]\n{listed}")
     path = os.pathsep.join([str(folder / "site"), str(ROOT), str(ROOT / "integrations")])
     (folder / "pytest.ini").write_text("[pytest]\n")
-    (folder / "test_search.py").write_text(TESTS)
+    (folder / "test_search.py").write_text(PAGE["test_search.py"], encoding="utf-8")
+    (folder / "test_another.py").write_text(ANOTHER, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:deepeval", *arguments]
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
@@ -123,9 +116,9 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 def test_the_plugin_is_found_and_its_failure_is_read_in_the_summary(tmp_path) -> None:
     done = run_pytest(tmp_path)
-    assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
-    assert "BoR@1 > 9.5 does not hold for retriever: BoR@1 = 9 <= 9.5" in done.stdout
-    assert "2 of 2 queries" in done.stdout
+    assert "1 failed, 4 passed" in done.stdout, done.stdout + done.stderr
+    for line in PAGE["output"].splitlines():
+        assert line.strip() in done.stdout
     assert "rag_selectivity_pytest/__init__.py" not in done.stdout  # no frame of the plugin in the traceback
 
 

@@ -9,6 +9,5 @@ assert_selectivity(report, "BoR@1 > 2")
 try:
     assert_selectivity(report, "BoR@1 > 4")
 except AssertionError as error:
-    assert "BoR@1 = 3 <= 4" in str(error)
-else:
-    raise SystemExit("the assertion should have failed")
+    message = str(error)
+assert "BoR@1 = 3 <= 4" in message
