@@ -114,7 +114,7 @@ BEARING = {
     "ray": Bearing("ray", imports=("pydantic",)),
     "mlflow": Bearing(""),
     "deepeval": Bearing(""),
-    "pytest": Bearing("pytest_plugin"),
+    "pytest": Bearing(""),
     "ir-measures": Bearing("ir_measures", "not pyterrier"),
 }
 each_by_itself = nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])
