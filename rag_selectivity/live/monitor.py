@@ -71,9 +71,9 @@ class Monitor:
         Depths K of the figures. Figures without a depth, such as `report["BoR"]`, are about everything that each
         retrieval showed.
     sample_rate : float
-        The share of the retrievals to measure, trace and offer to the grader, above 0 and up to 1. Each one is drawn with
-        this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts about
-        the traffic take in every retrieval.
+        The share of the retrievals to measure, trace and offer to the grader, above 0 and up to 1. Each one is drawn
+        with this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts
+        about the traffic take in every retrieval.
     sample_size : int
         Size of a random sample of the measured retrievals, which is kept one by one. While it holds all of them,
         intervals come from the bootstrap, and later from the moments (delta method).
@@ -141,7 +141,7 @@ class Monitor:
         corpus_size = size_with_counts(_size_of(corpus_size), counts)
         if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
             raise InputError(f"sample_size must be a whole number ≥ 0, got {sample_size!r}")
-        if isinstance(sample_rate, bool) or not isinstance(sample_rate, Real) or not 0 < sample_rate <= 1:
+        if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
             raise InputError(f"sample_rate must be a number above 0 and up to 1, got {sample_rate!r}")
         if ids not in (None, "exact"):
             raise InputError(f"ids must be 'exact' or None, got {ids!r}")
@@ -245,10 +245,10 @@ class Monitor:
     def request(
         self, id: str | None = None, *, arm: str | None = None, query_id: str | None = None
     ) -> AbstractContextManager[None]:
-        """Say of a request what the framework does not: `with monitor.request("r17", arm="b"): chain.invoke(…)`.
+        """Say of a request what a framework does not: `with monitor.request("r17", arm="b"): chain.invoke(…)`.
 
-        Every retrieval that is recorded inside takes what it lacks from here, in tasks and threads with the same context,
-        too. Nested requests do not add up: the innermost counts.
+        Every retrieval that is recorded inside takes what it lacks from here, also in tasks and in threads that copy the
+        context, as asyncio, LangChain and LlamaIndex do. Of nested requests, the innermost counts.
 
         Parameters
         ----------
@@ -272,8 +272,8 @@ class Monitor:
     def outcome(self, id: str, outcome: float) -> bool:
         """Record the outcome of a request that became known after its retrievals: whether the answer was accepted.
 
-        A request has one outcome, however many retrievals it had; a later outcome takes the place of an earlier one. The
-        monitor remembers the last 50,000 requests. The trace gets every outcome.
+        A request has one outcome, however many retrievals it had; a later outcome takes the place of an earlier one.
+        The monitor remembers the last 50,000 requests. The trace gets every outcome.
 
         Parameters
         ----------
@@ -429,8 +429,8 @@ class Monitor:
         Raises
         ------
         InputError
-            If no retrieval had labels, or none with an arm was measured; if ten or more had labels and brought no labelled passage; or if the labels do
-            not tell by which id they know the passages.
+            If no retrieval had labels, or none with an arm was measured; if ten or more had labels and brought no
+            labelled passage; or if the labels do not tell by which id they know the passages.
         """
         undecided = self._decide()
         if undecided is not None:

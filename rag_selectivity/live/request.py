@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -48,11 +48,9 @@ def requested(request: Request) -> Iterator[None]:
     try:
         yield
     finally:
-        try:
+        # A generator may be closed from another context; its own context is gone then.
+        with suppress(ValueError):
             CURRENT.reset(token)
-        except ValueError:
-            # A generator that is closed from another context; its own context is gone.
-            pass
 
 
 def checked_outcome(outcome: Any) -> float:

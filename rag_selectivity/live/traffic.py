@@ -99,7 +99,7 @@ class LiveTraffic:
             counts.labelled += 1
 
     def add_late(self, id_: str, outcome: float) -> tuple[bool, bool]:
-        """Count the outcome of a request in place of the one before: whether the request is known, and it is the first."""
+        """Count a request's outcome in place of the one before: whether the request is known, and it is the first."""
         try:
             arm, before = self._requests.get(id_)
         except KeyError:
