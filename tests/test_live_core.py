@@ -64,10 +64,10 @@ def test_an_alarm_when_it_begins_and_when_it_ends(caplog, monkeypatch) -> None:
 
 def test_an_alarm_s_figure_is_that_of_a_report_over_its_retrievals() -> None:
     heard: list[Alarm] = []
-    conditions = ["BoR < 6", "RA-nWG > .1", "BoR_max < 5.5", "lambda > .01"]
+    conditions = ["BoR < 9", "RA-nWG > .1", "BoR_max < 5.5", "lambda > .01"]
     monitor = Monitor(LABELS, scale="utility", corpus_size=100, alerts=conditions, on_alert=heard.append)
     rows = [
-        Retrieval("good?" if i % 3 else "bad?", (["x", "y", "a"] if i % 5 else ["x", "y"])[i % 2 :]) for i in range(400)
+        Retrieval("good?" if i % 3 else "bad?", (["x", "y", "a"] if i % 5 else ["x", "y"])[i % 2 :]) for i in range(60)
     ]
     for i, row in enumerate(rows):
         before = len(heard)
