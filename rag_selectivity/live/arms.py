@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,6 @@ from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.retrieval import Retrieval, Traffic
-from rag_selectivity.live.traffic import MOST_ARMS
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -23,11 +22,11 @@ class Arms:
         self._new_figures = new_figures
         self._figures: dict[str, LiveFigures] = {}
 
-    def measure(self, batch: Iterable[Retrieval], passages_of: PassageCounts | None) -> None:
-        """Measure the retrievals of each arm."""
+    def measure(self, batch: Iterable[Retrieval], arms: Collection[str], passages_of: PassageCounts | None) -> None:
+        """Measure the retrievals of each of these arms."""
         by_arm: dict[str, list[Retrieval]] = {}
         for retrieval in batch:
-            if retrieval.arm is not None and (retrieval.arm in self._figures or len(self._figures) < MOST_ARMS):
+            if retrieval.arm is not None and retrieval.arm in arms:
                 by_arm.setdefault(retrieval.arm, []).append(retrieval)
         for arm, part in by_arm.items():
             figures = self._figures.get(arm)

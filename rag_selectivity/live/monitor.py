@@ -399,7 +399,7 @@ class Monitor:
             if batch:
                 self._count_passages()
             self._figures.add(batch, self._alerts.figures)
-            self._arms.measure(batch, self._figures.passages_of)
+            self._arms.measure(batch, self._traffic.arms, self._figures.passages_of)
             unmatched = self._figures.ids_do_not_meet
             is_new, self._warned_of_ids = unmatched is not None and not self._warned_of_ids, unmatched is not None
         self._alerts.check()

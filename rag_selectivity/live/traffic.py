@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Collection
 from dataclasses import replace
 
 from rag_selectivity.live.request import Requests
@@ -111,6 +112,11 @@ class LiveTraffic:
             counts.outcomes.add(outcome)
         self._requests.put(id_, arm, outcome)
         return True, before is None
+
+    @property
+    def arms(self) -> Collection[str]:
+        """The arms that are counted apart."""
+        return self._arms.keys()
 
     def traffic(self) -> Traffic:
         """What was seen so far."""
