@@ -101,7 +101,6 @@ def test_each_arm_has_the_figures_of_evaluate_over_its_retrievals() -> None:
         "b": (40, 40, 3.0),
     }
     assert "b" in str(report)
-    assert report.to_html()
 
 
 def test_arms_beyond_the_most_are_counted_with_all(caplog: pytest.LogCaptureFixture) -> None:

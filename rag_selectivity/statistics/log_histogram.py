@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+
+import numpy as np
 
 #: Bins are so narrow that a bin's middle is within 1 % of every number in it.
 _ERROR = 0.01
@@ -11,6 +14,10 @@ _BINS_PER_E = 1 / math.log(_RATIO)
 _MIDDLE = 2 / (1 + _RATIO)
 #: Numbers outside this range count as its ends, which bounds the bins to 2,300.
 _LOWEST, _HIGHEST = 1e-8, 1e12
+#: The bin of what counts as 0.
+_ZERO = -(1 << 30)
+#: Numbers are counted together, which takes a tenth of the time.
+_AT_ONCE = 512
 
 
 class LogHistogram:
@@ -27,27 +34,34 @@ class LogHistogram:
     (True, True)
     """
 
-    __slots__ = ("_counts", "_total")
+    __slots__ = ("_counts", "_total", "_waiting")
 
     def __init__(self) -> None:
-        self._counts: dict[int | None, int] = {}
+        self._counts: Counter[int] = Counter()
         self._total = 0
+        self._waiting: list[float] = []
 
     def add(self, value: float) -> None:
         """Count a finite number ≥ 0."""
-        place = math.ceil(math.log(min(value, _HIGHEST)) * _BINS_PER_E) if value > _LOWEST else None
-        self._counts[place] = self._counts.get(place, 0) + 1
-        self._total += 1
+        self._waiting.append(value)
+        if len(self._waiting) >= _AT_ONCE:
+            self._count()
+
+    def _count(self) -> None:
+        values = np.minimum(np.array(self._waiting, np.float64), _HIGHEST)
+        self._waiting = []
+        above = values[values > _LOWEST]
+        places, counts = np.unique(np.ceil(np.log(above) * _BINS_PER_E).astype(np.int64), return_counts=True)
+        self._counts.update(dict(zip(places.tolist(), counts.tolist(), strict=True)))
+        self._counts[_ZERO] += len(values) - len(above)
+        self._total += len(values)
 
     def quantile(self, share: float) -> float:
         """The smallest number that at least this share of all numbers does not exceed; NaN without numbers."""
-        if not self._total:
-            return math.nan
-        left = max(1, math.ceil(share * self._total)) - self._counts.get(None, 0)
-        if left <= 0:
-            return 0.0
-        for place in sorted(place for place in self._counts if place is not None):
+        self._count()
+        left = max(1, math.ceil(share * self._total))
+        for place in sorted(self._counts):
             left -= self._counts[place]
             if left <= 0:
-                return math.exp(place / _BINS_PER_E) * _MIDDLE
+                return 0.0 if place == _ZERO else math.exp(place / _BINS_PER_E) * _MIDDLE
         return math.nan
