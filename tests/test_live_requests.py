@@ -180,6 +180,39 @@ def test_a_request_names_what_the_framework_does_not() -> None:
         monitor.request(arm=3)
 
 
+def test_a_request_reaches_the_retrievals_of_langchain() -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableParallel
+    from rag_selectivity_langchain import SelectivityCallback
+
+    class Search(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
+            return [Document(id="d0", page_content="text")]
+
+    callback = SelectivityCallback(LABELS, scale="utility", identity="id")
+    chain, config = RunnableParallel(one=Search(), two=Search()), {"callbacks": [callback]}
+
+    async def serve(i: int) -> None:
+        with callback.monitor.request(f"r{i}", arm=f"arm {i}", query_id="question 0?"):
+            await chain.ainvoke("worded anew", config=config)
+
+    async def two_at_once() -> None:
+        await asyncio.gather(serve(0), serve(1))
+
+    asyncio.run(two_at_once())
+    with callback.monitor.request(arm="batch", query_id="question 0?"):
+        chain.batch(["one way", "or another"], config=config)
+    arms = callback.traffic.arms
+    assert {arm: (each.retrievals, each.labelled) for arm, each in arms.items()} == {
+        "arm 0": (2, 2),
+        "arm 1": (2, 2),
+        "batch": (4, 4),
+    }
+    assert callback.monitor.outcome("r1", True)
+
+
 def test_a_lower_rate_of_outcomes_raises_an_alarm() -> None:
     heard: list[Alarm] = []
     monitor = Monitor(alerts=["outcome < .5"], on_alert=heard.append)

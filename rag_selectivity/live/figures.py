@@ -228,7 +228,8 @@ class LiveFigures:
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
         self._draw(part, outcomes)
-        if self.ids_do_not_meet is None:
+        # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
+        if self._met.known or not self._met.retrievals or self._ids_are_right:
             when_measured(lambda measure: self._outcome_of(measure, outcomes))
 
     def _count(self, judged: JudgedRun) -> None:
