@@ -248,7 +248,7 @@ class Monitor:
         """Say of a request what a framework does not: `with monitor.request("r17", arm="b"): chain.invoke(…)`.
 
         Every retrieval that is recorded inside takes what it lacks from here, also in tasks and in threads that copy
-        the context, as asyncio, LangChain and LlamaIndex do. Of nested requests, the innermost counts.
+        the context, as asyncio and LangChain do. Of nested requests, the innermost counts.
 
         Parameters
         ----------

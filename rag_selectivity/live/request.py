@@ -37,7 +37,7 @@ class Request:
         )
 
 
-#: Tasks and threads that copy the context (asyncio, LangChain's and LlamaIndex's own) keep the request.
+#: Tasks and threads that copy the context (those of asyncio, and LangChain's own) keep the request.
 CURRENT: ContextVar[Request | None] = ContextVar("rag_selectivity_request", default=None)
 
 
