@@ -175,7 +175,11 @@ def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
         ([{"user_input": "", "retrieved_context_ids": []}], LABELS, "sample 1: user_input"),
         ([{"user_input": "q0?"}], LABELS, "has neither retrieved_context_ids nor retrieved_contexts"),
         ([{**ROWS[0], "retrieved_context_ids": ["a"]}], LABELS, "has 1 retrieved_context_ids and 3 retrieved_contexts"),
-        ([{"user_input": "q0?", "retrieved_context_ids": "a, b"}], LABELS, "is a text, not a list; ragas' local/jsonl"),
+        (
+            [{"user_input": "q0?", "retrieved_context_ids": "a, b"}],
+            LABELS,
+            r"is a text, not a list \('a, b'\): ragas' local/csv .* local/jsonl",
+        ),
         ([{**ROWS[0], "utility_grades": "nine"}], None, "sample 1: utility_grades is not JSON"),
         (ROWS, None, "no sample has labels"),
         (ROWS, {"other?": {"a": 5}}, "no sample has labels"),
