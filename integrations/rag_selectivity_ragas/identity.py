@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,13 +96,13 @@ def identified_row(row: Row, labels: Labels | None) -> Row:
     if row.by_text:
         return row
     wanted = _wanted(row, labels)
-    if not wanted or any(passage in wanted for passage in row.passages):
+    if not wanted or not wanted.isdisjoint(row.passages) or (row.texts is None and not row.columns()):
         return row
     found = _labels_found([(wanted, row_candidates(row, wanted))])
     return row.by(max(found, key=found.__getitem__)) if found else row
 
 
-def row_candidates(row: Row, wanted: Collection[str]) -> list[dict[str, str]]:
+def row_candidates(row: Row, wanted: Set[str]) -> list[dict[str, str]]:
     """For each passage every id by which labels may know it; a labelled text by the label's own spelling."""
     columns = row.columns()
     spelled = {as_text_id(passage): passage for passage in wanted} if row.texts is not None else {}
@@ -117,13 +117,14 @@ def row_candidates(row: Row, wanted: Collection[str]) -> list[dict[str, str]]:
     return found
 
 
-def _wanted(row: Row, labels: Labels | None) -> Collection[str]:
+def _wanted(row: Row, labels: Labels | None) -> Set[str]:
     """What the labels call the passages of a row's query."""
     if row.own_grades is not None:
-        return row.own_grades
+        return row.own_grades.keys()
     if labels is None:
-        return row.references or ()
-    return labels.of_query(row.query, row.user_input) or ()
+        return frozenset(row.references or ())
+    grades = labels.by_query.get(row.query) or labels.by_query.get(row.user_input)
+    return frozenset() if grades is None else grades.keys()
 
 
 def _by_own_references(row: Row) -> Row:
@@ -133,12 +134,12 @@ def _by_own_references(row: Row) -> Row:
     return row if row.fields.get("reference_contexts") is None else row.by("text")
 
 
-def _labels_found(observed: Sequence[tuple[Collection[str], Sequence[Mapping[str, str]]]]) -> dict[str, int]:
+def _labels_found(observed: Sequence[tuple[Set[str], Sequence[Mapping[str, str]]]]) -> dict[str, int]:
     """How many labels each identity finds, those that find none left out."""
     found: dict[str, int] = {}
     for wanted, passages in observed:
         for name in {name for passage in passages for name in passage}:
-            number = len({passage[name] for passage in passages if name in passage} & set(wanted))
+            number = len({passage[name] for passage in passages if name in passage} & wanted)
             if number:
                 found[name] = found.get(name, 0) + number
     return found

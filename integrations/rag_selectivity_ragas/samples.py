@@ -274,7 +274,9 @@ def grades_of(row: Row, labels: Labels | None, scale: str) -> dict[str, int] | N
     if labels is None:
         return Labels(scale=scale).of_query(relevant=row.references)
     grades = labels.of_query(row.query, row.user_input)
-    return grades and {passage_key(passage, row.by_text): grade for passage, grade in grades.items()}
+    if not row.by_text or grades is None:
+        return grades
+    return {as_text_id(passage): grade for passage, grade in grades.items()}
 
 
 def scale_of(rows: Iterable[Row], labels: Labels | None, measure: Measure | None = None) -> str:

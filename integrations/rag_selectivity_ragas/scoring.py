@@ -14,9 +14,10 @@ from rag_selectivity.errors import SelectivityError, SelectivityWarning, example
 from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
-from rag_selectivity_ragas.samples import Row, grades_of, levels_of, passage_key, row_of, scale_of
+from rag_selectivity_ragas.samples import IDS, Row, grades_of, levels_of, passage_key, row_of, scale_of
 
 Figures = tuple[QueryFigure, ...]
+_ONLY_STR = frozenset([str])
 
 NO_LABELS = "nobody judged this query"
 NO_SIZE = "the sample has no corpus_size N, and a random draw needs one"
@@ -26,9 +27,8 @@ ROWS_BEFORE_DOUBT = 10
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A row with its labels, or why it has no figures."""
+    """A row with its labels; no lists if nobody judged it."""
 
-    row: Row
     lists: QueryLists | None
     scale: str
     levels: tuple[int, ...]
@@ -57,8 +57,13 @@ class RowScorer:
         self._corpus = corpus_of(corpus_size, passages_of, self.labels)
         self._pool = pool
         self._scale, self._identity = scale, identity
-        self._without_hit: list[Row] = []
+        size = self._corpus.size
+        self._one_size = size if isinstance(size, int) else None
+        sized = self._one_size is not None or not any(each.needs_corpus_size for each in self.measures)
+        self._needs_little = sized and pool is None and identity in (AUTO, IDS)
+        self._without_hit = 0
         self._ids_meet = False
+        self._levels = () if self.labels is None else self.labels.levels
 
     @property
     def sized(self) -> bool:
@@ -68,10 +73,10 @@ class RowScorer:
     def figures_of(self, samples: Sequence[Any]) -> list[Figures | SelectivityError]:
         """The figures of each sample in the order of the measures, or the error that its input is."""
         results: list[Figures | SelectivityError | None] = [None] * len(samples)
-        alike: dict[Hashable, list[tuple[int, _Prepared]]] = {}
+        alike: dict[Hashable, tuple[list[int], list[_Prepared]]] = {}
         for i, sample in enumerate(samples):
             try:
-                prepared = self._prepared(sample)
+                prepared = self._at_once(sample) or self._prepared(sample)
             except SelectivityError as error:
                 results[i] = error
                 continue
@@ -79,12 +84,30 @@ class RowScorer:
                 results[i] = self._undefined(NO_LABELS)
                 continue
             kind = prepared.scale, prepared.levels, prepared.lists.corpus_size is None
-            alike.setdefault(kind, []).append((i, prepared))
-        self._look_for_hits([prepared for group in alike.values() for _, prepared in group])
-        for group in alike.values():
-            for (i, prepared), outcome in zip(group, self._figures_of_group([each for _, each in group]), strict=True):
-                results[i] = self._doubted(prepared, outcome)
+            places, group = alike.setdefault(kind, ([], []))
+            places.append(i)
+            group.append(prepared)
+        self._look_for_hits([prepared for _, group in alike.values() for prepared in group])
+        for places, group in alike.values():
+            for i, prepared, outcome in zip(places, group, self._figures_of_group(group), strict=True):
+                results[i] = outcome if prepared.lists is None else self._doubted(prepared.lists, outcome)
         return [each for each in results if each is not None]
+
+    def _at_once(self, sample: Any) -> _Prepared | None:
+        """A row whose ids meet its labels, and which needs no more; None for any other."""
+        fields = sample if type(sample) is dict else None
+        if fields is None or self.labels is None or not self._needs_little:
+            return None
+        ids, texts = fields.get(IDS), fields.get("retrieved_contexts")
+        grades = self.labels.by_query.get(fields.get("user_input", ""))
+        if type(ids) is not list or type(grades) is not dict or fields.get("utility_grades") or fields.get("rubrics"):
+            return None
+        if texts is not None and len(texts) != len(ids):
+            return None
+        if not _ONLY_STR.issuperset(map(type, ids)) or "" in ids or grades.keys().isdisjoint(ids):
+            return None
+        lists = QueryLists(grades, ids, None, self._one_size, checked=True)
+        return _Prepared(lists, self._scale or self.labels.scale, self._levels)
 
     def _prepared(self, sample: Any) -> _Prepared:
         row = row_of(sample)
@@ -92,12 +115,12 @@ class RowScorer:
         scale = self._scale or scale_of((row,), self.labels, self.measures[0])
         grades = grades_of(row, self.labels, scale)
         if grades is None:
-            return _Prepared(row, None, scale, ())
+            return _Prepared(None, scale, ())
         pool = None
         if self._pool is not None:
             pool = [passage_key(str(passage), row.by_text) for passage in self._pool.get(row.query, ())]
         levels = levels_of((row,), self.labels) or tuple(sorted({*grades.values()}))
-        return _Prepared(row, QueryLists(grades, row.passages, pool, self._size(row)), scale, levels)
+        return _Prepared(QueryLists(grades, row.passages, pool, self._size(row), checked=True), scale, levels)
 
     def _size(self, row: Row) -> int | None:
         size = self._corpus.size
@@ -146,29 +169,26 @@ class RowScorer:
                 continue
             if any(passage in lists.grades for passage in lists.passages):
                 self._ids_meet = True
-                self._without_hit.clear()
                 return
-            if len(self._without_hit) < ROWS_BEFORE_DOUBT:
-                self._without_hit.append(prepared.row)
-                if len(self._without_hit) == ROWS_BEFORE_DOUBT:
-                    warnings.warn(self._doubt(prepared), SelectivityWarning, stacklevel=2)
+            self._without_hit += 1
+            if self._without_hit == ROWS_BEFORE_DOUBT:
+                warnings.warn(self._doubt(lists), SelectivityWarning, stacklevel=2)
 
-    def _doubt(self, prepared: _Prepared) -> str:
-        wanted = () if prepared.lists is None else prepared.lists.grades
+    @staticmethod
+    def _doubt(lists: QueryLists) -> str:
         return (
             f"not one of the first {ROWS_BEFORE_DOUBT} labelled samples retrieved a labelled passage, so ids may "
-            f"differ: the labels name {examples(wanted)}, and retrieved were {examples(prepared.row.passages)}. "
+            f"differ: the labels name {examples(lists.grades)}, and retrieved were {examples(lists.passages)}. "
             f"Figures are NaN until a labelled passage is retrieved, and were those of lists without evidence before; "
             f"give labels by these ids, or the identity that the labels name, as in identity='text'"
         )
 
-    def _doubted(self, prepared: _Prepared, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
-        if self._ids_meet or len(self._without_hit) < ROWS_BEFORE_DOUBT or isinstance(outcome, SelectivityError):
+    def _doubted(self, lists: QueryLists, outcome: Figures | SelectivityError) -> Figures | SelectivityError:
+        if self._ids_meet or self._without_hit < ROWS_BEFORE_DOUBT or isinstance(outcome, SelectivityError):
             return outcome
         return self._undefined(
             f"no labelled passage was retrieved in {ROWS_BEFORE_DOUBT} labelled samples, so ids may differ: the labels "
-            f"name {examples(() if prepared.lists is None else prepared.lists.grades)}, and retrieved were "
-            f"{examples(prepared.row.passages)}"
+            f"name {examples(lists.grades)}, and retrieved were {examples(lists.passages)}"
         )
 
 

@@ -33,12 +33,15 @@ class QueryLists:
         The candidates before reranking or selection.
     corpus_size : int, optional
         N.
+    checked : bool
+        Whether the caller vouches for it that ids are non-empty strings and grades whole numbers.
     """
 
     grades: Mapping[str, int]
     passages: Sequence[str]
     pool: Sequence[str] | None = None
     corpus_size: int | None = None
+    checked: bool = False
 
 
 def join_directly(
@@ -108,16 +111,18 @@ def _is_plain(queries: Sequence[QueryLists]) -> bool:
     """Whether ids are non-empty strings and grades whole numbers, and all queries bring the same things."""
     first = queries[0]
     for each in queries:
-        passages, grades = each.passages, each.grades
-        if type(grades) is not dict or not _ONLY_STR.issuperset(map(type, chain(passages, grades))):
-            return False
-        if "" in passages or "" in grades or not _ONLY_INT.issuperset(map(type, grades.values())):
-            return False
         if (each.pool is None) != (first.pool is None) or (each.corpus_size is None) != (first.corpus_size is None):
             return False
-        if each.pool is not None and (not _ONLY_STR.issuperset(map(type, each.pool)) or "" in each.pool):
+        if not each.checked and not _has_plain_ids(each):
             return False
     return True
+
+
+def _has_plain_ids(query: QueryLists) -> bool:
+    grades, listed = query.grades, (query.passages, query.pool or ())
+    if type(grades) is not dict or not _ONLY_INT.issuperset(map(type, grades.values())):
+        return False
+    return all("" not in ids and _ONLY_STR.issuperset(map(type, ids)) for ids in (grades, *listed))
 
 
 def _sizes(given: Sequence[int | None], passages_of: PassageCounts | None) -> IntArray | None:

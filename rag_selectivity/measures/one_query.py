@@ -311,7 +311,12 @@ def _figures_of_all(measure: Measure, joined: JudgedRun, queries: Sequence[Query
         if outcome.refused.count != sum(repeats):
             return None
         refusals = [Refusal(count, outcome.refused.what) if count else None for count in repeats]
-    return [_figure(measure, _part(outcome, i, refusal), {}) for i, refusal in enumerate(refusals)]
+    parts = [_part(outcome, i, refusal) for i, refusal in enumerate(refusals)]
+    if outcome.refused is not None or not outcome.premise or not measure.per_query:
+        return [_figure(measure, part, {}) for part in parts]
+    reasons = [outcome.undefined if undefined else None for undefined in np.isnan(outcome.parts[0][:, 0]).tolist()]
+    rows = zip(outcome.parts[0][:, 0].tolist(), reasons, parts, strict=True)
+    return [QueryFigure(measure, value, reason, part) for value, reason, part in rows]
 
 
 def _part(outcome: Outcome, query: int, refused: Refusal | None) -> Outcome:
