@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence, Sized
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from ragas.callbacks import ChainType
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
+from rag_selectivity.errors import SelectivityWarning
 from rag_selectivity.single import bits_over_random, per_query_measure
 from rag_selectivity_ragas.hybrid import HybridMetric
 from rag_selectivity_ragas.identity import AUTO
@@ -139,7 +141,7 @@ def BoR(labels: Any = None, *, corpus_size: Any = None, k: int = 10, **options: 
 
 
 def bor_from_result(
-    result: Any, *, k: int | None = None, total: int | None = None, bootstrap: Bootstrap = Bootstrap()
+    result: Any, *, k: int | None = None, total: int | Sized | None = None, bootstrap: Bootstrap = Bootstrap()
 ) -> Estimate:
     """Bits over Random from a result that holds the pair of metrics of `BoR`.
 
@@ -148,13 +150,14 @@ def bor_from_result(
     result : EvaluationResult, Experiment, DataFrame, or rows
     k : int, optional
         Where there are pairs at several depths.
-    total : int, optional
-        Samples that were meant to be scored; `@experiment` drops failed rows altogether.
+    total : int or dataset, optional
+        The samples that were meant to be scored, or how many they are; `@experiment` drops rows that failed.
 
     Returns
     -------
     Estimate
-        `n` of `n_total` rows had both figures.
+        `n` of `n_total` rows had both figures. A warning says how many lack one because of an exception, which
+        Ragas' `evaluate` turns into NaN.
 
     Raises
     ------
@@ -169,8 +172,29 @@ def bor_from_result(
         depths = ", ".join(f"k={depth}" for depth in pairs) or "none"
         raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {depths}")
     (pair,) = pairs.values()
+    raised = _raised(result, pair)
+    if raised:
+        warnings.warn(
+            f"{raised:,} of {len(rows):,} rows raised an exception in {' or '.join(pair)}, which Ragas turned into "
+            f"NaN: they are left out of BoR; evaluate(…, raise_exceptions=True) shows the first",
+            SelectivityWarning,
+            stacklevel=2,
+        )
     success, random_success = ([_number(row.get(name)) for row in rows] for name in pair)
-    return bits_over_random(success, random_success, total=total, bootstrap=bootstrap)
+    asked = len(total) if isinstance(total, Sized) else total
+    return bits_over_random(success, random_success, total=asked, bootstrap=bootstrap)
+
+
+def _raised(result: Any, pair: tuple[str, str]) -> int:
+    """The rows in which one of the metrics raised an exception: Ragas traces their calls without an output."""
+    traces = getattr(result, "ragas_traces", None) or {}
+    return len(
+        {
+            trace.parent_run_id
+            for trace in traces.values()
+            if trace.name in pair and trace.metadata.get("type") is ChainType.METRIC and not trace.outputs
+        }
+    )
 
 
 def _score_rows(result: Any) -> list[Mapping[str, Any]]:
