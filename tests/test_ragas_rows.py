@@ -40,7 +40,7 @@ def in_experiment(scored, rows=ROWS, fail=()):
 
 def test_one_call_gives_all_figures_of_a_row_and_one_the_report(m) -> None:
     figures = m.RowFigures(LABELS, scale="utility", corpus_size=1000, depths=[1, 2])
-    _, found = in_experiment(lambda row: figures.ascore(**row))
+    data, found = in_experiment(lambda row: figures.ascore(**row))
     names = ["Success@1", "Success@2", "RandomSuccess@1", "RandomSuccess@2", "RA-nWG@1", "RA-nWG@2", "Harm@1", "Harm@2"]
     core = expected([*names, "BoR@2"], (1, 2), corpus_size=1000)
     rows = {row["query"]: row for row in core.per_query()}
@@ -49,12 +49,14 @@ def test_one_call_gives_all_figures_of_a_row_and_one_the_report(m) -> None:
         assert {name: row[name] for name in names} == pytest.approx({n: rows[row["user_input"]][n] for n in names})
         assert figures.score(**row) == {name: row[name] for name in names}
     assert m.bor_from_result(found, k=2).value == pytest.approx(core["BoR@2"].value)
-    report = m.selectivity(found, LABELS, scale="utility", corpus_size=1000, depths=[1, 2], measures=[*names, "BoR"])
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [1, 2], "measures": [*names, "BoR"]}
+    report = m.selectivity(found, LABELS, asked=data, **options)
     for name in (*names, "BoR@2"):
         ours, theirs = report[name], core[name]
         assert (ours.value, ours.n) == pytest.approx((theirs.value, theirs.n))
         assert ours.low == pytest.approx(theirs.low, nan_ok=True)
-    assert "an experiment drops rows that fail: give asked=dataset, so that they count" in report.runs["ragas"].notes
+    notes = m.selectivity(found, LABELS, **options).runs["ragas"].notes
+    assert "an experiment drops rows that fail: give asked=dataset, so that they count" in notes
 
 
 def test_rows_that_an_experiment_dropped_count_as_failures(m) -> None:

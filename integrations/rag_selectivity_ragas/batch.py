@@ -11,7 +11,7 @@ from rag_selectivity.calibrated import labels_to_calibrate, peoples_grades
 from rag_selectivity.measures import absent_measures, default_measures
 from rag_selectivity.single import Labels
 from rag_selectivity_ragas.corpus import corpus_of
-from rag_selectivity_ragas.dropped import dropped_rows, notes_on_dropped
+from rag_selectivity_ragas.dropped import as_asked, notes_on_dropped
 from rag_selectivity_ragas.identity import AUTO, identified
 from rag_selectivity_ragas.samples import Row, grades_of, levels_of, passage_key, rows_of, scale_of
 
@@ -89,8 +89,7 @@ def selectivity(
         labels, judges = labels_to_calibrate(labels, judges)
     given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges) if labels is not None else None
     known = identified(rows, given, identity)
-    rows = list(known.rows)
-    dropped = dropped_rows(rows, asked, id_column)
+    rows, dropped = as_asked(known.rows, asked, id_column)
     scale = scale or scale_of(rows, given)
     grades = {row.key: of_row for row in (*rows, *dropped) if (of_row := grades_of(row, given, scale)) is not None}
     labelled = [row for row in (*rows, *dropped) if row.key in grades]

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity import InputError
-from rag_selectivity.data.columns import is_frame
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, stored_passages
-from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.single import Labels, PassageCounts, as_text_id, candidates, choose_identity, whole_count
 
 
@@ -39,10 +37,10 @@ def corpus_of(corpus_size: Any, passages_of: Any, labels: Labels | None) -> Corp
     InputError
         If `corpus_size` is none of these, or the index cannot tell its size.
     """
-    counts = passage_counts_of(passages_of)
+    counts = None if passages_of is None else PassageCounts.of(passages_of)
     if corpus_size is None:
         return Corpus(None if counts is None else counts.total, counts)
-    if isinstance(corpus_size, Mapping) or is_frame(corpus_size):
+    if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
         return Corpus(corpus_size, counts)
     if isinstance(corpus_size, (str, bytes, float)) or hasattr(corpus_size, "__index__"):
         return Corpus(whole_count(corpus_size, "corpus_size"), counts)

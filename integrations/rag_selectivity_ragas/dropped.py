@@ -11,12 +11,18 @@ from rag_selectivity.errors import examples
 from rag_selectivity_ragas.samples import Row, asked_rows
 
 
-def dropped_rows(rows: Sequence[Row], asked: Any, id_column: str | None) -> list[Row]:
-    """The rows of what was asked that the rows lack, by their keys."""
+def as_asked(rows: Sequence[Row], asked: Any, id_column: str | None) -> tuple[list[Row], list[Row]]:
+    """The rows in the order in which they were asked, and those of what was asked that they lack.
+
+    An experiment has them in the order in which they ended; intervals rest on the order.
+    """
     if asked is None:
-        return []
+        return list(rows), []
+    wanted = asked_rows(asked, id_column=id_column)
+    place = {row.key: i for i, row in enumerate(wanted)}
     present = {row.key for row in rows}
-    return [row for row in asked_rows(asked, id_column=id_column) if row.key not in present]
+    ordered = sorted(rows, key=lambda row: place.get(row.key, len(place)))
+    return ordered, [row for row in wanted if row.key not in present]
 
 
 def notes_on_dropped(dataset: Any, dropped: Sequence[Row], asked: Any) -> list[str]:
