@@ -68,7 +68,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     ) -> None:
         super().__init__(open_spans={}, completed_spans=[], dropped_spans=[], current_span_ids={})
         self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
-        self._calls = CallTree(self._monitor.record)
+        self._calls = CallTree(self._monitor.record, pool_of_children=True)
         self._identity = self._monitor.identity(identity)
         self._tag, self._count = query_id_tag, count_tokens
         self._faults = Faults("a retrieval was not recorded")
