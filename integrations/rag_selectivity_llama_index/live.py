@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore
+from llama_index.core.workflow import Workflow
 from pydantic import PrivateAttr
 
 from rag_selectivity import Monitor, Report
 from rag_selectivity.live.calls import CallTree, Faults, Identity, Kind, Passages, approximate_tokens
-from rag_selectivity_llama_index.nodes import parts_of, text_of
+from rag_selectivity_llama_index.nodes import parts_of, text_of, texts_of
 
 
 class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
@@ -51,6 +54,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     _monitor: Monitor = PrivateAttr()
     _calls: CallTree = PrivateAttr()
     _identity: Identity = PrivateAttr()
+    _labelled: Collection[str] = PrivateAttr()
     _tag: str = PrivateAttr()
     _count: Callable[[str], int] = PrivateAttr()
     _faults: Faults = PrivateAttr()
@@ -70,6 +74,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
         self._calls = CallTree(self._monitor.record, pool_of_children=True)
         self._identity = self._monitor.identity(identity)
+        self._labelled = self._monitor.labels.by_query
         self._tag, self._count = query_id_tag, count_tokens
         self._faults = Faults("a retrieval was not recorded")
 
@@ -94,7 +99,12 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
 
     def attach(self) -> Self:
         """Start watching."""
-        get_dispatcher().add_span_handler(self)
+        dispatcher = get_dispatcher()
+        # LlamaIndex makes no span of a reranker's own asynchronous code (LLMRerank). Its decorator takes effect once.
+        asynchronous = vars(BaseNodePostprocessor)["apostprocess_nodes"]
+        BaseNodePostprocessor.apostprocess_nodes = dispatcher.span(asynchronous)  # type: ignore[method-assign,unused-ignore]
+        if all(handler is not self for handler in dispatcher.span_handlers):
+            dispatcher.add_span_handler(self)
         return self
 
     def detach(self) -> None:
@@ -121,17 +131,22 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         **kwargs: Any,
     ) -> None:
         """A call has begun."""
-        kind, query = _kind(id_, instance), ""
+        (kind, asks), query = _kind(type(instance), id_.partition("-")[0]), ""
         given: tuple[str, ...] = ()
-        with self._faults:
-            asked: Any = next(iter(bound_args.arguments.values()), None)
-            if kind is Kind.RETRIEVE:
-                query = str(getattr(asked, "query_str", asked))
-            elif kind is Kind.SELECT:
-                # What goes in, before it is changed in place.
-                given = self._ids(asked or ())
-        tag = (tags or {}).get(self._tag)
+        tag = tags.get(self._tag) if tags else None
         query_id = None if tag is None else str(tag)
+        with self._faults:
+            if kind is Kind.RETRIEVE:
+                query = next(texts_of(next(iter(bound_args.arguments.values()), None)), "")
+            elif kind is Kind.SELECT:
+                nodes, *asked = bound_args.arguments.values()
+                query = next(texts_of(asked), "")
+                # What goes in, before it is changed in place.
+                given = self._ids(nodes or ())
+        with self._faults:
+            if (asks or query) and query_id is None and self._labelled and kind is not Kind.SELECT:
+                said = (query,) if query else texts_of(bound_args.arguments)
+                query_id = next((text for text in said if text in self._labelled), None)
         with self._faults:
             self._calls.begin(id_, parent_id, kind, query=query, query_id=query_id, given=given)
 
@@ -180,14 +195,19 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         )
 
 
-def _kind(id_: str, instance: Any) -> Kind:
-    """What a span of LlamaIndex is here, by its name `Class.method-uuid` and its object."""
-    method = id_.partition("-")[0].rpartition(".")[2]
-    if isinstance(instance, BaseRetriever) and method in ("retrieve", "aretrieve"):
-        return Kind.RETRIEVE
+@lru_cache(maxsize=1024)
+def _kind(cls: type, name: str) -> tuple[Kind, bool]:
+    """What a span of LlamaIndex is here, by the class of its object and its name `Class.method`; and whether it asks.
+
+    A question of the user goes to a query engine, a chat engine, or the run of a workflow.
+    """
+    method = name.rpartition(".")[2]
+    if issubclass(cls, BaseRetriever) and method in ("retrieve", "aretrieve"):
+        return Kind.RETRIEVE, False
     # The span is that of the hook which `postprocess_nodes` calls.
-    if isinstance(instance, BaseNodePostprocessor) and method.endswith("postprocess_nodes"):
-        return Kind.SELECT
-    if isinstance(instance, BaseQueryEngine) and method in ("query", "aquery"):
-        return Kind.ANSWER
-    return Kind.OTHER
+    if issubclass(cls, BaseNodePostprocessor) and method.endswith("postprocess_nodes"):
+        return Kind.SELECT, False
+    if issubclass(cls, BaseQueryEngine) and method in ("query", "aquery"):
+        return Kind.ANSWER, True
+    chats = issubclass(cls, BaseChatEngine) and method.endswith("chat")
+    return Kind.OTHER, chats or (issubclass(cls, Workflow) and method == "run")

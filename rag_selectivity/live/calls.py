@@ -223,12 +223,19 @@ class CallTree:
         self._hand_over(done)
 
     def end(self, call: Hashable, passages: Passages | None = None) -> None:
-        """A call ends, with the passages that it retrieved, selected or answered from."""
+        """A call ends, with the passages that it retrieved, selected or answered from.
+
+        Without passages, a retrieval is not handed over, nor is one from which something was selected that is unknown.
+        """
         with self._lock:
             open_call = self._calls.get(call)
             if open_call is None:
                 return
-            done = self._finished(call, open_call, passages) if passages is not None else []
+            if passages is not None:
+                done = self._finished(call, open_call, passages)
+            else:
+                done = []
+                self._lose(open_call)
             done += self._close(call, open_call)
         self._hand_over(done)
 
@@ -279,9 +286,9 @@ class CallTree:
         if of.kind is Kind.RETRIEVE:
             pool, final = passages, None
             if of.children:
-                pool = _union(of.children)
+                pool = _union([*of.children, passages])
                 # A retriever that only passes on what another one found selects nothing.
-                passed_on = len(of.children) == 1 and pool.ids == passages.ids
+                passed_on = len(of.children) == 1 and of.children[0].ids == passages.ids
                 pool, final = (passages, None) if passed_on else (pool, passages)
             retrieval = _Retrieved(
                 of.query,
@@ -308,6 +315,13 @@ class CallTree:
             return done
         return []
 
+    def _lose(self, of: _Open) -> None:
+        """Drop what a selection with an unknown result worked on: the whole pool was not what it left."""
+        if of.kind is Kind.SELECT and of.retrieval is None:
+            tree = self._trees[of.root]
+            lost = _worked_on(tree.retrievals, of, list(self._above(of)))
+            tree.retrievals = _without(tree.retrievals, lost)
+
     def _failed(self, of: _Open) -> list[_Retrieved]:
         nothing, seconds = Passages(()), time.perf_counter() - of.started
         failure = _Retrieved(
@@ -328,8 +342,7 @@ class CallTree:
             return self._forget(of.root)
         if call == of.root:
             done = [each for each in (*tree.retrievals, *tree.failures) if each.ancestors.isdisjoint(self._calls)]
-            tree.retrievals = [each for each in tree.retrievals if all(each is not other for other in done)]
-            tree.failures = [each for each in tree.failures if all(each is not other for other in done)]
+            tree.retrievals, tree.failures = _without(tree.retrievals, done), _without(tree.failures, done)
             return done
         failures = [each for each in tree.failures if each.scope == call]
         tree.failures = [each for each in tree.failures if each.scope != call]
@@ -391,9 +404,7 @@ def _union(parts: Sequence[Passages]) -> Passages:
     return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))
 
 
-def _selected(
-    retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable], left: Passages
-) -> list[_Retrieved]:
+def _selected(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable], left: Passages) -> list[_Retrieved]:
     """The retrievals, with what a selection left written to those that it worked on, as one retrieval with one pool."""
     worked_on = _worked_on(retrievals, of, above)
     if not worked_on:
@@ -405,7 +416,7 @@ def _selected(
         final=left,
         selected=True,
     )
-    return [*(each for each in retrievals if all(each is not other for other in worked_on)), merged]
+    return [*_without(retrievals, worked_on), merged]
 
 
 def _worked_on(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable]) -> list[_Retrieved]:
@@ -444,3 +455,8 @@ def _worked_on(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable
 
 def _overlap(retrieval: _Retrieved, ids: Collection[str]) -> int:
     return sum(id_ in ids for id_ in retrieval.pool.ids)
+
+
+def _without(retrievals: Iterable[_Retrieved], others: Collection[_Retrieved]) -> list[_Retrieved]:
+    # Two retrievals may be equal.
+    return [each for each in retrievals if all(each is not other for other in others)]
