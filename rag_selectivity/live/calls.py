@@ -66,11 +66,16 @@ class Passages:
         """
         return cls(
             tuple(ids),
-            sum(map(count_tokens, texts)),
+            _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
             tuple(texts) if keep_texts else None,
-            sum(not text.strip() for text in texts),
-            sum(score is not None and math.isnan(score) for score in scores),
+            [not text or text.isspace() for text in texts].count(True),
+            sum([score is not None and math.isnan(score) for score in scores]),
         )
+
+
+def _tokens(texts: Sequence[str]) -> int:
+    """The sum of `approximate_tokens`, without a call for each text."""
+    return sum([(len(text) + 3) // 4 for text in texts])
 
 
 class Faults:
