@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import get_response_synthesizer
+from llama_index.core import MockEmbedding, VectorStoreIndex, get_response_synthesizer
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.base.llms.types import ChatMessage
@@ -17,7 +17,7 @@ from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriev
 from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.storage import StorageContext
 from llama_index.core.tools import RetrieverTool
-from rag_selectivity_llama_index import SelectivityEvaluator
+from rag_selectivity_llama_index import LiveSelectivity, SelectivityEvaluator
 
 from tests.llama_index_world import (
     ASKED,
@@ -32,7 +32,7 @@ from tests.llama_index_world import (
     tools,
     watched,
 )
-from tests.test_llama_index import GRADES, QUERIES, KeepLast, WordRetriever
+from tests.test_llama_index import BY_TEXT, GRADES, QUERIES, TEXTS, KeepLast, WordRetriever
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -68,6 +68,20 @@ def test_live_and_the_evaluator_agree_on_a_fusion_behind_a_reranker() -> None:
     expected = offline.evaluate_dataset(QUERIES).report
     for key in ("Success@1", "BoR@2", "RA-nWG@2", "Harm@2"):
         assert live.report()[key].value == pytest.approx(expected[key].value), key
+
+
+def test_n_of_a_fusion_counts_the_nodes_of_all_its_indexes() -> None:
+    nodes = [TextNode(id_=name, text=text) for name, text in TEXTS.items()]
+    indexes = [VectorStoreIndex(part, embed_model=MockEmbedding(embed_dim=3)) for part in (nodes[:4], nodes[2:])]
+    parts = [each.as_retriever(similarity_top_k=2) for each in indexes]
+    both = QueryFusionRetriever(parts, num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=3)
+    with LiveSelectivity(BY_TEXT, corpus_size=both, scale="utility", depths=[2]) as live:
+        for text in QUERIES.values():
+            both.retrieve(text)
+    offline = SelectivityEvaluator(both, labels=GRADES, scale="utility", depths=[2])
+    expected = offline.evaluate_dataset(QUERIES).report
+    assert live.report().corpus_size == expected.corpus_size == 6
+    assert live.report()["BoR@2"].value == expected["BoR@2"].value
 
 
 class All(BaseSelector):

@@ -19,10 +19,14 @@ from rag_selectivity_llama_index.spans import Spans
 class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
     """Watches every retrieval of the application and what its postprocessors left of it.
 
-    The nodes of the outermost retriever are the pool; the result of the last postprocessor after it, or the
-    source nodes of the query's response, is what the LLM was shown. A retrieval is recorded when its query
-    engine is done, or whatever it was part of (a chat turn, an agent's run); one that is part of nothing
-    at once.
+    The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last
+    postprocessor after it, or the source nodes of the query's response, is what the LLM was shown. A retrieval is
+    recorded when its query engine is done, or whatever it was part of (a chat turn, an agent's run); one that is
+    part of nothing at once.
+
+    A retrieval belongs to the query that the tag names; else to its own query, if that has labels; else to the nearest
+    question around it that has labels: a sub-question, a chat message, what the user asked an agent, or a text in the
+    start event of a workflow.
 
     Parameters
     ----------
