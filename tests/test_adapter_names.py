@@ -62,10 +62,11 @@ def private_reads(tree: ast.AST) -> list[str]:
     return found
 
 
-def test_there_are_three_adapters() -> None:
+def test_every_adapter_is_here() -> None:
     assert {path.parent.name for path in SOURCES} == {
         "rag_selectivity_langchain",
         "rag_selectivity_llama_index",
+        "rag_selectivity_otel",
         "rag_selectivity_ragas",
     }
 

@@ -68,6 +68,10 @@ class Problems:
         """Count each of several problems."""
         self._counts.update(problems)
 
+    def update(self, other: Problems) -> None:
+        """Count the problems of another part, too."""
+        self._counts.update(other._counts)
+
     def __getitem__(self, problem: Problem) -> int:
         return self._counts[problem]
 

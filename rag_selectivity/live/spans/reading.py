@@ -81,7 +81,6 @@ def read_span_file(
     reader = SpanReader(
         record,
         fixed if choice is None else choice,
-        identity=fixed.identity if choice is None else AUTO,
         query_id_key=query_id_key,
         keep_texts=True,
         problems=problems,

@@ -6,18 +6,19 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rag_selectivity.data.identity import AUTO, TEXT
 from rag_selectivity.errors import InputError
 from rag_selectivity.live.calls import CallTree, Kind, Passages
-from rag_selectivity.live.identity import CandidateId, Identity
+from rag_selectivity.live.identity import CandidateId, FixedIdentity, Identity
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 from rag_selectivity.live.spans.documents import Document
 from rag_selectivity.live.spans.meaning import Meaning, meaning_of, query_id_of
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
 
-__all__ = ["SpanReader"]
+__all__ = ["SpanReader", "shown_of"]
 
 #: Stands for passages that a span lost, or does not tell; no id begins like this.
 _LOST, _UNTOLD = "\0lost", "\0untold"
@@ -83,8 +84,6 @@ class SpanReader:
         Takes each Retrieval.
     names : Identity
         Names passages.
-    identity : str or None
-        The value that `names` was made for.
     query_id_key : str
         An attribute of the span, or a key of its `metadata`, that has the id of the query in the labels. A span
         inherits it from the spans around it.
@@ -107,14 +106,14 @@ class SpanReader:
         record: Callable[[Retrieval], None],
         names: Identity,
         *,
-        identity: str | None = AUTO,
         query_id_key: str = "query_id",
         rerank: str | None = None,
         count_tokens: Callable[[str], int] = approximate_tokens,
         keep_texts: bool = False,
         problems: Problems | None = None,
     ) -> None:
-        self._record, self._names, self._identity = record, names, identity
+        self._record, self._names = record, names
+        self._identity = names.identity if isinstance(names, FixedIdentity) else AUTO
         self._query_id_key, self._rerank = query_id_key, rerank
         self._count_tokens, self._keep_texts = count_tokens, keep_texts
         self.problems = Problems() if problems is None else problems
@@ -144,10 +143,14 @@ class SpanReader:
             span.end,
             span.failed,
             meaning,
-            query_id_of(span, self._query_id_key),
+            self.query_id_of(span),
             span.wrong,
             (span.end or 0, len(span.attributes), digest),
         )
+
+    def query_id_of(self, span: Span) -> str | None:
+        """The id of the query that a span itself has."""
+        return query_id_of(span, self._query_id_key)
 
     def ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
         """The names of a span's documents."""
@@ -202,6 +205,22 @@ class SpanReader:
         if texts is not None:
             texts = {id_: text for id_, text in texts.items() if text}
         self._record(replace(retrieval, pool=pool, seconds=seconds, texts=texts))
+
+
+def shown_of(span: Span, names: Identity, *, rerank: str | None = None, **options: Any) -> Retrieval | None:
+    """What a retriever span shows by itself, whatever is selected from it later.
+
+    None for any other span, for one that does not tell its documents, and while the id of passages is not chosen yet.
+    Parameters as in `SpanReader`.
+    """
+    reader = SpanReader(lambda retrieval: None, names, rerank=rerank, **options)
+    meaning = meaning_of(span, rerank)
+    if meaning is None or meaning.kind is not Kind.RETRIEVE or meaning.documents is None or span.failed:
+        return None
+    passages = reader.ids(meaning.documents, span.span_id, reader.problems)
+    if any(isinstance(passage, CandidateId) for passage in passages):
+        return None
+    return Retrieval(meaning.query, passages, query_id=reader.query_id_of(span))
 
 
 class _Replay:
