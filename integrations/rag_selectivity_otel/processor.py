@@ -10,12 +10,10 @@ from typing import Any
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import StatusCode
 
-from rag_selectivity import InputError, Measure, Monitor, Report
+from rag_selectivity import Monitor, Report
 from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.retrieval import Retrieval, Traffic
-from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader, shown_of
-from rag_selectivity.single import PassageCounts, per_query_measure
-from rag_selectivity_otel.attributes import write_figures
+from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
 
 __all__ = ["SelectivitySpanProcessor"]
 
@@ -56,10 +54,6 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         The name of spans that select documents although no attribute says so.
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
-    figures : sequence of str or Measure
-        Figures to write into each retriever span that has labels, such as `"Success@10"`. They are computed when the
-        span ends, in the thread that ends it. Needs an SDK that calls processors before a span ends; with others, use
-        `write_figures`.
 
     An error of the processor does not reach the application: it is logged, and counted in `faults`.
     """
@@ -69,24 +63,14 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         labels: Any = None,
         *,
         corpus_size: Any = None,
-        passages_of: Any = None,
         identity: str | None = "auto",
         query_id_key: str = "query_id",
         rerank: str | None = None,
         count_tokens: Callable[[str], int] = approximate_tokens,
-        figures: Sequence[str | Measure] = (),
         monitor: Monitor | None = None,
         **options: Any,
     ) -> None:
-        if figures and (monitor is not None or not isinstance(corpus_size, (int, type(None)))):
-            raise InputError(
-                "figures= needs the labels themselves, corpus_size as a number, and passages_of if the labels name "
-                "documents: what a monitor or an index would count is not known when a span ends"
-            )
-        options = {"corpus_size": corpus_size, "passages_of": passages_of, **options}
-        self.monitor = monitor if monitor is not None else Monitor(labels, **options)
-        self._figures = [per_query_measure(measure) for measure in figures]
-        self._counts = None if passages_of is None else PassageCounts.of(passages_of)
+        self.monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
         self._faults = Faults("a retrieval was not recorded")
         self._reading: dict[str, Any] = {
             "names": self.monitor.identity(identity),
@@ -119,27 +103,6 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
                     self._forget(oldest)
             if oldest is not None:
                 self._record(oldest.ended)
-
-    def _on_ending(self, span: Any) -> None:
-        """A span is about to end, and can still be written to."""
-        if not self._figures:
-            return
-        with self._faults:
-            read = _span_of(span)
-            shown = shown_of(read, **{**self._reading, "keep_texts": False})
-            if shown is None:
-                return
-            labels = self.monitor.labels
-            write_figures(
-                self._figures,
-                labels.of_query(shown.query_id, shown.query),
-                shown.shown,
-                span=span,
-                corpus_size=self.monitor.corpus_size,
-                passages_of=self._counts,
-                scale=labels.scale,
-                levels=labels.levels,
-            )
 
     def on_end(self, span: ReadableSpan) -> None:
         """A span is over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rag_selectivity.live.spans.otlp import is_otlp, read_spans
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.reading import SpanFile, read_span_file
-from rag_selectivity.live.spans.replay import SpanReader, shown_of
+from rag_selectivity.live.spans.replay import SpanReader
 from rag_selectivity.live.spans.span import Span
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "is_otlp",
     "read_span_file",
     "read_spans",
-    "shown_of",
 ]

@@ -17,7 +17,6 @@ __all__ = ["Document", "Found", "documents_at", "documents_in_json", "parsed"]
 _NODE = re.compile(r"<?NodeWithScore\(node=\w+\(id_=(?P<id>.*?)\)(?:, score=(?P<score>[^)]*))?\)>?", re.DOTALL)
 _IDS = ("document.id", "id", "id_", "node_id")
 _TEXTS = ("document.content", "page_content", "content", "text")
-_INDEX = re.compile(r"(\d+)\.(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,8 @@ class Document:
 
     def completed(self, other: Document) -> Document:
         """The same with what another record of it knows."""
+        if self is other or (self.id is not None and self.text is not None and self.metadata):
+            return self
         return Document(
             self.id if self.id is not None else other.id,
             self.text if self.text is not None else other.text,
@@ -61,8 +62,10 @@ def documents_at(attributes: Mapping[str, Any], name: str, *, dropped: bool = Fa
     rows: dict[int, dict[str, Any]] = {}
     start = f"{name}."
     for key, value in attributes.items():
-        if key.startswith(start) and (match := _INDEX.fullmatch(key, len(start))):
-            rows.setdefault(int(match[1]), {})[match[2]] = value
+        if key.startswith(start):
+            index, _, part = key[len(start) :].partition(".")
+            if index.isdecimal() and len(index) < 10:
+                rows.setdefault(int(index), {})[part] = value
     if not rows:
         return Found((), is_cut=True) if dropped else None
     # An index of millions would fill the memory with gaps.
@@ -77,7 +80,7 @@ def documents_at(attributes: Mapping[str, Any], name: str, *, dropped: bool = Fa
 def documents_in_json(value: Any) -> Found | None:
     """The documents of an operation's output: a list, or one under `documents`; None where that is something else."""
     content = parsed(value)
-    if isinstance(content, Mapping):
+    if isinstance(content, dict):
         content = content.get("documents")
     return _listed(content, all_count=False) if isinstance(content, list) else None
 
@@ -106,11 +109,11 @@ def _listed(rows: Iterable[Any], *, all_count: bool) -> Found | None:
 def _document(row: Any, problems: list[Problem]) -> Document:
     if isinstance(row, str) and (match := _NODE.fullmatch(row)):
         return Document(match["id"], nan_score=match["score"] == "nan")
-    if not isinstance(row, Mapping):
+    if not isinstance(row, dict):
         problems.append(Problem.WRONG_TYPE)
         return Document()
-    inner = row.get("document", row.get("node"))
-    if isinstance(inner, Mapping):
+    inner = row.get("document") or row.get("node")
+    if isinstance(inner, dict):
         return _document({**row, "document": None, "node": None, **inner}, problems)
     return Document(
         _first(row, _IDS, (str, int), problems),
@@ -138,7 +141,7 @@ def _metadata(row: Mapping[str, Any], problems: list[Problem]) -> Mapping[str, A
     if given in (None, ""):
         return {}
     content = parsed(given)
-    if isinstance(content, Mapping):
+    if isinstance(content, dict):
         return content
     problems.append(Problem.WRONG_TYPE)
     return {}

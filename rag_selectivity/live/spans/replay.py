@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rag_selectivity.data.identity import AUTO, TEXT
 from rag_selectivity.errors import InputError
@@ -18,7 +16,7 @@ from rag_selectivity.live.spans.meaning import Meaning, meaning_of, query_id_of
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
 
-__all__ = ["SpanReader", "shown_of"]
+__all__ = ["SpanReader"]
 
 #: Stands for passages that a span lost, or does not tell; no id begins like this.
 _LOST, _UNTOLD = "\0lost", "\0untold"
@@ -38,8 +36,7 @@ class _Node:
     meaning: Meaning | None
     query_id: str | None
     wrong: int = 0
-    #: Of several copies of a span, the highest counts, whatever their order.
-    weight: tuple[int, int, str] = (0, 0, "")
+    attributes: int = 0
 
     @property
     def order(self) -> tuple[float, int, float, str]:
@@ -47,6 +44,15 @@ class _Node:
         begin = self.start if self.start is not None else self.end
         end = self.end if self.end is not None else math.inf
         return (math.inf if begin is None else begin, _ORDER[kind], end, self.id)
+
+    @property
+    def weight(self) -> tuple[int, int, str]:
+        """Of several copies of a span, the heaviest counts, whatever their order."""
+        return (
+            self.end or 0,
+            self.attributes,
+            repr((self.meaning, self.query_id, self.failed, self.parent, self.start)),
+        )
 
     @property
     def retrieves(self) -> bool:
@@ -135,7 +141,6 @@ class SpanReader:
 
     def _node(self, span: Span) -> _Node:
         meaning = meaning_of(span, self._rerank)
-        digest = "" if meaning is None else hashlib.sha256(repr(sorted(span.attributes.items())).encode()).hexdigest()
         return _Node(
             span.span_id,
             span.parent_id,
@@ -143,14 +148,10 @@ class SpanReader:
             span.end,
             span.failed,
             meaning,
-            self.query_id_of(span),
+            query_id_of(span, self._query_id_key),
             span.wrong,
-            (span.end or 0, len(span.attributes), digest),
+            len(span.attributes),
         )
-
-    def query_id_of(self, span: Span) -> str | None:
-        """The id of the query that a span itself has."""
-        return query_id_of(span, self._query_id_key)
 
     def ids(self, documents: Sequence[Document], span: str, problems: Problems) -> tuple[str, ...]:
         """The names of a span's documents."""
@@ -205,22 +206,6 @@ class SpanReader:
         if texts is not None:
             texts = {id_: text for id_, text in texts.items() if text}
         self._record(replace(retrieval, pool=pool, seconds=seconds, texts=texts))
-
-
-def shown_of(span: Span, names: Identity, *, rerank: str | None = None, **options: Any) -> Retrieval | None:
-    """What a retriever span shows by itself, whatever is selected from it later.
-
-    None for any other span, for one that does not tell its documents, and while the id of passages is not chosen yet.
-    Parameters as in `SpanReader`.
-    """
-    reader = SpanReader(lambda retrieval: None, names, rerank=rerank, **options)
-    meaning = meaning_of(span, rerank)
-    if meaning is None or meaning.kind is not Kind.RETRIEVE or meaning.documents is None or span.failed:
-        return None
-    passages = reader.ids(meaning.documents, span.span_id, reader.problems)
-    if any(isinstance(passage, CandidateId) for passage in passages):
-        return None
-    return Retrieval(meaning.query, passages, query_id=reader.query_id_of(span))
 
 
 class _Replay:
@@ -356,7 +341,8 @@ class _Replay:
         for document in documents:
             if document.id is not None:
                 document = document.completed(self._known.get(document.id, document))
-                self._known[document.id or ""] = document
+                if document.id is not None:
+                    self._known[document.id] = document
             completed.append(document)
         return completed
 
