@@ -57,8 +57,9 @@ def documents_at(attributes: Mapping[str, Any], name: str, *, dropped: bool = Fa
     whole = parsed(attributes.get(name))
     if isinstance(whole, list):
         return _listed(whole, all_count=True)
-    if whole is not None:
-        return Found((), (Problem.WRONG_TYPE,), is_cut=True)
+    if attributes.get(name) not in (None, ""):
+        # Text that is no JSON was cut by the limit of an attribute's length.
+        return Found((), () if whole is None else (Problem.WRONG_TYPE,), is_cut=True)
     rows: dict[int, dict[str, Any]] = {}
     start = f"{name}."
     for key, value in attributes.items():
@@ -66,15 +67,14 @@ def documents_at(attributes: Mapping[str, Any], name: str, *, dropped: bool = Fa
             index, _, part = key[len(start) :].partition(".")
             if index.isdecimal() and len(index) < 10:
                 rows.setdefault(int(index), {})[part] = value
-    if not rows:
+    if dropped or not rows:
         return Found((), is_cut=True) if dropped else None
-    # An index of millions would fill the memory with gaps.
     last = max(rows)
-    if last >= 10 * len(rows) + 1000:
+    if last >= 10 * len(rows) + 1000:  # so many gaps would fill the memory
         return Found((), (Problem.WRONG_TYPE,), is_cut=True)
     found = _listed([rows.get(index, {}) for index in range(last + 1)], all_count=True)
     gaps = (Problem.GAP,) * (last + 1 - len(rows))
-    return None if found is None else Found(found.documents, (*found.problems, *gaps), is_cut=dropped)
+    return None if found is None else Found(found.documents, (*found.problems, *gaps))
 
 
 def documents_in_json(value: Any) -> Found | None:
