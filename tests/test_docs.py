@@ -39,7 +39,12 @@ __all__ = ["registries_as_before"]  # a fixture
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-NEEDS = {"ragas.md": "ragas", "llama-index.md": "llama_index.core", "langchain.md": "langchain_core"}
+NEEDS = {
+    "ragas.md": "ragas",
+    "llama-index.md": "llama_index.core",
+    "langchain.md": "langchain_core",
+    "traces.md": "opentelemetry.sdk.metrics",
+}
 
 
 def blocks(page: Path, language: str) -> list[tuple[int, str]]:
@@ -227,9 +232,22 @@ def folder(tmp_path_factory) -> Path:
         of_pool = {passage: texts[passage] for passage in CANDIDATES[query]}
         monitor.record(rs.Retrieval(questions[query], ids, CANDIDATES[query], query_id=query, texts=of_pool))
     monitor.close()
+    (place / "spans.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans()}]}]}))
     options: dict[str, Any] = {"scale": "utility", "measures": ["RA-nWG", "Harm"], "depths": [3, 10]}
     rs.evaluate(GRADES, {"bm25": BM25}, **options).save(place / "before.json")
     return place
+
+
+def spans() -> list[dict[str, Any]]:
+    """A retriever span for each query, with its id in the metadata."""
+    result = []
+    for number, (query, ids) in enumerate(BM25.items(), 1):
+        attributes = {"openinference.span.kind": "RETRIEVER", "input.value": f"question {query}"}
+        attributes["metadata"] = json.dumps({"query_id": query})
+        attributes |= {f"retrieval.documents.{i}.document.id": passage for i, passage in enumerate(ids)}
+        values = [{"key": name, "value": {"stringValue": value}} for name, value in attributes.items()]
+        result.append({"traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "search", "attributes": values})
+    return result
 
 
 def write_answers_of_a_person(

@@ -20,6 +20,8 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, read_span_file
 from rag_selectivity.wording import counted
 
+__all__ = ["Trace", "TraceWriter"]
+
 _log = logging.getLogger("rag_selectivity")
 
 
