@@ -246,7 +246,9 @@ def spans() -> list[dict[str, Any]]:
         attributes["metadata"] = json.dumps({"query_id": query})
         attributes |= {f"retrieval.documents.{i}.document.id": passage for i, passage in enumerate(ids)}
         values = [{"key": name, "value": {"stringValue": value}} for name, value in attributes.items()]
-        result.append({"traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "search", "attributes": values})
+        ids_of_span = {"traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "search"}
+        times = {"startTimeUnixNano": f"{number}000000000", "endTimeUnixNano": f"{number}250000000"}
+        result.append({**ids_of_span, **times, "attributes": values})
     return result
 
 
