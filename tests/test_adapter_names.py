@@ -64,9 +64,13 @@ def private_reads(tree: ast.AST) -> list[str]:
 
 def test_every_adapter_is_here() -> None:
     assert {path.parent.name for path in SOURCES} == {
+        "rag_selectivity_deepeval",
+        "rag_selectivity_ir_measures",
         "rag_selectivity_langchain",
         "rag_selectivity_llama_index",
         "rag_selectivity_otel",
+        "rag_selectivity_mlflow",
+        "rag_selectivity_pytest",
         "rag_selectivity_ragas",
     }
 
