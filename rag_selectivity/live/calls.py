@@ -175,6 +175,8 @@ class CallTree:
         (a compressing or fusing retriever); otherwise its own result is the pool.
     at_once : bool
         Hand a retrieval over when it ends: nothing is going to be selected from it.
+    clock : callable
+        Gives the time in seconds; of calls that were recorded earlier, the time of the record.
 
     Every method may be called from any thread.
     """
@@ -185,10 +187,12 @@ class CallTree:
         *,
         pool_of_children: bool = False,
         at_once: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._record = record
         self._pool_of_children = pool_of_children
         self._at_once = at_once
+        self._clock = clock
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Open] = {}
         self._trees: dict[Hashable, _Tree] = {}
@@ -217,7 +221,7 @@ class CallTree:
                 around = parent if above.kind is Kind.RETRIEVE else above.retrieval
                 query_id = above.query_id if query_id is None else query_id
             self._calls[call] = _Open(
-                None if above is None else parent, root, kind, around, query, query_id, given, time.perf_counter()
+                None if above is None else parent, root, kind, around, query, query_id, given, self._clock()
             )
             tree = self._trees.get(root)
             if tree is None:
@@ -301,7 +305,7 @@ class CallTree:
                 of.parent,
                 self._ancestors(of),
                 pool,
-                time.perf_counter() - of.started,
+                self._clock() - of.started,
                 final,
             )
             tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
@@ -328,7 +332,7 @@ class CallTree:
             tree.retrievals = _without(tree.retrievals, lost)
 
     def _failed(self, of: _Open) -> list[_Retrieved]:
-        nothing, seconds = Passages(()), time.perf_counter() - of.started
+        nothing, seconds = Passages(()), self._clock() - of.started
         failure = _Retrieved(
             of.query, of.query_id, of.parent, self._ancestors(of), nothing, seconds, nothing, failed=True
         )
