@@ -67,9 +67,9 @@ def test_with_labels_bor_is_that_of_the_core_and_the_ceiling_exact() -> None:
     assert pytest.approx(log2(3 / sum(chances)), rel=1e-12) == report.BoR_max
     assert report.lam == pytest.approx(sum(len(labels[q]) * len(shown[q]) for q in labels) / 58 / 3)
     assert report.basis == {"labels": 3, "assumed": 0, "used": 0}
-    assert report.selectivity is not None
-    assert report.selectivity["BoR"].value == pytest.approx(log2(2 / sum(chances)), rel=1e-12)
-    assert report.selectivity["Success"].n == 3
+    assert report.selection is not None
+    assert report.selection["BoR"].value == pytest.approx(log2(2 / sum(chances)), rel=1e-12)
+    assert report.selection["Success"].n == 3
 
 
 def test_without_labels_the_tools_used_for_such_queries_stand_for_those_that_apply() -> None:
@@ -174,10 +174,10 @@ def test_an_agent_of_langchain_itself_by_query_and_asynchronously() -> None:
     asyncio.run(again.ainvoke({"messages": [("user", "do five")]}, config=config))
     report = callback.report()
     assert (report.calls, report.catalogue, callback.faults) == (4, 58, 0)
-    assert report.selectivity is not None
-    assert (report.selectivity["Success"].value, report.selectivity["Success"].n) == (0.5, 4)
+    assert report.selection is not None
+    assert (report.selection["Success"].value, report.selection["Success"].n) == (0.5, 4)
     chance = (2 * Fraction(20, 58) + 2 * Fraction(5, 58)) / 4
-    assert report.selectivity["BoR"].value == pytest.approx(log2(Fraction(1, 2) / chance))
+    assert report.selection["BoR"].value == pytest.approx(log2(Fraction(1, 2) / chance))
 
 
 def test_a_selector_in_front_of_the_model() -> None:
@@ -242,4 +242,4 @@ def test_a_selector_that_never_shows_the_right_tool_has_figures() -> None:
     monitor = ToolMonitor({"weather?": ["tool7"]}, catalogue=58)
     for _ in range(20):
         monitor.call("weather?", {"tool1": 90, "tool2": 90})
-    assert monitor.report().selectivity["Success"].value == 0.0
+    assert monitor.report().selection["Success"].value == 0.0
