@@ -113,11 +113,15 @@ class ToolMonitor:
             raise InputError(f"relevant must be a whole number ≥ 1, got {relevant!r}")
         if not 0 < warn_from <= 1:
             raise InputError(f"warn_from is a probability, more than 0 and at most 1, got {warn_from!r}")
-        is_number = catalogue is None or isinstance(catalogue, int)
-        listed = [] if is_number else [_definition(tool) for tool in catalogue]  # type: ignore[union-attr]
+        listed: list[ToolDefinition] = []
+        size: int | None
+        if catalogue is None or isinstance(catalogue, int):
+            size = catalogue
+        else:
+            listed = [_definition(tool) for tool in catalogue]
+            size = len({tool.name for tool in listed})
         names = Counter(tool.name for tool in listed)
-        size = catalogue if is_number else len(names)
-        if size is not None and (isinstance(size, bool) or size < 1):  # type: ignore[operator]
+        if size is not None and (isinstance(size, bool) or size < 1):
             raise InputError(f"catalogue must be a number of tools ≥ 1 or their names, got {catalogue!r}")
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
         defaults = {"depths": (), "name": "tools", "ids": "exact"}
@@ -134,7 +138,7 @@ class ToolMonitor:
         self._labelled: Counter[tuple[int, int]] = Counter()
         self._assumed: Counter[int] = Counter()
         self._of_kind: Counter[tuple[int, str]] = Counter()
-        self._tokens = self._count = 0
+        self._tokens = self._shown = self._count = 0
         self._looked_at: set[tuple[int, int, int]] = set()
         self._choice = ChoiceCounts()
         self._checked = self._unfit = 0
@@ -179,6 +183,7 @@ class ToolMonitor:
         labelled = self.monitor.labels.of_query(query_id, query)
         with self._lock:
             self._count += 1
+            self._shown += len(definitions)
             self._tokens += tokens
             self._take_shown(definitions, offered)
             self._take_called(calls, problems, offered)
@@ -228,11 +233,7 @@ class ToolMonitor:
             relevant = sum(r * n for (_, r), n in shapes.items()) / sum(shapes.values()) if shapes else math.nan
             tools = [_use_of(tool) for tool in self._tools.values()]
             definitions = [tool.definition for tool in self._tools.values()]
-            shown, tokens, calls = (
-                sum(tool.shown for tool in tools) / self._count,
-                self._tokens / self._count,
-                self._count,
-            )
+            calls, shown, tokens = self._count, self._shown / self._count, self._tokens / self._count
             choice, confused = self._choice.choice(), self._choice.confused()
             misfits = [Misfit(tool, reason, count) for (tool, reason), count in self._misfits.counts.most_common()]
             unfit = rate(self._unfit, self._checked, "calls of tools with known arguments and a schema")

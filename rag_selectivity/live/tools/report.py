@@ -48,7 +48,15 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """So many calls of a tool whose arguments do not fit its schema, for this reason (`rag_selectivity.live.tools.misfit`)."""
+    """So many calls of a tool have arguments that do not fit its schema, for the same reason.
+
+    Attributes
+    ----------
+    tool : str
+    reason : str
+        As `rag_selectivity.live.tools.misfit` gives it: `missing: city`.
+    calls : int
+    """
 
     tool: str
     reason: str

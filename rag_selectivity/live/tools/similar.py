@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def _plain(name: str) -> str:
 
 def _shingles(description: str) -> frozenset[Any]:
     words = re.findall(r"\w+", description.lower())
-    return frozenset(zip(words, words[1:], strict=False)) or frozenset(words)
+    return frozenset(pairwise(words)) or frozenset(words)
 
 
 def _pairs_by_name(names: Sequence[str]) -> dict[tuple[int, int], float]:

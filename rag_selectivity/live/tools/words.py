@@ -96,11 +96,13 @@ def _lines(report: ToolReport) -> Iterable[str]:
 def _of_choice(report: ToolReport, choice: ToolChoice) -> Iterable[str]:
     if report.selection is not None and any(str(measure) == "Success" for measure in report.selection.measures):
         success = report.selection["Success"]
-        yield f"Selection: a right tool was shown in {_share(success)} of {counted(success.n, 'model call')} with labels"
+        calls = counted(success.n, "model call")
+        yield f"Selection: a right tool was shown in {_share(success)} of {calls} with labels"
     if choice.calls:
+        calls = counted(choice.calls, "model call")
         yield (
-            f"Choice: of {counted(choice.calls, 'model call')} with labels {percent(choice.right.value)} called a right "
-            f"tool, {_share(choice.wrong)} a wrong tool, {percent(choice.none.value)} no tool"
+            f"Choice: of {calls} with labels {percent(choice.right.value)} called a right tool, "
+            f"{_share(choice.wrong)} a wrong tool, {percent(choice.none.value)} no tool"
         )
     if choice.right_if_shown.n_total and choice.right_if_shown.n_total < choice.calls:
         shown = counted(choice.right_if_shown.n_total, "call")
@@ -111,7 +113,11 @@ def _of_names(report: ToolReport) -> Iterable[str]:
     named = (
         ("Called without being offered", report.not_offered, ("call", "calls")),
         ("Several tools have the same name", report.duplicates, ("definition", "definitions")),
-        ("Labels name tools that are not in the catalogue", report.unknown_labels, ("query", "queries")),
+        (
+            "Labels name tools that are neither in the catalogue nor were shown",
+            report.unknown_labels,
+            ("query", "queries"),
+        ),
     )
     for what, names, units in named:
         if names:
