@@ -27,7 +27,7 @@ from rag_selectivity.wording import counted
 _log = logging.getLogger("rag_selectivity")
 #: Kinds of queries, tool names and reasons are the application's own; these bound what a faulty one can fill.
 _MOST_KINDS, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
-_NAMED = 5
+_NAMED, _OTHERS = 5, "(others)"
 
 
 @dataclass
@@ -43,13 +43,13 @@ class _Tool:
 
 @dataclass
 class _Names:
-    """Names with a count each, of which a bounded number is kept."""
+    """Names with a count each, of which a bounded number is kept; the rest is counted together."""
 
-    counts: Counter[Any] = field(default_factory=Counter)
+    counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
-    def add(self, name: Any) -> None:
-        if name in self.counts or len(self.counts) < _MOST_NAMES:
-            self.counts[name] += 1
+    def add(self, *name: str) -> None:
+        is_kept = name in self.counts or len(self.counts) < _MOST_NAMES
+        self.counts[name if is_kept else tuple(_OTHERS for _ in name)] += 1
 
 
 class ToolMonitor:
@@ -237,7 +237,8 @@ class ToolMonitor:
             choice, confused = self._choice.choice(), self._choice.confused()
             misfits = [Misfit(tool, reason, count) for (tool, reason), count in self._misfits.counts.most_common()]
             unfit = rate(self._unfit, self._checked, "calls of tools with known arguments and a schema")
-            not_offered, duplicates = dict(self._not_offered.counts.most_common()), dict(self._duplicates)
+            not_offered = {name: count for (name,), count in self._not_offered.counts.most_common()}
+            duplicates = dict(self._duplicates)
             unknown, similar = self._unknown_labels(), self._similar
         if similar is None:
             similar = self._similar = similar_tools(definitions)
@@ -301,7 +302,7 @@ class ToolMonitor:
             self._checked += 1
             if problem:
                 self._unfit += 1
-                self._misfits.add((call.name, problem))
+                self._misfits.add(call.name, problem)
                 if tool is not None:
                     tool.misfits += 1
 
