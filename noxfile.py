@@ -111,6 +111,7 @@ BEARING = {
         "langchain and not legacy or tool_selection",
         ("llama-index-core", "openai"),
     ),
+    "mcp": Bearing("mcp"),
     "ray": Bearing("ray", imports=("pydantic",)),
 }
 each_by_itself = nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])

@@ -55,6 +55,7 @@ def test_trec_files_are_read_without_pyarrow(tmp_path) -> None:
         ("rag_selectivity_ragas", "ragas", "ragas"),
         ("rag_selectivity_llama_index", "llama_index", "llama-index"),
         ("rag_selectivity_langchain", "langchain_core", "langchain"),
+        ("rag_selectivity_mcp", "mcp", "mcp"),
     ],
 )
 def test_an_adapter_without_its_framework_names_the_extra(module, package, extra) -> None:

@@ -185,7 +185,8 @@ class ToolMonitor:
             self._count += 1
             self._shown += len(definitions)
             self._tokens += tokens
-            self._take_shown(definitions, offered)
+            for name in self._take_definitions(definitions):
+                self._tools[name].shown += 1
             self._take_called(calls, problems, offered)
             if kind in self._used or len(self._used) < _MOST_KINDS:
                 self._used.setdefault(kind, set()).update(each.name for each in calls if each.name in self._tools)
@@ -209,6 +210,12 @@ class ToolMonitor:
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
         if applicable:
             self._warn(size, len(definitions), min(applicable, size))
+
+    def add(self, tools: Iterable[ToolDefinition | str]) -> None:
+        """Add tools to the catalogue, whether they are ever shown or not."""
+        definitions = [_definition(tool) for tool in tools]
+        with self._lock:
+            self._take_definitions(definitions)
 
     def ran(self, tool: str, *, failed: bool = False) -> None:
         """A tool ran, and ended in an error if `failed`. Tools that are not in the catalogue are left out."""
@@ -270,23 +277,24 @@ class ToolMonitor:
 
     # -- with the lock held --------------------------------------------------------------------------
 
-    def _take_shown(self, definitions: Sequence[ToolDefinition], offered: Mapping[str, ToolDefinition]) -> None:
-        if len(offered) < len(definitions):
+    def _take_definitions(self, definitions: Sequence[ToolDefinition]) -> list[str]:
+        """Keep what is new in definitions; the names of those that have a place in the catalogue."""
+        latest = {definition.name: definition for definition in definitions}
+        if len(latest) < len(definitions):
             for name, count in Counter(tool.name for tool in definitions).items():
                 if count > self._duplicates.get(name, 1) and len(self._duplicates) < _MOST_NAMES:
                     self._duplicates[name] = count
-        for name, definition in offered.items():
+        for name, definition in latest.items():
             tool = self._tools.get(name)
             if tool is None:
-                if len(self._tools) >= _MOST_TOOLS:
-                    continue
-                tool = self._tools[name] = _Tool(definition)
-                self._similar = None
+                if len(self._tools) < _MOST_TOOLS:
+                    self._tools[name] = _Tool(definition)
+                    self._similar = None
             elif tool.definition is not definition:
-                if (definition.description or tool.definition.description) != tool.definition.description:
+                if definition.description not in ("", tool.definition.description):
                     self._similar = None
                 tool.definition = definition if definition.description else _renewed(tool.definition, definition)
-            tool.shown += 1
+        return [name for name in latest if name in self._tools]
 
     def _take_called(
         self, calls: Sequence[ToolCall], problems: Sequence[str | None], offered: Mapping[str, ToolDefinition]
