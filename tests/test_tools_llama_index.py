@@ -13,6 +13,7 @@ from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActA
 from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.objects import ObjectRetriever
 from llama_index.core.tools import FunctionTool
 from rag_selectivity_llama_index import LiveToolSelectivity
 
@@ -32,8 +33,11 @@ def send(to: str) -> str:
 TOOLS = [FunctionTool.from_defaults(each) for each in (forecast, send)]
 
 
-class Choosing:
-    """Stands for a tool retriever, which LlamaIndex takes as any object with `aretrieve`."""
+class Choosing(ObjectRetriever):
+    """A tool retriever that needs no index."""
+
+    def __init__(self) -> None:
+        """There is nothing to keep."""
 
     async def aretrieve(self, query: str) -> list[Any]:
         return TOOLS[:1] if query in ("weather?", "forecast") else TOOLS[1:]
