@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from rag_selectivity.live.tools.definitions import ToolDefinition
+from rag_selectivity.measures.base import FloatArray
 
 #: From here on two names, or two descriptions, are near-identical.
 SIMILAR_FROM = 0.8
@@ -28,7 +28,8 @@ class SimilarTools:
     ----------
     first, second : str
     names : float
-        1 − edit distance / length of the longer name, from 0 to 1. Case and separators do not count.
+        The share of their pairs of adjacent letters that both names have (Dice), from 0 to 1. Case and separators do
+        not count, the ends of the names do.
     descriptions : float
         The share of their pairs of adjacent words that both descriptions have (Jaccard), from 0 to 1; NaN without one.
     confused : int
@@ -50,107 +51,76 @@ def similar_tools(tools: Sequence[ToolDefinition]) -> tuple[list[SimilarTools], 
     Examples
     --------
     >>> pairs, count = similar_tools([ToolDefinition("get_user"), ToolDefinition("getUsers"), ToolDefinition("stop")])
-    >>> count, pairs[0].first, pairs[0].second, pairs[0].names
-    (1, 'get_user', 'getUsers', 0.875)
+    >>> count, pairs[0].first, pairs[0].second, round(pairs[0].names, 3)
+    (1, 'get_user', 'getUsers', 0.824)
     """
     tools = tools[:MOST_TOOLS]
-    names = [_plain(tool.name) for tool in tools]
-    shingles = [_shingles(tool.description) for tool in tools]
-    by_name = _pairs_by_name(names)
-    by_description = dict(_overlaps(shingles, lambda shared, a, b: shared >= SIMILAR_FROM * (a + b - shared)))
-    found = []
-    for one, other in {**by_name, **by_description}:
-        shared = by_description.get((one, other))
-        if shared is None:
-            shared = len(shingles[one] & shingles[other])
-        union = len(shingles[one]) + len(shingles[other]) - shared
-        known = bool(shingles[one] and shingles[other])
-        found.append(
-            SimilarTools(
-                tools[one].name,
-                tools[other].name,
-                by_name.get((one, other)) or _name_similarity(names[one], names[other]),
-                shared / union if known else float("nan"),
-            )
-        )
-    found.sort(key=lambda pair: (-np.nan_to_num(pair.descriptions) - pair.names, pair.first, pair.second))
-    return found[:MOST_PAIRS], len(found)
+    names = _Overlaps([_bigrams(tool.name) for tool in tools])
+    descriptions = _Overlaps([_word_pairs(tool.description) for tool in tools])
+    # first, second, and the two figures of each pair
+    best, count = np.zeros((4, 0)), 0
+    for start in range(0, len(tools), _ROWS):
+        shared, both = names.of_rows(start)
+        by_name = _share(2 * shared, both)
+        shared, both = descriptions.of_rows(start)
+        by_description = _share(shared, both - shared)
+        row, column = np.nonzero(np.fmax(by_name, by_description) >= SIMILAR_FROM)
+        later = row + start < column
+        row, column = row[later], column[later]
+        count += len(row)
+        found = np.stack([row + start, column, by_name[row, column], by_description[row, column]])
+        best = np.concatenate([best, found], axis=1)
+        order = np.argsort(-np.nan_to_num(best[2:]).sum(axis=0), kind="stable")
+        best = best[:, order[:MOST_PAIRS]]
+    return [
+        SimilarTools(tools[int(first)].name, tools[int(second)].name, float(by_name), float(by_description))
+        for first, second, by_name, by_description in best.T
+    ], count
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.lower())
+def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """NaN where there is nothing to share."""
+    share: FloatArray = np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
+    return share
 
 
-def _shingles(description: str) -> frozenset[Any]:
-    words = re.findall(r"\w+", description.lower())
-    return frozenset(pairwise(words)) or frozenset(words)
-
-
-def _pairs_by_name(names: Sequence[str]) -> dict[tuple[int, int], float]:
-    # Names at edit distance d share at least (longer length) + 1 − 2d of their bigrams, ends included (Ukkonen 1992):
-    # the distance itself is computed for few pairs.
-    bigrams = [_bigrams(name) for name in names]
-    lengths = np.array([len(name) for name in names])
-
-    def near(shared: Any, a: Any, b: Any) -> Any:
-        longer = np.maximum(a, b) - 1
-        return shared >= longer + 1 - 2 * np.floor((1 - SIMILAR_FROM) * longer + 1e-9)
-
-    pairs = {}
-    for (one, other), _ in _overlaps(bigrams, near):
-        if lengths[one] and lengths[other]:
-            similarity = _name_similarity(names[one], names[other])
-            if similarity >= SIMILAR_FROM:
-                pairs[one, other] = similarity
-    return pairs
-
-
-def _bigrams(name: str) -> frozenset[Any]:
-    """The bigrams with their ends; a second copy of one is another."""
+def _bigrams(name: str) -> list[tuple[str, int]]:
+    """The pairs of adjacent letters with the ends of the name; a second copy of one is another."""
+    plain = re.sub(r"[\W_]+", "", name.lower())
     seen: Counter[str] = Counter()
-    bigrams = set()
-    for pair in zip(f"^{name}", f"{name}$", strict=True):
+    bigrams = []
+    for pair in pairwise(f"^{plain}$") if plain else ():
         bigram = "".join(pair)
         seen[bigram] += 1
-        bigrams.add((bigram, seen[bigram]))
-    return frozenset(bigrams)
+        bigrams.append((bigram, seen[bigram]))
+    return bigrams
 
 
-def _overlaps(sets: Sequence[frozenset[Any]], wanted: Any) -> Iterable[tuple[tuple[int, int], int]]:
-    """The pairs (i < j) of sets whose overlap is as wanted, with its size."""
-    from scipy import sparse
-
-    columns: dict[Any, int] = {}
-    indices = [columns.setdefault(element, len(columns)) for each in sets for element in each]
-    if not indices:
-        return
-    sizes = np.array([len(each) for each in sets])
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    ones = np.ones(len(indices), np.int32)
-    matrix = sparse.csr_matrix((ones, np.array(indices), ends), shape=(len(sets), len(columns)))
-    transposed = matrix.T.tocsr()
-    for start in range(0, len(sets), _ROWS):
-        part = (matrix[start : start + _ROWS] @ transposed).tocoo()
-        rows, others, shared = part.row + start, part.col, part.data
-        chosen = (rows < others) & wanted(shared, sizes[rows], sizes[others])
-        for row, other, count in zip(rows[chosen], others[chosen], shared[chosen], strict=True):
-            yield (int(row), int(other)), int(count)
+def _word_pairs(description: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", description.lower())
+    return set(pairwise(words)) or {(word,) for word in words}
 
 
-def _name_similarity(one: str, other: str) -> float:
-    longer = max(len(one), len(other))
-    return 1 - _distance(one, other) / longer if longer else 0.0
+class _Overlaps:
+    """How many elements sets share, some rows of the table at a time."""
 
+    def __init__(self, sets: Sequence[Collection[Hashable]]) -> None:
+        from scipy import sparse
 
-def _distance(one: str, other: str) -> int:
-    """The edit distance (Levenshtein)."""
-    above = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        row = [i]
-        for j, opposite in enumerate(other, 1):
-            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (letter != opposite)))
-        above = row
-    return above[-1]
+        columns: dict[Hashable, int] = {}
+        indices = [columns.setdefault(element, len(columns)) for each in sets for element in each]
+        self._sizes = np.array([len(each) for each in sets], float)
+        ends = np.concatenate([[0], np.cumsum(self._sizes)]).astype(int)
+        shape = (len(sets), max(1, len(columns)))
+        self._matrix = sparse.csr_matrix((np.ones(len(indices)), np.array(indices, int), ends), shape=shape)
+        self._transposed = self._matrix.T.tocsr()
+
+    def of_rows(self, start: int) -> tuple[FloatArray, FloatArray]:
+        """Of some rows with every set: the elements that both have, and the sum of both sizes; 0 if one has none."""
+        part = self._matrix[start : start + _ROWS]
+        sizes = self._sizes[start : start + _ROWS, None]
+        both = np.where((sizes > 0) & (self._sizes > 0), sizes + self._sizes, 0)
+        return (part @ self._transposed).toarray(), both
 
 
 def with_confusions(pairs: Iterable[SimilarTools], confused: Mapping[tuple[str, str], int]) -> tuple[SimilarTools, ...]:
