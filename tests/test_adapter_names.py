@@ -68,7 +68,7 @@ def test_every_adapter_is_looked_at() -> None:
         "rag_selectivity_ir_measures",
         "rag_selectivity_langchain",
         "rag_selectivity_llama_index",
-def test_every_adapter_is_looked_at() -> None:
+        "rag_selectivity_mcp",
         "rag_selectivity_ragas",
     }
 
