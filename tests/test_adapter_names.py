@@ -69,6 +69,8 @@ def test_every_adapter_is_looked_at() -> None:
         "rag_selectivity_langchain",
         "rag_selectivity_llama_index",
         "rag_selectivity_mcp",
+        "rag_selectivity_mlflow",
+        "rag_selectivity_pytest",
         "rag_selectivity_ragas",
     }
 
