@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import TracebackType
@@ -66,11 +66,16 @@ class Passages:
         """
         return cls(
             tuple(ids),
-            sum(map(count_tokens, texts)),
+            _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
             tuple(texts) if keep_texts else None,
-            sum(not text.strip() for text in texts),
-            sum(score is not None and math.isnan(score) for score in scores),
+            list(map(str.isspace, texts)).count(True) + list(texts).count(""),
+            sum([score is not None and math.isnan(score) for score in scores]),
         )
+
+
+def _tokens(texts: Sequence[str]) -> int:
+    """The sum of `approximate_tokens`, without a call for each text."""
+    return sum([(len(text) + 3) // 4 for text in texts])
 
 
 class Faults:
@@ -123,7 +128,10 @@ class _Open:
 
 @dataclass(slots=True)
 class _Retrieved:
-    """A retrieval that is over, until it is known what was selected from it."""
+    """A retrieval that is over, until it is known what was selected from it.
+
+    `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
+    """
 
     query: str
     query_id: str | None
@@ -133,6 +141,7 @@ class _Retrieved:
     seconds: float
     final: Passages | None
     failed: bool = False
+    selected: bool = False
 
 
 @dataclass(slots=True)
@@ -149,7 +158,10 @@ class CallTree:
 
     The outermost of nested retrievals counts. A selection (a reranker, a filter) after it decides what was shown;
     so do the sources of the answer that it served, where no selection did. A retrieval is handed over when that
-    answer is given, or else when the outermost call around it ends.
+    answer is given, or else when the outermost call around it ends. Calls that outlive the outermost one are still
+    followed.
+
+    A call without a query id of its own has that of the call around it.
 
     A retrieval that failed is handed over with an empty list and an empty pool when the call around it ends, unless
     another attempt at the same query within that call succeeded.
@@ -195,7 +207,7 @@ class CallTree:
         query_id: str | None = None,
         given: Collection[str] = (),
     ) -> None:
-        """A call begins. `given` are the ids of the passages that a selection gets."""
+        """A call begins. `given` are the ids of the passages that a selection gets, `query` is what it selects for."""
         done: list[_Retrieved] = []
         with self._lock:
             above = self._calls.get(parent) if parent is not None else None
@@ -203,6 +215,7 @@ class CallTree:
             around = None
             if above is not None:
                 around = parent if above.kind is Kind.RETRIEVE else above.retrieval
+                query_id = above.query_id if query_id is None else query_id
             self._calls[call] = _Open(
                 None if above is None else parent, root, kind, around, query, query_id, given, time.perf_counter()
             )
@@ -215,12 +228,19 @@ class CallTree:
         self._hand_over(done)
 
     def end(self, call: Hashable, passages: Passages | None = None) -> None:
-        """A call ends, with the passages that it retrieved, selected or answered from."""
+        """A call ends, with the passages that it retrieved, selected or answered from.
+
+        Without passages, a retrieval is not handed over, nor is one from which something was selected that is unknown.
+        """
         with self._lock:
             open_call = self._calls.get(call)
             if open_call is None:
                 return
-            done = self._finished(call, open_call, passages) if passages is not None else []
+            if passages is not None:
+                done = self._finished(call, open_call, passages)
+            else:
+                done = []
+                self._lose(open_call)
             done += self._close(call, open_call)
         self._hand_over(done)
 
@@ -243,7 +263,7 @@ class CallTree:
                 done += self._failed(each)
                 if key != call:
                     done += self._close(key, each)
-            done += self._close(call, open_call)
+            done += self._close(call, open_call, failed=True)
         self._hand_over(done)
 
     def kind_of(self, call: Hashable) -> Kind | None:
@@ -271,7 +291,10 @@ class CallTree:
         if of.kind is Kind.RETRIEVE:
             pool, final = passages, None
             if of.children:
-                pool, final = _union(of.children), passages
+                pool = _union([*of.children, passages])
+                # A retriever that only passes on what another one found selects nothing.
+                passed_on = len(of.children) == 1 and of.children[0].ids == passages.ids
+                pool, final = (passages, None) if passed_on else (pool, passages)
             retrieval = _Retrieved(
                 of.query,
                 of.query_id,
@@ -286,14 +309,23 @@ class CallTree:
                 return [retrieval]
             tree.retrievals.append(retrieval)
         elif of.kind is Kind.SELECT:
-            tree.retrievals = _selected(tree.retrievals, of, passages)
+            tree.retrievals = _selected(tree.retrievals, of, list(self._above(of)), passages)
         elif of.kind is Kind.ANSWER:
             done = [retrieval for retrieval in tree.retrievals if call in retrieval.ancestors]
             tree.retrievals = [retrieval for retrieval in tree.retrievals if call not in retrieval.ancestors]
-            if len(done) == 1 and done[0].final is None and set(passages.ids) & set(done[0].pool.ids):
-                done[0].final = passages
+            if len(done) == 1 and not done[0].selected:
+                returned = done[0].final or done[0].pool
+                if passages.ids != returned.ids and set(passages.ids) & set(done[0].pool.ids):
+                    done[0].final = passages
             return done
         return []
+
+    def _lose(self, of: _Open) -> None:
+        """Drop what a selection with an unknown result worked on: the whole pool was not what it left."""
+        if of.kind is Kind.SELECT and of.retrieval is None:
+            tree = self._trees[of.root]
+            lost = _worked_on(tree.retrievals, of, list(self._above(of)))
+            tree.retrievals = _without(tree.retrievals, lost)
 
     def _failed(self, of: _Open) -> list[_Retrieved]:
         nothing, seconds = Passages(()), time.perf_counter() - of.started
@@ -305,15 +337,18 @@ class CallTree:
         self._trees[of.root].failures.append(failure)
         return []
 
-    def _close(self, call: Hashable, of: _Open) -> list[_Retrieved]:
+    def _close(self, call: Hashable, of: _Open, *, failed: bool = False) -> list[_Retrieved]:
         del self._calls[call]
         tree = self._trees.get(of.root)
         if tree is None:
             return []
         tree.calls -= 1
-        # A stream may outlive the call that began it: what it still calls has another root.
-        if tree.calls <= 0 or call == of.root:
+        if tree.calls <= 0 or (failed and call == of.root):
             return self._forget(of.root)
+        if call == of.root:
+            done = [each for each in (*tree.retrievals, *tree.failures) if each.ancestors.isdisjoint(self._calls)]
+            tree.retrievals, tree.failures = _without(tree.retrievals, done), _without(tree.failures, done)
+            return done
         failures = [each for each in tree.failures if each.scope == call]
         tree.failures = [each for each in tree.failures if each.scope != call]
         return failures
@@ -327,13 +362,15 @@ class CallTree:
         return [*tree.retrievals, *tree.failures]
 
     def _ancestors(self, of: _Open) -> frozenset[Hashable]:
-        ancestors = set()
+        return frozenset(self._above(of))
+
+    def _above(self, of: _Open) -> Iterator[Hashable]:
+        """The calls around a call, the nearest first."""
         above = of.parent
         while above is not None:
-            ancestors.add(above)
+            yield above
             enclosing = self._calls.get(above)
             above = enclosing.parent if enclosing is not None else None
-        return frozenset(ancestors)
 
     # -- without it ----------------------------------------------------------------------------------
 
@@ -372,19 +409,59 @@ def _union(parts: Sequence[Passages]) -> Passages:
     return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))
 
 
-def _selected(retrievals: list[_Retrieved], of: _Open, left: Passages) -> list[_Retrieved]:
-    """The retrievals, with what a selection left written to the one that it worked on.
+def _selected(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable], left: Passages) -> list[_Retrieved]:
+    """The retrievals, with what a selection left written to those that it worked on, as one retrieval with one pool."""
+    worked_on = _worked_on(retrievals, of, above)
+    if not worked_on:
+        return retrievals
+    merged = replace(
+        worked_on[-1],
+        pool=_union([each.pool for each in worked_on]),
+        seconds=sum(each.seconds for each in worked_on),
+        final=left,
+        selected=True,
+    )
+    return [*_without(retrievals, worked_on), merged]
 
-    That is the last whose passages went in, else the last of the same call; several for the same query whose
-    passages went in together are one retrieval with one pool.
+
+def _worked_on(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable]) -> list[_Retrieved]:
+    """The retrievals that a selection works on; the last is the one that it belongs to.
+
+    Tools that run side by side bring some of the same passages: of the retrievals whose passages went in, those count
+    that share the nearest call with the selection. Of these it belongs to one for the same query, or else to the one
+    with most passages in it, or else to the last. Others take part if some of what went in is from them alone, or if
+    they are for the same query or in the same call and all that they found went in.
     """
     given = set(of.given)
-    went_in = [each for each in retrievals if not given.isdisjoint(each.pool.ids)]
-    touched = went_in or [each for each in retrievals if each.scope == of.parent]
-    if not touched:
-        return retrievals
-    last = touched[-1]
-    together = [each for each in went_in if (each.query, each.scope) == (last.query, last.scope)] or [last]
-    pool = _union([each.pool for each in together])
-    merged = replace(last, pool=pool, seconds=sum(each.seconds for each in together), final=left)
-    return [*(each for each in retrievals if all(each is not other for other in together)), merged]
+    candidates = retrievals
+    if given:
+        candidates = [each for each in retrievals if not given.isdisjoint(each.pool.ids)]
+        candidates = candidates or [each for each in retrievals if each.scope == of.parent][-1:]
+    distance = {call: steps for steps, call in enumerate(above)}
+    by_distance: dict[int, list[_Retrieved]] = {}
+    for each in candidates:
+        steps = min((distance[call] for call in each.ancestors if call in distance), default=len(distance))
+        by_distance.setdefault(steps, []).append(each)
+    if not by_distance:
+        return []
+    candidates = by_distance[min(by_distance)]
+    if not given:
+        candidates = [each for each in candidates if not each.pool.ids] or candidates
+    *others, first = sorted(candidates, key=lambda each: (each.query == of.query, _overlap(each, given)))
+    together, covered = [first], set(first.pool.ids)
+    for each in reversed(others):
+        alike = (each.query == first.query) + (each.scope == first.scope)
+        whole = alike == 1 and not each.selected and given.issuperset(each.pool.ids)
+        if given and (alike == 2 or whole or not given.intersection(each.pool.ids) <= covered):
+            together.append(each)
+            covered.update(each.pool.ids)
+    return [*(each for each in retrievals if any(each is other for other in together[1:])), first]
+
+
+def _overlap(retrieval: _Retrieved, ids: Collection[str]) -> int:
+    return sum(id_ in ids for id_ in retrieval.pool.ids)
+
+
+def _without(retrievals: Iterable[_Retrieved], others: Collection[_Retrieved]) -> list[_Retrieved]:
+    # Two retrievals may be equal.
+    return [each for each in retrievals if all(each is not other for other in others)]

@@ -27,6 +27,11 @@ _MOST_WAITING = 200
 class Identity(Protocol):
     """How an adapter names passages."""
 
+    @property
+    def settled(self) -> str | None:
+        """The one id that every passage goes by; None while it is not chosen, or where passages differ."""
+        ...
+
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
     ) -> str:
@@ -39,6 +44,11 @@ class FixedIdentity:
     """The identity that was given, for every passage."""
 
     identity: str | None
+
+    @property
+    def settled(self) -> str | None:
+        """The identity that was given."""
+        return self.identity
 
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
@@ -110,6 +120,11 @@ class IdentityChoice:
         self.failure: InputError | None = None
         self.passages_without = 0
 
+    @property
+    def settled(self) -> str | None:
+        """The name of the chosen id."""
+        return None if self.chosen is None else self.chosen.name
+
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
     ) -> str:
@@ -169,7 +184,7 @@ class IdentityChoice:
     def _named(self, seen: Waiting) -> Waiting:
         """The same retrieval with plain ids."""
         retrieval = seen.retrieval
-        if not any(isinstance(id_, CandidateId) for id_ in (*retrieval.shown, *(retrieval.pool or ()))):
+        if CandidateId not in set(map(type, (*retrieval.shown, *(retrieval.pool or ())))):
             return seen
         if self.chosen is not None:
             self.passages_without += sum(self._lacks_the_chosen(id_) for id_ in retrieval.shown)
