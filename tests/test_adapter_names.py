@@ -69,6 +69,7 @@ def test_every_adapter_is_here() -> None:
         "rag_selectivity_langchain",
         "rag_selectivity_llama_index",
         "rag_selectivity_otel",
+        "rag_selectivity_mcp",
         "rag_selectivity_mlflow",
         "rag_selectivity_pytest",
         "rag_selectivity_ragas",
