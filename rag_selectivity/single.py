@@ -42,7 +42,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
-from rag_selectivity.join.controls import set_controls_aside
+from rag_selectivity.join.controls import set_controls_aside, without_controls
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, Measure, Outcome, parse_measure
@@ -92,10 +92,18 @@ class Labels:
     scale: str = "trec"
     #: Where the labels come from, as far as their source says; None without labels.
     provenance: Provenance | None = None
+    #: All judgments with their origins; None if there are none but `by_query`.
+    judged: Qrels | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
-        cls, source: Any, *, grade_map: Any = None, scale: str | None = None, judges: Sequence[str] | None = None
+        cls,
+        source: Any,
+        *,
+        grade_map: Any = None,
+        scale: str | None = None,
+        judges: Sequence[str] | None = None,
+        controls: bool = False,
     ) -> Labels:
         """Labels in any form that a user has.
 
@@ -110,6 +118,9 @@ class Labels:
             As in `rag_selectivity.evaluate`: needed for grades other than 0 and 1.
         judges : sequence of str, optional
             The judges of a store whose labels count.
+        controls : bool
+            Whether the random controls among the labels are kept for `judgments`, which give figures of all queries.
+            A figure of one query cannot use them: without `controls` they are left out, with a warning.
 
         Raises
         ------
@@ -131,7 +142,7 @@ class Labels:
             qrels = read_qrels(source, judges=judges)
         else:
             qrels = qrels_of(getattr(source, "relevant_docs", source))
-        mapped = set_controls_aside(qrels).regraded(grade_map)
+        mapped = (qrels if controls else set_controls_aside(qrels)).regraded(grade_map)
         settled = mapped.on_scale(scale or mapped.scale)
         if settled.expected is not None and not settled.expected.all():
             warnings.warn(
@@ -140,7 +151,8 @@ class Labels:
                 SelectivityWarning,
                 stacklevel=2,
             )
-        return cls(settled.to_dict(), settled.scale or "trec", Provenance.of(settled))
+        by_query = without_controls(settled).to_dict()
+        return cls(by_query, settled.scale or "trec", Provenance.of(settled), settled)
 
     @property
     def relevant_from(self) -> int:
@@ -152,8 +164,19 @@ class Labels:
         """All of them, columnar."""
         return self.judgments(self.by_query)
 
-    def judgments(self, by_query: Mapping[str, Mapping[str, int]]) -> Qrels:
-        """The grades of some queries as judgments; whether there is junk is decided from all labels."""
+    def judgments(
+        self, by_query: Mapping[str, Mapping[str, int]], names: Mapping[str, str | None] | None = None
+    ) -> Qrels:
+        """The grades of some queries as judgments; whether there is junk is decided from all labels.
+
+        If the labels know where they come from, and `names` holds under which name they know each of the queries, the
+        judgments have these origins, and the random controls among them.
+        """
+        known = {query: name for query, name in (names or {}).items() if name is not None}
+        if self.judged is not None and self.judged.origins is not None and by_query.keys() == known.keys():
+            renamed = self.judged.under(known)
+            renamed.levels = self.levels
+            return renamed
         rows = ((query, *row) for query, grades in by_query.items() for row in grades.items())
         return Qrels.from_records(rows, queries=by_query, scale=self.scale, levels=self.levels)
 
@@ -161,6 +184,10 @@ class Labels:
     def levels(self) -> tuple[int, ...]:
         """The grades that occur."""
         return tuple(sorted({grade for grades in self.by_query.values() for grade in grades.values()}))
+
+    def name_of(self, *names: str | None) -> str | None:
+        """The first of some names by which the labels know a query, or None."""
+        return next((name for name in names if name is not None and name in self.by_query), None)
 
     def of_query(self, *names: str | None, relevant: Iterable[Any] | None = None) -> dict[str, int] | None:
         """The grades of a query, or None if nobody judged it.
@@ -173,9 +200,9 @@ class Labels:
             Expected ids that the framework brought along, without grades: they are relevant, if the labels do not know
             the query.
         """
-        for name in names:
-            if name is not None and name in self.by_query:
-                return dict(self.by_query[name])
+        name = self.name_of(*names)
+        if name is not None:
+            return dict(self.by_query[name])
         grade = scale_named(self.scale).relevant_from
         return None if relevant is None else {str(passage): grade for passage in relevant}
 
