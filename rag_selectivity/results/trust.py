@@ -280,8 +280,9 @@ class _About:
             )
         if self._closed() is not None and "tail" not in known.chosen:
             each = int(TAIL.split(":")[1])
+            grading = self.steps.tail(TAIL, self.depth or 10)
             steps.append(
-                f"{each * queries:,} grades of a tail ({self.steps.tail(TAIL, self.depth or 10)}){self._cost(each * queries)} make RA-nWG "
+                f"{each * queries:,} grades of a tail ({grading}){self._cost(each * queries)} make RA-nWG "
                 f"and recall figures down to a stated rank"
             )
         if self._nothing_calibrated:
