@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate, parse_measure
-from rag_selectivity.calibrated import labels_to_calibrate, peoples_grades
+from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
+from rag_selectivity.io.corpus import identity_in_index
+from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, index_reader_of
 from rag_selectivity.measures import absent_measures, default_measures
-from rag_selectivity.single import Labels
+from rag_selectivity.results.steps import Steps
+from rag_selectivity.single import Labels, PassageCounts
 from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, levels_of, passage_key, rows_of, scale_of
 
 
@@ -41,8 +44,9 @@ def selectivity(
         Queries by `id_column` or question. Without labels a row's own grades serve (a `utility_grades` column,
         or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts`, which are
         relevant.
-    corpus_size : int or {query: int}, optional
-        N; else a `corpus_size` column or `rubrics["corpus_size"]`.
+    corpus_size : int, {query: int}, or the index, store or retriever that was searched, optional
+        N; else a `corpus_size` column or `rubrics["corpus_size"]`. An index is asked for the number of passages that it
+        can return and, if the retrieved ids are those of documents, for the passages of each document.
     passages_of : {document: number of its passages}, optional
         As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
     pool : {query: [passage, …]} or str, optional
@@ -68,12 +72,15 @@ def selectivity(
     Raises
     ------
     InputError
-        If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
+        If an index cannot be counted, texts match no label, nothing is labelled, or binary labels meet a measure of
+        1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
     if human is not None:
         labels, judges = labels_to_calibrate(labels, judges)
-    given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges) if labels is not None else None
+    given = None
+    if labels is not None:
+        given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True)
     scale = scale or scale_of(rows, given)
     grades = {row.key: of_row for row in rows if (of_row := grades_of(row, given, scale)) is not None}
     labelled = [row for row in rows if row.key in grades]
@@ -83,6 +90,10 @@ def selectivity(
             "reference_contexts; labels name their queries by question or by id_column"
         )
     check_texts_match(rows, grades)
+    notes: list[str] = []
+    if index_reader_of(corpus_size) is not None:
+        corpus_size, counted, notes = _counts_of(corpus_size, rows, given)
+        passages_of = counted if passages_of is None else passages_of
     sizes, without_size = _sizes(labelled, corpus_size)
     if passages_of is not None:
         without_size = None
@@ -101,27 +112,34 @@ def selectivity(
         measures=measures,
         depths=depths,
         bootstrap=bootstrap,
-        human=None if human is None else _by_people(labelled, human, grade_map, scale),
+        human=None if human is None else _by_people(labelled, human, grade_map),
         **policies,
-    )
+    ).with_steps(Steps("grade_dataset", "pool=…"))
+    if notes:
+        report = report.with_input(name, {"index": {"passages": corpus_size}}, notes)
     if without_size is None:
         return report
     return replace(report, absent=absent_measures(report.measures, sized=False, reason=without_size))
 
 
-def _by_people(rows: Sequence[Row], human: Any, grade_map: Any, scale: str) -> dict[str, dict[str, int]]:
-    """People's grades of the samples, by the keys of the samples."""
-    given = Labels.of(peoples_grades(human, grade_map), scale=scale)
-    found = {row.key: given.of_query(row.query, row.user_input) for row in rows}
-    return {
-        row.key: {passage_key(passage, row.by_text): grade for passage, grade in (found[row.key] or {}).items()}
-        for row in rows
-        if found[row.key]
-    }
+def _by_people(rows: Sequence[Row], human: Any, grade_map: Any) -> PeoplesLabels:
+    """People's labels of the samples, by the keys of the samples."""
+    known = peoples_grades(human.drawn if isinstance(human, PeoplesLabels) else human, grade_map)
+    names = {row.key: row.query if row.query in known else row.user_input for row in rows}
+    return people_under(human, names, grade_map, _passages_by(rows))
+
+
+def _passages_by(rows: Sequence[Row]) -> Callable[[str, str], str] | None:
+    """How the passages of labels are known in the rows; None if as they are."""
+    by_text = {row.key for row in rows if row.by_text}
+    return (lambda key, passage: passage_key(passage, key in by_text)) if by_text else None
 
 
 def _qrels(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]], given: Labels | None, scale: str) -> Qrels:
     """The judgments of the samples; a sample's references are expected ids without a grade."""
+    if given is not None and all(row.grades is None for row in rows):
+        names = {row.key: given.name_of(row.query, row.user_input) for row in rows}
+        return given.judgments(grades, names, _passages_by(rows)).on_scale(scale)
     records = [
         (row.key, passage, grade, given is None and row.grades is None)
         for row in rows
@@ -134,6 +152,21 @@ def _qrels(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]], given: 
         scale=scale,
         levels=levels_of(rows, given),
     )
+
+
+def _counts_of(index: Any, rows: Sequence[Row], given: Labels | None) -> tuple[int, PassageCounts | None, list[str]]:
+    """N and the passages of each document in an index, by the ids that the rows hold; and a note."""
+    size = corpus_size_of_index(index)
+    if not size:
+        raise InputError(
+            f"corpus_size: {type(index).__name__} cannot tell how many passages it can return, or holds none: give "
+            f"their number"
+        )
+    ids = {passage for row in rows for passage in row.passages if not row.by_text}
+    identity = identity_in_index(index, ids) if ids else "text"
+    note = f"N = {size:,} is the number of passages in {type(index).__name__}; they are known by {identity}."
+    controlled = given is not None and given.provenance is not None and "control" in given.provenance.chosen
+    return size, None if controlled else documents_in_index(index, identity), [note]
 
 
 def _sizes(rows: Sequence[Row], corpus_size: Any) -> tuple[Any, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,26 +148,34 @@ def peoples_grades(human: Any, grade_map: str | Mapping[int, int] | None = None)
 
 
 def people_under(
-    human: Any, names: Mapping[str, str], grade_map: str | Mapping[int, int] | None = None
+    human: Any,
+    names: Mapping[str, str],
+    grade_map: str | Mapping[int, int] | None = None,
+    passage: Callable[[str, str], str] | None = None,
 ) -> PeoplesLabels:
     """For adapters: people's labels with the grades mapped, for queries that go by other keys: {key: query}.
 
-    How their pairs were drawn stays with them.
+    How their pairs were drawn stays with them. `passage` is that of `Qrels.under`.
 
     Raises
     ------
     InputError
         If people labelled none of the queries.
     """
-    if all(key == name for key, name in names.items()):
+    if passage is None and all(key == name for key, name in names.items()):
         return people_of(human, grade_map)
     given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
     return PeoplesLabels(
-        *(None if part is None else _renamed(part, names, grade_map) for part in (given.drawn, given.settling))
+        *(None if part is None else _renamed(part, names, grade_map, passage) for part in (given.drawn, given.settling))
     )
 
 
-def _renamed(source: Any, names: Mapping[str, str], grade_map: str | Mapping[int, int] | None) -> Qrels:
+def _renamed(
+    source: Any,
+    names: Mapping[str, str],
+    grade_map: str | Mapping[int, int] | None,
+    passage: Callable[[str, str], str] | None,
+) -> Qrels:
     labels = copy(_read(source, grade_map, []))
     known = {key: name for key, name in names.items() if name in labels}
     if not known:
@@ -184,7 +192,7 @@ def _renamed(source: Any, names: Mapping[str, str], grade_map: str | Mapping[int
         drawn_for_people=draws_of(source),
     )
     labels.origins = origins
-    return labels.under(known)
+    return labels.under(known, passage)
 
 
 def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesLabels:

@@ -286,7 +286,7 @@ async def label_lists(
         warnings.warn(str(done), SelectivityWarning, stacklevel=2)
     with Store(store, read_only=True) as kept:
         reading = LabelReading(kept, judges=[judge.name] if len(kept.judges()) > 1 else None)
-        asked = {query: query for pool in pools for query in pool}
+        asked = {query: query for each in several for query in each}
         labels = Qrels.from_records(reading.rows(), queries=asked, source=str(store), scale="utility")
         labels.origins = stored_origins(kept, labels, reading)
     labels = labels.under(asked)

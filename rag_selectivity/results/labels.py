@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -101,16 +101,19 @@ class Labels:
         return self.judgments(self.by_query)
 
     def judgments(
-        self, by_query: Mapping[str, Mapping[str, int]], names: Mapping[str, str | None] | None = None
+        self,
+        by_query: Mapping[str, Mapping[str, int]],
+        names: Mapping[str, str | None] | None = None,
+        passage: Callable[[str, str], str] | None = None,
     ) -> Qrels:
         """The grades of some queries as judgments; whether there is junk is decided from all labels.
 
         If the labels know where they come from, and `names` holds under which name they know each of the queries, the
-        judgments have these origins, and the random controls among them.
+        judgments have these origins, and the random controls among them; `passage` is that of `Qrels.under`.
         """
         known = {query: name for query, name in (names or {}).items() if name is not None}
         if self.judged is not None and self.judged.origins is not None and by_query.keys() == known.keys():
-            renamed = self.judged.under(known)
+            renamed = self.judged.under(known, passage)
             renamed.levels = self.levels
             return renamed
         rows = ((query, *row) for query, grades in by_query.items() for row in grades.items())
