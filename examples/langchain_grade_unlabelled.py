@@ -1,10 +1,11 @@
 """A chunked LangChain store without any labels: a chat model grades what is retrieved, and random chunks beside it.
 
-    pip install -e '.[langchain,judge]' langchain-text-splitters && python examples/langchain_grade_unlabelled.py [LABELS]
+    pip install -e '.[langchain,judge]' langchain-text-splitters
+    python examples/langchain_grade_unlabelled.py [LABELS]
 
-`offline` stands for your documents, questions, embedding model and chat model. The model reads chunks, so its grades are
-of chunks. Three random chunks for each question show how often it calls any chunk relevant. The file LABELS keeps the
-grades: a second run asks nothing.
+`offline` stands for your documents, questions, embedding model and chat model. The model reads chunks, so its grades
+are of chunks. Three random chunks for each question show how often it calls any chunk relevant. The file LABELS keeps
+the grades: a second run asks nothing.
 """
 
 import sys

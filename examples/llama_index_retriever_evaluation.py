@@ -8,7 +8,7 @@ the documents of the nodes, and counts the nodes of each document.
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.node_parser import TokenTextSplitter
 from offline import WordHashes, documents, questions
 from rag_selectivity_llama_index import SelectivityEvaluator
 
@@ -26,7 +26,7 @@ class Embedding(BaseEmbedding):
 
 
 texts = [Document(id_=name, text=text) for name, text in documents().items()]
-splitter = SentenceSplitter(chunk_size=80, chunk_overlap=0)
+splitter = TokenTextSplitter(chunk_size=80, chunk_overlap=0)
 index = VectorStoreIndex.from_documents(texts, transformations=[splitter], embed_model=Embedding())
 labels = {question: [document] for question, document in questions().items()}
 retriever = index.as_retriever(similarity_top_k=10)

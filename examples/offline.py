@@ -17,7 +17,7 @@ from langchain_core.language_models.chat_models import SimpleChatModel
 
 from rag_selectivity.demo import Passage, docstrings
 
-DOCUMENTS, QUESTIONS, DIMENSIONS = 400, 80, 256
+DOCUMENTS, QUESTIONS, DIMENSIONS = 200, 50, 256
 
 
 @cache

@@ -2,8 +2,8 @@
 
     pip install -e '.[ragas,langchain]' langchain-text-splitters && python examples/ragas_existing_run.py
 
-The last three lines are new; `offline` stands for your documents, questions and embedding model. The store says what N
-is, and how many chunks each document has.
+New are the import of `selectivity` and the last three lines. `offline` stands for your documents, questions and
+embedding model. The store says what N is, and how many chunks each document has.
 """
 
 from langchain_core.documents import Document

@@ -362,9 +362,8 @@ def test_from_a_retriever_and_an_index_to_a_report_with_controls(host, tmp_path)
     assert_equal(report, in_core(tmp_path, 4, controls=5))
     assert report["BoR@4"].basis == "with controls"
     _, closed = graded(tmp_path, 4)
-    assert "To show more: grade_retriever(…, corpus=index, controls=3)." in closed["BoR@4"].caveats[-1].text or any(
-        "grade_retriever(…, corpus=index, controls=3)" in caveat.text for caveat in closed["BoR@4"].caveats
-    )
+    texts = [caveat.text for caveat in closed["BoR@4"].caveats if caveat.code == "closed-labels"]
+    assert texts[0].endswith("To show more: grade_retriever(…, corpus=index, controls=3).")
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -455,6 +454,32 @@ def test_langchain_takes_n_and_chunks_from_the_store_and_compares_retrievers(tmp
     assert set(labels["q00"]) >= {each.id for each in retrievers["many"].invoke(QUESTIONS["q00"])}
     chosen = selectivity(retrievers, QUESTIONS, labels, depths=[2])
     assert (chosen.corpus_size, chosen["few", "BoR@2"].basis) == (len(TEXTS), "with controls")
+
+
+def test_langsmith_comments_carry_the_caveats_and_controls_of_labels(tmp_path) -> None:
+    from rag_selectivity_langchain import grade_retriever, summary_evaluator
+
+    retriever = lang_retriever(4)
+    outputs = [{"documents": retriever.invoke(text)} for text in QUESTIONS.values()]
+    inputs = [{"question": text} for text in QUESTIONS.values()]
+    asked = list(QUESTIONS.values())
+    for options in ({}, {"corpus": TEXTS, "controls": 5}):
+        labels = grade_retriever(retriever, asked, Rule().judge, tmp_path / "l.db", **options)
+        evaluator = summary_evaluator("BoR@4", corpus_size=len(TEXTS), labels=labels)
+        result = evaluator(inputs=inputs, outputs=outputs, reference_outputs=[{}] * 12)
+        lists = {text: ranked(text, 4) for text in asked}
+        core = rs.evaluate(labels, {"r": lists}, corpus_size=len(TEXTS), measures=["BoR"], depths=[4])
+        assert result["score"] == core["BoR@4"].value
+        assert "How far the judge agrees with people is not known." in result["comment"]
+        assert ("grade_retriever(…, corpus=index, controls=3)" in result["comment"]) is not bool(options)
+    with pytest.raises(rs.InputError, match=r"no example has labels for its 'asked'"):
+        summary_evaluator("BoR@4", corpus_size=36, labels=labels, question="asked")(outputs, [{}], inputs)
+    people = {text: dict.fromkeys(ranked(text, 4)[::2], 5) for text in asked}
+    calibrated = summary_evaluator("Harm@4", labels=labels, human=people)(outputs, [], inputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        core = rs.evaluate(labels, {"r": lists}, measures=["Harm"], depths=[4], human=people)
+    assert calibrated["score"] == core["Harm@4"].value
 
 
 # -- what the labels keep --------------------------------------------------------------------------
