@@ -474,7 +474,10 @@ def test_langsmith_comments_carry_the_caveats_and_controls_of_labels(tmp_path) -
         assert ("grade_retriever(…, corpus=index, controls=3)" in result["comment"]) is not bool(options)
     with pytest.raises(rs.InputError, match=r"no example has labels for its 'asked'"):
         summary_evaluator("BoR@4", corpus_size=36, labels=labels, question="asked")(outputs, [{}], inputs)
-    people = {text: dict.fromkeys(ranked(text, 4)[::2], 5) for text in asked}
+    people = {
+        text: {name: 5 if name.split("-")[0] == text.split()[0] else 2 for name in ranked(text, 4)[i % 2 :: 2]}
+        for i, text in enumerate(asked)
+    }
     calibrated = summary_evaluator("Harm@4", labels=labels, human=people)(outputs, [], inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
