@@ -45,6 +45,7 @@ from rag_selectivity.measures import BoR, Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import joint_refusal
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.labels import Labels
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Labels",
     "PassageCounts",
     "QueryFigure",
+    "Steps",
     "aggregate",
     "as_text_id",
     "bits_over_random",

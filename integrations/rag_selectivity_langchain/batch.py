@@ -13,8 +13,7 @@ from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityW
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index
 from rag_selectivity.measures import default_measures
-from rag_selectivity.results.steps import Steps
-from rag_selectivity.single import ChosenIdentity, Labels, choose_identity
+from rag_selectivity.single import ChosenIdentity, Labels, Steps, choose_identity
 from rag_selectivity_langchain.documents import candidates_of, identity_of
 
 #: The value of `identity` that leaves the choice to the labels.

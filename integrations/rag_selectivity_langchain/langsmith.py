@@ -10,10 +10,10 @@ from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
-from rag_selectivity.results.steps import Steps
 from rag_selectivity.single import (
     ChosenIdentity,
     Labels,
+    Steps,
     choose_identity,
     evaluate_query,
     measure_with_depth,

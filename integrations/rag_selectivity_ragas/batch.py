@@ -11,8 +11,7 @@ from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, peopl
 from rag_selectivity.io.corpus import identity_in_index
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, index_reader_of
 from rag_selectivity.measures import absent_measures, default_measures
-from rag_selectivity.results.steps import Steps
-from rag_selectivity.single import Labels, PassageCounts
+from rag_selectivity.single import Labels, PassageCounts, Steps
 from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, levels_of, passage_key, rows_of, scale_of
 
 

@@ -15,6 +15,8 @@ from rag_selectivity.io.reading import is_path
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.wording import counted
 
+__all__ = ["corpus_texts", "identity_in_index", "texts_of_index"]
+
 _GIVE = "give the texts of all passages as corpus={id: text}"
 
 
