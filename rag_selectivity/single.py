@@ -14,17 +14,13 @@ An adapter turns a framework's objects into ids and texts, and leaves everything
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from rag_selectivity.data.cells import whole_grade
 from rag_selectivity.data.columns import whole_count
-from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.identity import (
     ChosenIdentity,
     as_text_id,
@@ -36,13 +32,10 @@ from rag_selectivity.data.identity import (
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError
 from rag_selectivity.estimates import estimates_with
-from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
-from rag_selectivity.join.controls import set_controls_aside
 from rag_selectivity.join.direct import QueryLists
-from rag_selectivity.measures import BoR, Measure, Outcome
+from rag_selectivity.measures import BoR, Outcome
 from rag_selectivity.measures.base import joint_refusal
 from rag_selectivity.measures.one_query import (
     NO_LABELS,
@@ -55,7 +48,8 @@ from rag_selectivity.measures.one_query import (
     query_figure,
 )
 from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.provenance import Provenance
+from rag_selectivity.results.labels import Labels
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 __all__ = [
@@ -64,6 +58,7 @@ __all__ = [
     "PassageCounts",
     "QueryFigure",
     "QueryLists",
+    "Steps",
     "aggregate",
     "as_text_id",
     "bits_over_random",
@@ -83,121 +78,6 @@ __all__ = [
     "whole_count",
     "whole_grade",
 ]
-
-
-# -- labels ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Grades by query and passage, with the scale that they are on.
-
-    Whether labels hold junk at all is decided from all of them, also where a single query is measured.
-    """
-
-    by_query: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    scale: str = "trec"
-    #: Where the labels come from, as far as their source says; None without labels.
-    provenance: Provenance | None = None
-
-    @classmethod
-    def of(
-        cls, source: Any, *, grade_map: Any = None, scale: str | None = None, judges: Sequence[str] | None = None
-    ) -> Labels:
-        """Labels in any form that a user has.
-
-        Parameters
-        ----------
-        source : Labels, Qrels, dict, DataFrame, rows, path, or object with `.relevant_docs`; or None for no labels
-            A dict is {query: {passage: grade}}, or {query: [passage, …]} with the relevant passages. A path is a
-            file of any format, or a label store.
-        grade_map : {old: new} or str, optional
-            As in `rag_selectivity.evaluate`.
-        scale : {"trec", "utility"}, optional
-            As in `rag_selectivity.evaluate`: needed for grades other than 0 and 1.
-        judges : sequence of str, optional
-            The judges of a store whose labels count.
-
-        Raises
-        ------
-        InputError
-            If the source is in none of these forms, a grade is not a whole number, or the scale is not known.
-
-        Examples
-        --------
-        >>> Labels.of({"who?": {"d1": 5, "d2": 1}}, scale="utility").of_query("who?")
-        {'d1': 5, 'd2': 1}
-        >>> Labels.of({"who?": ["d1"]}).scale, Labels.of({"who?": ["d1"]}, scale="utility").of_query("who?")
-        ('trec', {'d1': 4})
-        """
-        if source is None:
-            return cls(scale=scale or "trec")
-        if isinstance(source, Labels):
-            return source
-        if is_path(source):
-            qrels = read_qrels(source, judges=judges)
-        else:
-            qrels = qrels_of(getattr(source, "relevant_docs", source))
-        mapped = set_controls_aside(qrels).regraded(grade_map)
-        settled = mapped.on_scale(scale or mapped.scale)
-        if settled.expected is not None and not settled.expected.all():
-            warnings.warn(
-                f"{int(settled.expected.sum())} of {len(settled.expected)} labels are expected ids without a grade: "
-                f"they count as relevant, and everything else that their queries retrieved is unjudged",
-                SelectivityWarning,
-                stacklevel=2,
-            )
-        return cls(settled.to_dict(), settled.scale or "trec", Provenance.of(settled))
-
-    @property
-    def relevant_from(self) -> int:
-        """The lowest grade that counts as relevant on their scale."""
-        return scale_named(self.scale).relevant_from
-
-    @cached_property
-    def qrels(self) -> Qrels:
-        """All of them, columnar."""
-        return self.judgments(self.by_query)
-
-    def judgments(self, by_query: Mapping[str, Mapping[str, int]]) -> Qrels:
-        """The grades of some queries as judgments; whether there is junk is decided from all labels."""
-        rows = ((query, *row) for query, grades in by_query.items() for row in grades.items())
-        return Qrels.from_records(rows, queries=by_query, scale=self.scale, levels=self.levels)
-
-    @cached_property
-    def levels(self) -> tuple[int, ...]:
-        """The grades that occur."""
-        return tuple(sorted({grade for grades in self.by_query.values() for grade in grades.values()}))
-
-    def of_query(self, *names: str | None, relevant: Iterable[Any] | None = None) -> dict[str, int] | None:
-        """The grades of a query, or None if nobody judged it.
-
-        Parameters
-        ----------
-        names : str or None
-            What the query may go by (its id, its text); the first that the labels know counts.
-        relevant : passage ids, optional
-            Expected ids that the framework brought along, without grades: they are relevant, if the labels do not know
-            the query.
-        """
-        for name in names:
-            if name is not None and name in self.by_query:
-                return dict(self.by_query[name])
-        grade = scale_named(self.scale).relevant_from
-        return None if relevant is None else {str(passage): grade for passage in relevant}
-
-    def require_for(self, measure: Measure) -> None:
-        """Refuse a measure of 1–5 grades if the labels are on another scale: it would be NaN for every query.
-
-        Raises
-        ------
-        InputError
-        """
-        if measure.required_scale == "utility" != self.scale:
-            raise InputError(
-                f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
-                f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
-            )
 
 
 # -- all queries -----------------------------------------------------------------------------------

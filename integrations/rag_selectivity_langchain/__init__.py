@@ -16,6 +16,7 @@ except ImportError as error:
 
 from rag_selectivity import InputError, Run
 from rag_selectivity.single import load_on_first_use
+from rag_selectivity_langchain.batch import selectivity
 from rag_selectivity_langchain.documents import identities_of, identity_of
 from rag_selectivity_langchain.langsmith import run_evaluator, summary_evaluator
 from rag_selectivity_langchain.tools import ToolSelectivityCallback
@@ -26,14 +27,19 @@ __all__ = [
     "ChatModelJudge",
     "SelectivityCallback",
     "ToolSelectivityCallback",
+    "agrade_retriever",
+    "grade_retriever",
     "identity_of",
     "run_evaluator",
     "run_from_documents",
+    "selectivity",
     "summary_evaluator",
 ]
 
 # Judges need the extra [judge], which the rest does without.
-__getattr__ = load_on_first_use(__name__, {"ChatModelJudge": "judge"})
+__getattr__ = load_on_first_use(
+    __name__, {"ChatModelJudge": "judge", "agrade_retriever": "grading", "grade_retriever": "grading"}
+)
 
 
 def run_from_documents(retrieved: Mapping[str, Sequence[Document]], *, identity: str = "id") -> Run:

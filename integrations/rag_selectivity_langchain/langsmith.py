@@ -9,9 +9,11 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure, evaluate
+from rag_selectivity.calibrated import labels_to_calibrate, people_under
 from rag_selectivity.single import (
     ChosenIdentity,
     Labels,
+    Steps,
     choose_identity,
     evaluate_query,
     measure_with_depth,
@@ -32,6 +34,9 @@ def summary_evaluator(
     scale: str | None = None,
     grade_map: Any = None,
     bootstrap: Bootstrap = Bootstrap(),
+    labels: Any = None,
+    question: str = "question",
+    human: Any = None,
 ) -> Callable[..., dict[str, Any]]:
     """For `evaluate(…, summary_evaluators=[…])`: the figures of the whole experiment, where BoR belongs.
 
@@ -50,38 +55,62 @@ def summary_evaluator(
         where a document has one, else the hash.
     scale, grade_map, bootstrap
         As in `rag_selectivity.evaluate`.
+    labels : qrels, label store or {question: {id: grade}}, optional
+        Labels in place of those of the examples, such as `grade_retriever` gives: with random controls and a tail, if
+        they have them.
+    question : str
+        The key of the examples' inputs that holds the question, by which `labels` and `human` know an example.
+    human : qrels, label store or {question: {id: grade}}, optional
+        Labels by people: calibrate the figures, as in `rag_selectivity.evaluate`.
 
     Returns
     -------
-    function of `outputs` and `reference_outputs`
+    function of `inputs`, `outputs` and `reference_outputs`
         Gives {"key", "score", "comment"}, or {"results": [...]} for several measures; a figure that is undefined or
-        infinite has score None and a comment that says why. The comment holds the interval and the counts.
+        infinite has score None and a comment that says why. The comment holds the interval, the counts
+        and the caveats.
     """
     chosen = [measure_with_depth(measure) for measure in measures or ("BoR@10",)]
+    source = labels if human is None else labels_to_calibrate(labels)[0]
+    given = None if labels is None else Labels.of(source, grade_map=grade_map, scale=scale, controls=True)
 
-    def selectivity(outputs: Sequence[Any], reference_outputs: Sequence[Any]) -> dict[str, Any]:
+    def selectivity(
+        outputs: Sequence[Any], reference_outputs: Sequence[Any] = (), inputs: Sequence[Any] = ()
+    ) -> dict[str, Any]:
         passages = {str(i): _passages(row, retrieved) for i, row in enumerate(outputs, 1)}
-        rows = {str(i): _labels_in(row, relevant) for i, row in enumerate(reference_outputs, 1)}
-        labels = {query: row for query, row in rows.items() if row is not None}
-        if not labels:
-            raise InputError(f"no example has reference outputs under {relevant!r}")
-        chosen_id = _chosen(labels, passages) if identity == "auto" else None
+        asked = {str(i): str(_value_in(row, question)) for i, row in enumerate(inputs, 1)}
+        rows = {str(i): _value_in(row, relevant) for i, row in enumerate(reference_outputs, 1)}
+        judged: Any = {query: row for query, row in rows.items() if row is not None}
+        if given is not None:
+            names = {query: name for query, text in asked.items() if (name := given.name_of(text)) is not None}
+            judged = given.judgments({query: given.by_query[name] for query, name in names.items()}, names)
+        if not len(judged):
+            place = f"reference outputs under {relevant!r}" if given is None else f"labels for its {question!r}"
+            raise InputError(f"no example has {place}")
+        known = {query: judged[query] for query in judged}
+        chosen_id = _chosen(known, passages) if identity == "auto" else None
         lists = {query: [_id(each, identity, chosen_id) for each in row] for query, row in passages.items()}
         report = evaluate(
-            labels,
+            judged,
             {"experiment": lists},
             measures=chosen,
             corpus_size=corpus_size,
-            scale=scale,
-            grade_map=grade_map,
+            scale=scale if given is None else given.scale,
+            grade_map=grade_map if given is None else None,
             bootstrap=bootstrap,
-        )
+            human=None if human is None else people_under(human, asked, grade_map),
+        ).with_steps(Steps("grade_retriever"))
+        of_labels = report.runs["experiment"].label_caveats if given is not None else ()
         results = []
         for measure in chosen:
             estimate = report["experiment", measure]
             comment = f"[{estimate.low:.4g}, {estimate.high:.4g}], {estimate.n} of {estimate.n_total} examples"
             known_by = [] if chosen_id is None else [chosen_id.line]
-            sentences = [*known_by, estimate.reason or comment, *(caveat.text for caveat in estimate.caveats)]
+            sentences = [
+                *known_by,
+                estimate.reason or comment,
+                *(caveat.text for caveat in (*estimate.caveats, *of_labels)),
+            ]
             results.append(_result(measure, estimate.value, " ".join(sentences)))
         return results[0] if len(results) == 1 else {"results": results}
 
@@ -107,7 +136,7 @@ def run_evaluator(
     chosen = per_query_measure(measure)
 
     def selectivity(outputs: Mapping[str, Any], reference_outputs: Mapping[str, Any]) -> dict[str, Any]:
-        row = _labels_in(reference_outputs, relevant)
+        row = _value_in(reference_outputs, relevant)
         if row is None:
             return _result(chosen, math.nan, f"the example has no reference outputs under {relevant!r}")
         labels = Labels.of({"query": row}, grade_map=grade_map, scale=scale)
@@ -123,8 +152,8 @@ def run_evaluator(
     return selectivity
 
 
-def _labels_in(reference: Any, key: str) -> Any:
-    return reference.get(key) if isinstance(reference, Mapping) else None
+def _value_in(fields: Any, key: str) -> Any:
+    return fields.get(key) if isinstance(fields, Mapping) else None
 
 
 def _result(measure: Measure, value: float, comment: str | None) -> dict[str, Any]:

@@ -36,8 +36,10 @@ __all__ = [
     "SelectivityMetric",
     "UtilityEvaluator",
     "UtilityResult",
+    "agrade_retriever",
     "configure",
     "defined_mean",
+    "grade_retriever",
     "identity_of",
     "register",
     "report_from_results",
@@ -55,6 +57,8 @@ __getattr__ = load_on_first_use(
         "ContextRelevanceEvaluator": "judging",
         "UtilityEvaluator": "judging",
         "UtilityResult": "judging",
+        "agrade_retriever": "grading",
+        "grade_retriever": "grading",
     },
 )
 

@@ -13,12 +13,14 @@ from llama_index.core.evaluation.retrieval.base import RetrievalEvalMode, Retrie
 from llama_index.core.evaluation.retrieval.evaluator import RetrieverEvaluator
 from pydantic import PrivateAttr
 
-from rag_selectivity import Bootstrap, InputError, Report, SelectivityWarning, evaluate, parse_measure
+from rag_selectivity import Bootstrap, InputError, Qrels, Report, SelectivityWarning, evaluate, parse_measure
+from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under
 from rag_selectivity.errors import examples
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures
 from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity
 from rag_selectivity_llama_index.metrics import SelectivityMetric
+from rag_selectivity_llama_index.results import STEPS, add_caveats, named
 from rag_selectivity_llama_index.retrieving import (
     AUTO,
     Pipeline,
@@ -76,6 +78,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     of the index, without the parents. A parent takes one place in the list, as a node does.
     """
 
+    _given: Any = PrivateAttr()
     _labels: Labels = PrivateAttr()
     _grading: dict[str, Any] = PrivateAttr()
     _corpus_size: int | None = PrivateAttr()
@@ -102,13 +105,13 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         metrics: Sequence[Any] | None = None,
     ) -> None:
         grading = {"grade_map": grade_map, "scale": scale}
-        own_labels = Labels.of(labels, **grading)
+        own_labels = Labels.of(labels, **grading, controls=True)
         super().__init__(
             metrics=list(metrics or []),
             retriever=retriever,
             node_postprocessors=list(node_postprocessors) if node_postprocessors else None,
         )
-        self._labels, self._grading = own_labels, grading
+        self._given, self._labels, self._grading = labels, own_labels, grading
         self._identity, self._depths = identity, list(depths)
         self._measures = list(measures) if measures is not None else None
         self._corpus_size, self._passages_of = corpus_size, passages_of
@@ -157,6 +160,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         show_progress: bool = False,
         bootstrap: Bootstrap | None = Bootstrap(),
         name: str = "retriever",
+        human: Any = None,
     ) -> Evaluation:
         """Retrieve for every query and measure.
 
@@ -171,6 +175,10 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             Retrievals at the same time.
         show_progress : bool
             Show a progress bar if there is a terminal.
+        human : qrels, label store or {query: {passage: grade}}, optional
+            Labels by people, with the ids of the labels: calibrate the figures, as in `rag_selectivity.evaluate`.
+
+        The metrics of the results hold the caveats of their figure in the report under `metadata["caveats"]`.
 
         Raises
         ------
@@ -182,7 +190,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             raise InputError(f"workers must be a whole number ≥ 1, got {workers!r}")
         labels = self._labels
         if not labels.by_query and _has_labels(dataset):
-            labels = Labels.of(dataset, **self._grading)
+            labels = Labels.of(dataset, **self._grading, controls=True)
+        elif human is not None:
+            labels = Labels.of(labels_to_calibrate(self._given)[0], **self._grading, controls=True)
         queries = _queries(dataset, labels)
         grades = {
             query_id: of_query
@@ -204,7 +214,10 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         doubts = [*doubts_about(retrieved), *_doubts_about_size(size, size_at_end)]
         for doubt in doubts:
             warnings.warn(f"{name}: {doubt}", SelectivityWarning, stacklevel=2)
-        report = self._report(name, grades, retrieved, identity, corpus, labels, bootstrap, ids_known).with_input(
+        names = {query_id: labels.name_of(query_id, queries[query_id]) for query_id in grades}
+        people = None if human is None else people_under(human, named(names), self._grading["grade_map"])
+        judged = labels.judgments(grades, names)
+        report = self._report(name, judged, retrieved, identity, corpus, bootstrap, ids_known, people).with_input(
             name,
             {
                 "identity": {"taken": identity} if chosen is None else chosen.facts,
@@ -219,6 +232,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             self._result(text, list(grades.get(query_id, ())), retrieved[query_id], identity, query_id)
             for query_id, text in queries.items()
         ]
+        add_caveats(results, report, name)
         return Evaluation(report, results)
 
     def _pipeline(self) -> Pipeline:
@@ -235,27 +249,29 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
     def _report(
         self,
         name: str,
-        grades: Grades,
+        judged: Qrels,
         retrieved: Mapping[str, Retrieved],
         identity: str,
         corpus: _Corpus,
-        labels: Labels,
         bootstrap: Bootstrap | None,
         ids_known: bool,
+        people: PeoplesLabels | None,
     ) -> Report:
         pooled, sized = bool(self.node_postprocessors), corpus.size is not None
+        scale = judged.scale or "trec"
         return evaluate(
-            labels.judgments(grades),
+            judged,
             {name: {query: each.final_by(identity) for query, each in retrieved.items()}},
             pool={name: {query: each.pool_by(identity) for query, each in retrieved.items()}} if pooled else None,
             corpus_size=corpus.size,
             passages_of=corpus.passages_of,
-            scale=labels.scale,
-            measures=self._measures or default_measures(labels.scale, sized=sized, pooled=pooled, classic=True),
+            scale=scale,
+            measures=self._measures or default_measures(scale, sized=sized, pooled=pooled, classic=True),
             depths=self._depths,
             bootstrap=bootstrap,
             ids="exact" if ids_known else None,
-        )
+            human=people,
+        ).with_steps(STEPS)
 
     def _size(self) -> int | None:
         """N as given, or what the index can return."""

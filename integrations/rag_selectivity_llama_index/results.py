@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.evaluation.retrieval.base import RetrievalEvalResult
 
 from rag_selectivity import Bootstrap, InputError, Report, evaluate
-from rag_selectivity.calibrated import labels_to_calibrate, peoples_grades
+from rag_selectivity.calibrated import labels_to_calibrate, people_under
 from rag_selectivity.measures import default_measures
-from rag_selectivity.single import Labels, numbered_queries
+from rag_selectivity.single import Labels, Steps, numbered_queries
 from rag_selectivity.single import defined_mean as mean_of_defined
+
+#: How the reports of this package word their next steps.
+STEPS = Steps("grade_retriever")
 
 
 def report_from_results(
@@ -36,7 +39,7 @@ def report_from_results(
     """
     if human is not None:
         labels, _ = labels_to_calibrate(labels)
-    given = Labels.of(labels, grade_map=grade_map, scale=scale)
+    given = Labels.of(labels, grade_map=grade_map, scale=scale, controls=True)
     by_key = dict(zip(numbered_queries(result.query for result in results), results, strict=True))
     grades = {
         key: of_query
@@ -45,20 +48,32 @@ def report_from_results(
     }
     if not grades:
         raise InputError("there are no results with labels or expected ids")
-    people = None
-    if human is not None:
-        by_people = Labels.of(peoples_grades(human, grade_map), scale=given.scale)
-        people = {key: row for key, result in by_key.items() if (row := by_people.of_query(result.query))}
+    names = {key: given.name_of(by_key[key].query) for key in grades}
     return evaluate(
-        given.judgments(grades),
+        given.judgments(grades, names),
         {name: {key: list(result.retrieved_ids) for key, result in by_key.items()}},
         corpus_size=corpus_size,
         scale=given.scale,
         measures=measures or default_measures(given.scale, sized=corpus_size is not None, classic=True),
         depths=depths,
         bootstrap=bootstrap,
-        human=people,
-    )
+        human=None if human is None else people_under(human, named(names), grade_map),
+    ).with_steps(STEPS)
+
+
+def named(names: Mapping[str, str | None]) -> dict[str, str]:
+    """Those of {key: name} that have a name."""
+    return {key: name for key, name in names.items() if name is not None}
+
+
+def add_caveats(results: Sequence[RetrievalEvalResult], report: Report, run: str) -> None:
+    """Put the caveats of each figure in a report into the metadata of the results' metrics of its name."""
+    estimates = report.runs[run].estimates
+    for result in results:
+        for metric, figure in result.metric_dict.items():
+            estimate = estimates.get(metric)
+            if estimate is not None and estimate.caveats:
+                figure.metadata["caveats"] = [caveat.text for caveat in estimate.caveats]
 
 
 def defined_mean(results: Sequence[RetrievalEvalResult], metric: str) -> tuple[float, int, int]:

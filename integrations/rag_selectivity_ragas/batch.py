@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate, parse_measure
-from rag_selectivity.calibrated import labels_to_calibrate, peoples_grades
+from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
 from rag_selectivity.measures import absent_measures, default_measures
-from rag_selectivity.single import Labels
+from rag_selectivity.single import Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.dropped import as_asked, notes_on_dropped
 from rag_selectivity_ragas.identity import AUTO, identified
@@ -48,7 +48,8 @@ def selectivity(
         or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts`, which are
         relevant.
     corpus_size : int, {query: int}, index, vector store or retriever, optional
-        N, or what knows it; else a `corpus_size` column or `rubrics["corpus_size"]`.
+        N; else a `corpus_size` column or `rubrics["corpus_size"]`. An index is asked for the number of passages that it
+        can return and, if the labels name documents, for the passages of each document.
     passages_of : {document: number of its passages}, optional
         As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved. An index that is
         given as `corpus_size` tells it.
@@ -81,13 +82,15 @@ def selectivity(
     Raises
     ------
     InputError
-        If texts match no label, nothing is labelled, ids of several kinds find labels, or binary labels meet a measure
-        of 1–5 grades.
+        If an index cannot be counted, texts match no label, nothing is labelled, ids of several kinds find labels, or
+        binary labels meet a measure of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
     if human is not None:
         labels, judges = labels_to_calibrate(labels, judges)
-    given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges) if labels is not None else None
+    given = None
+    if labels is not None:
+        given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges, controls=True)
     known = identified(rows, given, identity)
     rows, dropped = as_asked(known.rows, asked, id_column)
     scale = scale or scale_of(rows, given)
@@ -99,7 +102,10 @@ def selectivity(
             "reference_contexts; labels name their queries by question or by id_column"
         )
     doubts = known.doubts(grades, name)
-    corpus = corpus_of(corpus_size, passages_of, given)
+    # Controls are random passages: labels with controls know passages, and no document stands for several.
+    controlled = given is not None and given.provenance is not None and "control" in given.provenance.chosen
+    labelled_ids = set() if controlled else {passage for of_row in grades.values() for passage in of_row}
+    corpus = corpus_of(corpus_size, passages_of, labelled_ids)
     sizes, without_size = _sizes(labelled, corpus.size)
     sized = sizes is not None
     if measures is None:
@@ -116,29 +122,34 @@ def selectivity(
         measures=measures,
         depths=depths,
         bootstrap=bootstrap,
-        human=None if human is None else _by_people(labelled, human, grade_map, scale),
+        human=None if human is None else _by_people(labelled, human, grade_map),
         **policies,
-    )
-    notes = [*known.notes(), *doubts, *notes_on_dropped(dataset, dropped, asked)]
+    ).with_steps(Steps("grade_dataset", "pool=…"))
+    notes = [*known.notes(), *corpus.notes, *doubts, *notes_on_dropped(dataset, dropped, asked)]
     report = report.with_input(name, known.facts, notes)
     if without_size is None:
         return report
     return replace(report, absent=absent_measures(report.measures, sized=False, reason=without_size))
 
 
-def _by_people(rows: Sequence[Row], human: Any, grade_map: Any, scale: str) -> dict[str, dict[str, int]]:
-    """People's grades of the samples, by the keys of the samples."""
-    given = Labels.of(peoples_grades(human, grade_map), scale=scale)
-    found = {row.key: given.of_query(row.query, row.user_input) for row in rows}
-    return {
-        row.key: {passage_key(passage, row.by_text): grade for passage, grade in (found[row.key] or {}).items()}
-        for row in rows
-        if found[row.key]
-    }
+def _by_people(rows: Sequence[Row], human: Any, grade_map: Any) -> PeoplesLabels:
+    """People's labels of the samples, by the keys of the samples."""
+    known = peoples_grades(human.drawn if isinstance(human, PeoplesLabels) else human, grade_map)
+    names = {row.key: row.query if row.query in known else row.user_input for row in rows}
+    return people_under(human, names, grade_map, _passages_by(rows))
+
+
+def _passages_by(rows: Sequence[Row]) -> Callable[[str, str], str] | None:
+    """How the passages of labels are known in the rows; None if as they are."""
+    by_text = {row.key for row in rows if row.by_text}
+    return (lambda key, passage: passage_key(passage, key in by_text)) if by_text else None
 
 
 def _qrels(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]], given: Labels | None, scale: str) -> Qrels:
     """The judgments of the samples; a sample's references are expected ids without a grade."""
+    if given is not None and all(row.grades is None for row in rows):
+        names = {row.key: given.name_of(row.query, row.user_input) for row in rows}
+        return given.judgments(grades, names, _passages_by(rows)).on_scale(scale)
     records = [
         (row.key, passage, grade, given is None and row.own_grades is None)
         for row in rows

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rag_selectivity import InputError
 from rag_selectivity.errors import SelectivityWarning, examples
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, stored_passages
-from rag_selectivity.single import Labels, PassageCounts, as_text_id, candidates, choose_identity, whole_count
+from rag_selectivity.single import PassageCounts, as_text_id, candidates, choose_identity, whole_count
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """N for all queries or for each, None if unknown; the passages of each document, if labels name documents."""
+    """N for all queries or for each, None if unknown; the passages of each document, if labels name documents.
+
+    `notes` say what an index was asked for.
+    """
 
     size: int | Mapping[Any, Any] | None = None
     passages_of: PassageCounts | None = None
+    notes: tuple[str, ...] = ()
 
 
-def corpus_of(corpus_size: Any, passages_of: Any, labels: Labels | None) -> Corpus:
+def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> Corpus:
     """The corpus that a metric measures against.
 
     Parameters
@@ -30,7 +34,8 @@ def corpus_of(corpus_size: Any, passages_of: Any, labels: Labels | None) -> Corp
         As `rag_selectivity.io.indexes.corpus_size_of_index` takes them.
     passages_of : {document: number of its passages}, optional
         From the index if not given, where the labels name documents that have several passages in it.
-    labels : Labels, optional
+    labelled : collection of str
+        The ids by which the labels know passages; empty to take the passages of no document from the index.
 
     Raises
     ------
@@ -52,15 +57,21 @@ def corpus_of(corpus_size: Any, passages_of: Any, labels: Labels | None) -> Corp
             if size is None
             else f"corpus_size is a {type(corpus_size).__name__} without passages: add them first, or give the number"
         )
-    return Corpus(size, counts or _documents(corpus_size, labels))
+    index = type(corpus_size).__name__
+    identity = None if counts is not None else _identity(corpus_size, labelled)
+    found = None if identity is None else documents_in_index(corpus_size, identity)
+    if found is None:
+        return Corpus(size, counts, (f"N = {size:,} is the number of passages in {index}.",))
+    note = f"The passages of each document were counted in {index}; labels know its passages by {identity}."
+    return Corpus(size, found, (note,))
 
 
-def _documents(index: Any, labels: Labels | None) -> PassageCounts | None:
-    """The passages of each labelled document in an index; None if labels name passages, or the index cannot tell."""
-    passages = None if labels is None or not labels.by_query else stored_passages(index)
-    if passages is None or labels is None:
+def _identity(index: Any, labelled: Collection[str]) -> str | None:
+    """By which of their ids the labels know the passages of an index; None if it cannot list them or none is known."""
+    passages = stored_passages(index) if labelled else None
+    if passages is None:
         return None
-    given = {passage for grades in labels.by_query.values() for passage in grades}
+    given = set(labelled)
     by_hash = {as_text_id(passage): passage for passage in given}
     known: list[dict[str, str]] = []
     first: list[str] = []
@@ -79,4 +90,4 @@ def _documents(index: Any, labels: Labels | None) -> PassageCounts | None:
             stacklevel=4,
         )
         return None
-    return documents_in_index(index, choose_identity([(given, known)]).name)
+    return choose_identity([(given, known)]).name

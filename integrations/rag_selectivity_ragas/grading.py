@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,34 @@ def grade_dataset(dataset: Any, llm: Any, store: str | Path, **options: Any) -> 
     llm : Ragas LLM, or any judge of rag_selectivity
     store : str or Path
         The label store: what it holds is not asked again.
+    pool : {query: {passage: text}} or {query: [passage, …]}, optional
+        Candidates that stand below the retrieved contexts, in rank order; ids alone have their texts in `corpus`.
+    corpus : {id: text}, path (also of a BEIR folder), or an index, store or retriever, optional
+        All passages that could have been retrieved, for controls and for the texts of `pool`.
+    controls : int
+        Passages of the corpus to draw at random for each question: they show how often the LLM calls a random passage
+        relevant. Default: none.
+    tail : str, optional
+        Passages to draw from the ranks of `pool` below `pool_depth`, as in `rag_selectivity.grade`: "100:10".
+    pool_depth : int, optional
+        Ranks of the contexts and the pool to grade. Default: all.
+    identity : str, optional
+        By which id of an index the contexts go. Default: the hash of their texts if they have no
+        `retrieved_context_ids`, else the id that is that of most contexts.
     options
-        `pool={query: {passage: text}}` adds candidates; `id_column`; and `rubric`, `extras`, `samples`, `batch`,
-        `limits`, `budget`, `retry_failed` as in `rag_selectivity.grade`.
+        `id_column`; and `rubric`, `extras`, `samples`, `batch`, `limits`, `budget`, `retry_failed` as in
+        `rag_selectivity.grade`.
 
     Returns
     -------
     Qrels
-        Of this dataset's questions. Pairs that failed for good are left out, with a warning.
+        Of this dataset's questions, with the origin of each label. Pairs that failed for good are left out, with a
+        warning.
+
+    Raises
+    ------
+    InputError
+        If a context has no text, controls are asked for without a corpus, or the corpus has none of the contexts.
     """
     return run_blocking(lambda: agrade_dataset(dataset, llm, store, **options))
 
@@ -39,23 +59,35 @@ async def agrade_dataset(
     llm: Any,
     store: str | Path,
     *,
-    pool: Mapping[str, Mapping[str, str]] | None = None,
+    pool: Mapping[str, Mapping[str, str] | Sequence[str]] | None = None,
     id_column: str | None = None,
+    corpus: Any = None,
+    identity: str | None = None,
     **options: Any,
 ) -> Qrels:
     """`grade_dataset` for a running event loop."""
     questions: dict[str, str] = {}
     texts: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
-    for row in rows_of(dataset, id_column=id_column):
+    rows = rows_of(dataset, id_column=id_column)
+    for row in rows:
         if row.texts is None:
             raise InputError(f"sample {row.number} ({row.user_input!r}) has no retrieved_contexts, the texts to grade")
         questions[row.query] = row.user_input
-        candidates = dict(zip(row.passages, row.texts, strict=True))
-        for passage, text in (pool or {}).get(row.query, {}).items():
-            candidates.setdefault(passage_key(passage, row.by_text), text)
+        below = (pool or {}).get(row.query, {})
+        candidates: dict[str, str | None] = dict(zip(row.passages, row.texts, strict=True))
+        for passage in below:
+            known = passage_key(str(passage), row.by_text)
+            # In place of an id, a row without ids has a text.
+            text = below[passage] if isinstance(below, Mapping) else passage if known != passage else None
+            candidates.setdefault(known, text)
         for passage, text in candidates.items():
-            if texts.setdefault(passage, text) != text:
+            if text is not None and texts.setdefault(passage, text) != text:
                 raise InputError(f"sample {row.number}: the id {passage!r} stands for two different texts")
         lists.setdefault(row.query, []).extend(candidates)
-    return await label_lists(questions, texts, lists, store=store, judge=judge_from(llm), **options)
+    if identity is None and all(row.by_text for row in rows):
+        identity = "text"
+    judge = judge_from(llm)
+    return await label_lists(
+        questions, texts, lists, store=store, judge=judge, corpus=corpus, identity=identity, **options
+    )

@@ -54,7 +54,9 @@ class RowScorer:
         if self.labels is not None:
             for measure in self.measures:
                 self.labels.require_for(measure)
-        self._corpus = corpus_of(corpus_size, passages_of, self.labels)
+        by_query = {} if self.labels is None else self.labels.by_query
+        labelled_ids = {passage for grades in by_query.values() for passage in grades}
+        self._corpus = corpus_of(corpus_size, passages_of, labelled_ids)
         self._pool = pool
         self._scale, self._identity = scale, identity
         size = self._corpus.size

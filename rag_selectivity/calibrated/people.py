@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from rag_selectivity.calibrated.ground import UNLABELLED, Ground
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IntArray
-from rag_selectivity.data.origins import NO_GRADE
+from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels, pair_keys
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore, is_store
@@ -144,6 +145,54 @@ def draws_of(source: Any) -> Mapping[str, int]:
 def peoples_grades(human: Any, grade_map: str | Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
     """{query: {passage: grade}} of people alone, from whatever holds their labels, with the grades mapped."""
     return _read(human, grade_map, []).to_dict()
+
+
+def people_under(
+    human: Any,
+    names: Mapping[str, str],
+    grade_map: str | Mapping[int, int] | None = None,
+    passage: Callable[[str, str], str] | None = None,
+) -> PeoplesLabels:
+    """For adapters: people's labels with the grades mapped, for queries that go by other keys: {key: query}.
+
+    How their pairs were drawn stays with them. `passage` is that of `Qrels.under`.
+
+    Raises
+    ------
+    InputError
+        If people labelled none of the queries.
+    """
+    if passage is None and all(key == name for key, name in names.items()):
+        return people_of(human, grade_map)
+    given = human if isinstance(human, PeoplesLabels) else PeoplesLabels(human)
+    return PeoplesLabels(
+        *(None if part is None else _renamed(part, names, grade_map, passage) for part in (given.drawn, given.settling))
+    )
+
+
+def _renamed(
+    source: Any,
+    names: Mapping[str, str],
+    grade_map: str | Mapping[int, int] | None,
+    passage: Callable[[str, str], str] | None,
+) -> Qrels:
+    labels = copy(_read(source, grade_map, []))
+    known = {key: name for key, name in names.items() if name in labels}
+    if not known:
+        raise InputError(
+            f"human: the labels by people have queries {examples(labels.queries)}, and those that are measured are "
+            f"{examples(names.values())}: do both use the same ids?"
+        )
+    rows = len(labels.query)
+    origins = LabelOrigins(
+        np.full(rows, int(Chosen.PERSON), np.uint8),
+        np.ones(rows, bool),
+        np.full(rows, NO_GRADE, np.int64),
+        np.zeros(rows, np.int64),
+        drawn_for_people=draws_of(source),
+    )
+    labels.origins = origins
+    return labels.under(known, passage)
 
 
 def people_of(human: Any, grade_map: str | Mapping[int, int] | None) -> PeoplesLabels:

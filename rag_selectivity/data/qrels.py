@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import repeat
@@ -182,8 +182,10 @@ class Qrels(Held):
             remarks=counted(ranking_columns_in_labels=len(ranking_columns(names, chosen[-1]))),
         )
 
-    def under(self, names: Mapping[str, str]) -> Qrels:
+    def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
+
+        `passage(name, id)` gives the passages other ids; default: their own.
 
         >>> qrels = Qrels.from_dict({"q1": {"d1": 5}, "q2": {"d7": 4}})
         >>> qrels.under({"monday": "q1", "tuesday": "q1"}).to_dict()
@@ -193,7 +195,11 @@ class Qrels(Held):
         start, stop = np.searchsorted(self.query, of), np.searchsorted(self.query, of, side="right")
         count = stop - start
         rows = np.repeat(start - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
-        return self._derived(tuple(names), np.repeat(np.arange(len(of)), count), rows, self.passages.take(rows))
+        query, passages = np.repeat(np.arange(len(of)), count), self.passages.take(rows)
+        if passage is not None:
+            names_of_rows = map(tuple(names).__getitem__, query.tolist())
+            passages = IdColumn.from_strings(list(map(passage, names_of_rows, passages)))
+        return self._derived(tuple(names), query, rows, passages)
 
     def inherit(self, documents: Any) -> Qrels:
         """The judgments of chunks: every chunk of a judged document has the grade of its document.

@@ -6,24 +6,31 @@ import asyncio
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from rag_selectivity.data.ids import text_id
+from rag_selectivity.data.origins import NO_GRADE, Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.grading.claims import acheck_claims
+from rag_selectivity.grading.drawing import check_controls
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.grade import agrade, settings_of
 from rag_selectivity.grading.judge import judge_of
 from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.grading.origins import stored_origins
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.session import run_blocking
-from rag_selectivity.grading.store import Store, label_rows
+from rag_selectivity.grading.store import LabelReading, Store
+from rag_selectivity.io.corpus import corpus_texts
 from rag_selectivity.results.claims import CHECKS, MEASURES, ClaimCheck, ClaimMeasure
+from rag_selectivity.wording import counted
 
 __all__ = [
     "CHECKS",
@@ -236,10 +243,14 @@ _locks: WeakKeyDictionary[Any, dict[tuple[str, str, str, str], asyncio.Lock]] = 
 async def label_lists(
     queries: Mapping[str, str],
     passages: Mapping[str, str],
-    lists: Mapping[str, Sequence[str]],
+    lists: Mapping[str, Sequence[str]] | Sequence[Mapping[str, Sequence[str]]],
     *,
     store: str | Path,
     judge: Any,
+    corpus: Any = None,
+    identity: str | None = None,
+    tail: str | None = None,
+    controls: int = 0,
     **options: Any,
 ) -> Qrels:
     """Have a judge grade every passage of the lists, and return these labels alone, whatever else the store holds.
@@ -247,27 +258,77 @@ async def label_lists(
     Parameters
     ----------
     queries, passages : {id: text}
-    lists : {query id: [passage id, …]}
-    store, judge, options
+        Texts of the queries and of the passages that were retrieved.
+    lists : {query id: [passage id, …]}, or a sequence of them
+        What was retrieved, in rank order; several retrievers have a mapping each.
+    corpus, identity
+        As in `rag_selectivity.io.corpus.corpus_texts`: all passages, of which controls are drawn. It is read only for
+        controls, and for passages of the lists without a text.
+    store, judge, tail, controls, options
         As in `rag_selectivity.grade`.
 
     Returns
     -------
     Qrels
-        Pairs that failed are left out, with a SelectivityWarning.
+        With the origins of the labels; passages that were drawn for the tail or as controls are among them. Pairs that
+        failed are left out, with a SelectivityWarning.
 
     Raises
     ------
     InputError, GradingError
-        If a text is missing, or the judge cannot be used at all.
+        If a text is missing, controls are asked for without a corpus, or the judge cannot be used at all.
     """
     judge = judge_of(judge)
-    pools = {query: list(dict.fromkeys(ids)) for query, ids in lists.items() if ids}
-    listed = {(query, passage) for query, ids in pools.items() for passage in ids}
-    done = await agrade(queries, passages, Run.from_dict(pools), store=store, judge=judge, **options)
+    several = [lists] if isinstance(lists, Mapping) else list(lists)
+    pools = [{query: list(dict.fromkeys(ids)) for query, ids in each.items() if ids} for each in several]
+    listed = {(query, passage) for pool in pools for query, ids in pool.items() for passage in ids}
+    texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, check_controls(controls))
+    runs = [Run.from_dict(pool) for pool in pools if pool]
+    done = await agrade(queries, texts, runs, store=store, judge=judge, tail=tail, controls=controls, **options)
     if done.failed or done.left or done.earlier_failures:
         warnings.warn(str(done), SelectivityWarning, stacklevel=2)
-    with Store(store, create=False) as labels:
-        judges = [judge.name] if len(labels.judges()) > 1 else None
-        rows = [row for row in label_rows(labels, judges=judges) if row[:2] in listed]
-    return Qrels.from_records(rows, queries=pools, scale="utility")
+    with Store(store, read_only=True) as kept:
+        reading = LabelReading(kept, judges=[judge.name] if len(kept.judges()) > 1 else None)
+        asked = {query: query for each in several for query in each}
+        labels = Qrels.from_records(reading.rows(), queries=asked, source=str(store), scale="utility")
+        labels.origins = stored_origins(kept, labels, reading)
+    labels = labels.under(asked)
+    return _of_this_run(labels, listed, judge.name, tail=tail is not None, controls=controls > 0)
+
+
+def _texts(
+    passages: Mapping[str, str], listed: set[str], corpus: Any, identity: str | None, controls: int
+) -> Mapping[str, str]:
+    """Texts of the lists, and of the corpus if it is needed."""
+    if controls and corpus is None:
+        raise InputError(
+            "controls are drawn from all passages that could have been retrieved: give them too, as corpus=index (an "
+            "index, a vector store) or corpus={id: text}"
+        )
+    if corpus is None or not (controls or listed - passages.keys()):
+        return passages
+    known = corpus_texts(corpus, identity, listed)
+    unknown = sorted(listed - known.keys())
+    if unknown and controls:
+        warnings.warn(
+            f"corpus: {counted(len(unknown), 'retrieved passage is', 'retrieved passages are')} not in it, such as "
+            f"{examples(unknown)}: controls are drawn from a corpus that lacks them; give the one that was searched",
+            SelectivityWarning,
+            stacklevel=2,
+        )
+    return {**known, **passages}
+
+
+def _of_this_run(labels: Qrels, listed: set[tuple[str, str]], judge: str, *, tail: bool, controls: bool) -> Qrels:
+    """The labels of the lists, and those that were drawn if any were; the judge's are counted among these."""
+    origins = labels.origins
+    if origins is None:
+        return labels
+    drawn = (origins.are(Chosen.CONTROL) & controls) | (origins.are(Chosen.TAIL) & tail)
+    pairs = zip((labels.queries[i] for i in labels.query.tolist()), labels.passages, strict=True)
+    rows = drawn | np.fromiter((pair in listed for pair in pairs), bool, len(labels.query))
+    ours = labels.only(rows)
+    if ours.origins is not None:
+        by_judge = int((ours.origins.judge_grade != NO_GRADE).sum())
+        ours.origins = replace(ours.origins, judges={judge: by_judge} if by_judge else {})
+    return ours

@@ -21,6 +21,7 @@ __all__ = [
     "corpus_size_of_index",
     "documents_in_index",
     "filter_not_counted",
+    "identity_of_stored",
     "index_reader_of",
     "made_by",
     "passages_of_index",
@@ -198,13 +199,14 @@ def _counts(passages: Iterable[StoredPassage], identity: str) -> dict[str, int] 
         if identity == "text" and passage.text is None:
             return None
         try:
-            counts[_identity_of(passage, identity)] += 1
+            counts[identity_of_stored(passage, identity)] += 1
         except InputError:
             continue
     return dict(counts)
 
 
-def _identity_of(passage: StoredPassage, identity: str) -> str:
+def identity_of_stored(passage: StoredPassage, identity: str | None) -> str:
+    """The id of a passage, as `rag_selectivity.single.passage_identity` names it; its errors."""
     return passage_identity(identity, ids=passage.ids, text=lambda: passage.text or "", metadata=passage.metadata)
 
 

@@ -119,7 +119,8 @@ class LangChainQdrant(IndexReader):
     def passages(self, index: Any, filter: Any) -> Iterator[StoredPassage]:
         """The points of its collection."""
         for point in points_of_qdrant(index.client, index.collection_name, filter):
-            metadata = point.metadata.get(index.metadata_payload_key) or {}
+            # Its own documents have no id, but that of the point among their metadata.
+            metadata = {**(point.metadata.get(index.metadata_payload_key) or {}), "_id": point.ids["id"]}
             yield StoredPassage(point.ids, metadata, point.metadata.get(index.content_payload_key))
 
 

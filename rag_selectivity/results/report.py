@@ -21,7 +21,8 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.records import QueryRecords
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
-from rag_selectivity.results.trust import Trust
+from rag_selectivity.results.steps import Steps, in_calls
+from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 SCHEMA = "rag-selectivity/report/2"
@@ -63,11 +64,13 @@ class Report(Result):
     ground: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
+    #: How the steps are written that it proposes.
+    steps: Steps = field(default=Steps(), repr=False, compare=False)
 
     @property
     def trust(self) -> Trust:
         """What the labels are worth: where they come from, what may be concluded, and the cheapest next step."""
-        return Trust.of(self.runs, self.measures, self.depths, self.provenance)
+        return Trust.of(self.runs, self.measures, self.depths, self.provenance, self.steps)
 
     def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Estimate:
         if isinstance(key, tuple):
@@ -91,6 +94,20 @@ class Report(Result):
         part = self._run(run)
         known = replace(part, input={**part.input, **facts}, notes=(*part.notes, *notes))
         return replace(self, runs={**self.runs, run: known})
+
+    def with_steps(self, steps: Steps) -> Report:
+        """The same report with the next steps as calls of an adapter's functions, also in caveats of closed labels.
+
+        Caveats of labels that no judge gave stay as they are: the same judge must grade what is added.
+        """
+        if self.provenance is None or not self.provenance.judges:
+            return replace(self, steps=steps)
+        runs = {}
+        for name, part in self.runs.items():
+            of_draw = {key: parse_measure(key).needs_corpus_size for key in part.estimates}
+            estimates = in_calls(part.estimates, CLOSED, of_draw, steps, CONTROLS, TAIL)
+            runs[name] = replace(part, estimates=estimates)
+        return replace(self, runs=runs, steps=steps)
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
         """ΔBoR of a run from depth k1 to k2 in bits: observed, predicted under sparse relevance, and flat.

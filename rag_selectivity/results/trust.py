@@ -13,6 +13,7 @@ from rag_selectivity.measures.utility import Judged
 from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONTROLS, WITH_TAIL, Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.agreement import TOO_FEW
 from rag_selectivity.statistics.control_power import most_bits
 from rag_selectivity.wording import counted, enumeration, number, percent
@@ -58,9 +59,10 @@ class Trust:
         measures: Sequence[Measure],
         depths: Sequence[int],
         provenance: Provenance | None,
+        steps: Steps = Steps(),
     ) -> Trust:
-        """From the runs of a report; the figures are those at the depth next to 10."""
-        about = _About(runs, measures, depths, provenance)
+        """From the runs of a report; the figures are those at the depth next to 10. `steps` words the next step."""
+        about = _About(runs, measures, depths, provenance, steps)
         return cls(tuple(about.facts()), about.conclusion(), about.next_step(), provenance)
 
     @property
@@ -87,6 +89,7 @@ class _About:
     measures: Sequence[Measure]
     depths: Sequence[int]
     provenance: Provenance | None
+    steps: Steps
 
     @property
     def depth(self) -> int | None:
@@ -272,24 +275,25 @@ class _About:
         if queries and "control" not in known.chosen and any(m.needs_corpus_size for m in self.measures):
             bits = most_bits(queries, CONTROLS, self.depth or 10)
             steps.append(
-                f"{CONTROLS * queries:,} grades of random controls (grade --controls {CONTROLS})"
+                f"{CONTROLS * queries:,} grades of random controls ({self.steps.controls(CONTROLS)})"
                 f"{self._cost(CONTROLS * queries)} can show up to {bits:.1f} bits over a random draw"
             )
         if self._closed() is not None and "tail" not in known.chosen:
             each = int(TAIL.split(":")[1])
+            grading = self.steps.tail(TAIL, self.depth or 10)
             steps.append(
-                f"{each * queries:,} grades of a tail (grade --tail {TAIL}){self._cost(each * queries)} make RA-nWG "
+                f"{each * queries:,} grades of a tail ({grading}){self._cost(each * queries)} make RA-nWG "
                 f"and recall figures down to a stated rank"
             )
         if self._nothing_calibrated:
             steps.append(f"{PEOPLE} labels by people of pairs that annotate --draw calibrate:{PEOPLE} draws")
         elif not known.calibrated and (known.agreement is None or known.agreement.verdict == TOO_FEW):
             steps.append(
-                f"{PEOPLE} labels by people (annotate --draw calibrate:{PEOPLE}, evaluate --human) say how far the "
+                f"{PEOPLE} labels by people ({self.steps.people(f'calibrate:{PEOPLE}')}) say how far the "
                 f"judge can be believed, and calibrate the figures (plan --human {PEOPLE} shows how narrow they become)"
             )
         elif not known.calibrated and self.runs:
-            steps.append("evaluate --human calibrates the figures by people's labels")
+            steps.append(f"{self.steps.human.removeprefix('then ')} calibrates the figures by people's labels")
         return f"{'; '.join(steps)}." if steps else ""
 
     def _cost(self, grades: int) -> str:

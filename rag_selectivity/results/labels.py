@@ -1,0 +1,159 @@
+"""Labels in any form that a user has, by query and passage, for adapters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
+from rag_selectivity.join.controls import set_controls_aside, without_controls
+from rag_selectivity.measures import Measure
+from rag_selectivity.results.provenance import Provenance
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Grades by query and passage, with the scale that they are on.
+
+    Whether labels hold junk at all is decided from all of them, also where a single query is measured.
+    """
+
+    by_query: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    scale: str = "trec"
+    #: Where the labels come from, as far as their source says; None without labels.
+    provenance: Provenance | None = None
+    #: All judgments with their origins; None if there are none but `by_query`.
+    judged: Qrels | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        *,
+        grade_map: Any = None,
+        scale: str | None = None,
+        judges: Sequence[str] | None = None,
+        controls: bool = False,
+    ) -> Labels:
+        """Labels in any form that a user has.
+
+        Parameters
+        ----------
+        source : Labels, Qrels, dict, DataFrame, rows, path, or object with `.relevant_docs`; or None for no labels
+            A dict is {query: {passage: grade}}, or {query: [passage, …]} with the relevant passages. A path is a
+            file of any format, or a label store.
+        grade_map : {old: new} or str, optional
+            As in `rag_selectivity.evaluate`.
+        scale : {"trec", "utility"}, optional
+            As in `rag_selectivity.evaluate`: needed for grades other than 0 and 1.
+        judges : sequence of str, optional
+            The judges of a store whose labels count.
+        controls : bool
+            Whether the random controls among the labels are kept for `judgments`, which give figures of all queries.
+            A figure of one query cannot use them: without `controls` they are left out, with a warning.
+
+        Raises
+        ------
+        InputError
+            If the source is in none of these forms, a grade is not a whole number, or the scale is not known.
+
+        Examples
+        --------
+        >>> Labels.of({"who?": {"d1": 5, "d2": 1}}, scale="utility").of_query("who?")
+        {'d1': 5, 'd2': 1}
+        >>> Labels.of({"who?": ["d1"]}).scale, Labels.of({"who?": ["d1"]}, scale="utility").of_query("who?")
+        ('trec', {'d1': 4})
+        """
+        if source is None:
+            return cls(scale=scale or "trec")
+        if isinstance(source, Labels):
+            return source
+        if is_path(source):
+            qrels = read_qrels(source, judges=judges)
+        else:
+            qrels = qrels_of(getattr(source, "relevant_docs", source))
+        mapped = (qrels if controls else set_controls_aside(qrels)).regraded(grade_map)
+        settled = mapped.on_scale(scale or mapped.scale)
+        if settled.expected is not None and not settled.expected.all():
+            warnings.warn(
+                f"{int(settled.expected.sum())} of {len(settled.expected)} labels are expected ids without a grade: "
+                f"they count as relevant, and everything else that their queries retrieved is unjudged",
+                SelectivityWarning,
+                stacklevel=2,
+            )
+        by_query = without_controls(settled).to_dict()
+        return cls(by_query, settled.scale or "trec", Provenance.of(settled), settled)
+
+    @property
+    def relevant_from(self) -> int:
+        """The lowest grade that counts as relevant on their scale."""
+        return scale_named(self.scale).relevant_from
+
+    @cached_property
+    def qrels(self) -> Qrels:
+        """All of them, columnar."""
+        return self.judgments(self.by_query)
+
+    def judgments(
+        self,
+        by_query: Mapping[str, Mapping[str, int]],
+        names: Mapping[str, str | None] | None = None,
+        passage: Callable[[str, str], str] | None = None,
+    ) -> Qrels:
+        """The grades of some queries as judgments; whether there is junk is decided from all labels.
+
+        If the labels know where they come from, and `names` holds under which name they know each of the queries, the
+        judgments have these origins, and the random controls among them; `passage` is that of `Qrels.under`.
+        """
+        known = {query: name for query, name in (names or {}).items() if name is not None}
+        if self.judged is not None and self.judged.origins is not None and by_query.keys() == known.keys():
+            renamed = self.judged.under(known, passage)
+            renamed.levels = self.levels
+            return renamed
+        rows = ((query, *row) for query, grades in by_query.items() for row in grades.items())
+        return Qrels.from_records(rows, queries=by_query, scale=self.scale, levels=self.levels)
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """The grades that occur."""
+        return tuple(sorted({grade for grades in self.by_query.values() for grade in grades.values()}))
+
+    def name_of(self, *names: str | None) -> str | None:
+        """The first of some names by which the labels know a query, or None."""
+        return next((name for name in names if name is not None and name in self.by_query), None)
+
+    def of_query(self, *names: str | None, relevant: Iterable[Any] | None = None) -> dict[str, int] | None:
+        """The grades of a query, or None if nobody judged it.
+
+        Parameters
+        ----------
+        names : str or None
+            What the query may go by (its id, its text); the first that the labels know counts.
+        relevant : passage ids, optional
+            Expected ids that the framework brought along, without grades: they are relevant, if the labels do not know
+            the query.
+        """
+        name = self.name_of(*names)
+        if name is not None:
+            return dict(self.by_query[name])
+        grade = scale_named(self.scale).relevant_from
+        return None if relevant is None else {str(passage): grade for passage in relevant}
+
+    def require_for(self, measure: Measure) -> None:
+        """Refuse a measure of 1–5 grades if the labels are on another scale: it would be NaN for every query.
+
+        Raises
+        ------
+        InputError
+        """
+        if measure.required_scale == "utility" != self.scale:
+            raise InputError(
+                f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
+                f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
+            )

@@ -1,0 +1,494 @@
+"""Corpora, tails, controls and people's labels in the graders and reports of the three frameworks."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+import zlib
+from typing import Any
+
+os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.calibrated import people_under
+from rag_selectivity.data.ids import text_id
+from rag_selectivity.grading.judge import CallableJudge
+from rag_selectivity.io.corpus import corpus_texts, texts_of_index
+from rag_selectivity.io.indexes import IndexReader, StoredPassage, register_index
+from tests.extensions import registries_as_before
+from tests.test_indexes import CHUNKS, STORES, documents, lang_store, llama_index, nodes
+
+__all__ = ["nodes", "registries_as_before"]  # fixtures
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "larch")
+#: Three chunks of each of 12 documents.
+TEXTS = {
+    f"{word}-{i}": f"{word} {part} number {i}" for word in WORDS for i, part in enumerate(("is", "was", "will be"))
+}
+QUESTIONS = {f"q{i:02}": f"{word} and {WORDS[(i + 5) % 12]}?" for i, word in enumerate(WORDS)}
+BOR = ["BoR", "RA-nWG", "Harm", "Success"]
+
+
+def ranked(question: str, k: int) -> list[str]:
+    """What the retrievers here return: chunks of the words asked for, and then others by a hash."""
+    asked = re.findall(r"[a-z]+", question)
+    return sorted(TEXTS, key=lambda name: (name.split("-")[0] != asked[0], zlib.crc32(f"{question}{name}".encode())))[
+        :k
+    ]
+
+
+class Rule:
+    """A judge that grades 5 what names a word asked for, and now and then any other passage."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    @property
+    def judge(self) -> CallableJudge:
+        async def answer(messages: Any, schema: Any) -> dict[str, Any]:
+            self.calls += 1
+            text = " ".join(message["content"] for message in messages)
+            question, passage = re.findall(r"(\w+ and \w+\?)", text)[-1], re.findall(r"(\w+) [\w ]*number \d", text)[-1]
+            good = passage in question or zlib.crc32(f"{question}{passage}".encode()) % 9 == 0
+            return {"reason": "by a rule", "grade": 5 if good else 1}
+
+        return CallableJudge(answer, "rule")
+
+
+def in_core(folder: Any, k: int, **options: Any) -> rs.Report:
+    """The same by the core alone: grade, then evaluate from the store."""
+    run = {query: ranked(text, 12) for query, text in QUESTIONS.items()}
+    store = folder / "core.db"
+    pool = run if "tail" in options else {query: row[:k] for query, row in run.items()}
+    rs.grade(QUESTIONS, TEXTS, pool, store=store, judge=Rule().judge, progress=False, **options)
+    lists = {query: row[:k] for query, row in run.items()}
+    return rs.evaluate(store, {"r": lists}, corpus_size=len(TEXTS), measures=BOR, depths=[4])
+
+
+def assert_equal(report: rs.Report, core: rs.Report) -> None:
+    for measure in BOR:
+        ours, theirs = report[f"{measure}@4"], core[f"{measure}@4"]
+        assert (ours.value, ours.low, ours.high, ours.n, ours.n_total, ours.basis, ours.shown) == pytest.approx(
+            (theirs.value, theirs.low, theirs.high, theirs.n, theirs.n_total, theirs.basis, theirs.shown), nan_ok=True
+        ), measure
+        assert [caveat.code for caveat in ours.caveats] == [caveat.code for caveat in theirs.caveats]
+        assert ours.placebo == pytest.approx(theirs.placebo)
+    assert report.trust.facts == core.trust.facts
+
+
+# -- texts of an index -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_texts_of_a_llama_index_are_those_of_its_nodes(kind, nodes, tmp_path) -> None:
+    index = llama_index(kind, nodes, tmp_path)
+    expected = {node.node_id: node.get_content() for node in nodes}
+    for each in (index, index.as_retriever()):
+        assert texts_of_index(each, "node_id") == expected
+    assert texts_of_index(index, "text") == {text_id(text): text for text in expected.values()}
+    with pytest.raises(rs.InputError, match=r"13 ids by ref_doc_id stand for several passages.*chunks of documents"):
+        texts_of_index(index, "ref_doc_id")
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_texts_of_a_langchain_store_have_the_ids_of_retrieved_documents(kind, tmp_path) -> None:
+    store, _ = lang_store(kind, tmp_path)
+    found = store.as_retriever(search_kwargs={"k": 5}).invoke("d1 part 0")
+    texts = texts_of_index(store, None if found[0].id else "text")
+    assert sorted(texts.values()) == sorted(document.page_content for document in documents())
+    assert len(texts) == CHUNKS
+    for document in found:
+        assert texts[document.id or text_id(document.page_content)] == document.page_content
+    if kind == "qdrant":
+        assert texts_of_index(store, "_id")[found[0].metadata["_id"]] == found[0].page_content
+
+
+def test_a_store_that_cannot_list_is_named_with_the_mend(nodes, tmp_path) -> None:
+    index = llama_index("memory", nodes, tmp_path)
+    with pytest.raises(
+        rs.InputError, match=r"SimpleVectorStore lists its passages without their texts: give the index"
+    ):
+        texts_of_index(index.vector_store, "node_id")
+    with pytest.raises(rs.InputError, match=r"object is not an index that is known: give .* corpus=\{id: text\}"):
+        corpus_texts(object(), "id")
+    with pytest.raises(
+        rs.InputError, match=r"39 of 39 passages in VectorStoreIndex have no page; the first has node_id"
+    ):
+        texts_of_index(index, "page")
+    with pytest.raises(
+        rs.InputError, match=r"no passage in VectorStoreIndex has one of the 1 retrieved ids, such as 'x'"
+    ):
+        corpus_texts(index, None, ["x"])
+    with pytest.raises(
+        rs.InputError, match=r"it has none of the 1 retrieved passages: they go by 'x', the corpus has 'd'"
+    ):
+        corpus_texts({"d": "text"}, None, ["x"])
+
+    class Silent:
+        pass
+
+    @register_index
+    class SilentReader(IndexReader):
+        name = "silent"
+
+        def recognises(self, index: Any) -> bool:
+            return isinstance(index, Silent)
+
+        def size(self, index: Any, filter: Any) -> int:
+            return 3
+
+    with pytest.raises(rs.InputError, match=r"Silent cannot list its passages: give the texts .* corpus=\{id: text\}"):
+        corpus_texts(Silent(), "id")
+    assert StoredPassage({"id": 1}).text is None
+
+
+def test_a_beir_folder_is_a_corpus_too(tmp_path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "title": "A", "text": "b"}\n')
+    assert corpus_texts(tmp_path, None, ["d1"]) == {"d1": "A\nb"}
+
+
+# -- Ragas -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ragas() -> Any:
+    pytest.importorskip("ragas")
+    import rag_selectivity_ragas
+
+    return rag_selectivity_ragas
+
+
+def rows(k: int = 4, **without: bool) -> list[dict[str, Any]]:
+    fields = {
+        query: {
+            "qid": query,
+            "user_input": text,
+            "retrieved_context_ids": ranked(text, k),
+            "retrieved_contexts": [TEXTS[name] for name in ranked(text, k)],
+        }
+        for query, text in QUESTIONS.items()
+    }
+    return [{key: value for key, value in row.items() if key not in without} for row in fields.values()]
+
+
+def test_ragas_labels_with_controls_give_the_figures_of_the_core(ragas, tmp_path) -> None:
+    rule, core = Rule(), in_core(tmp_path, 4, controls=5)
+    for corpus in (TEXTS, lang_memory()):
+        labels = ragas.grade_dataset(
+            rows(), rule.judge, tmp_path / "labels.db", id_column="qid", corpus=corpus, controls=5
+        )
+        report = ragas.selectivity(rows(), labels, corpus_size=len(TEXTS), id_column="qid", measures=BOR, depths=[4])
+        assert_equal(report, core)
+    assert report["BoR@4"].basis == "with controls"
+    assert rule.calls == len({(q, p) for q in labels for p in labels[q]})  # the second corpus cost nothing
+
+
+def test_without_controls_the_caveat_gives_the_line_to_add(ragas, tmp_path) -> None:
+    rule = Rule()
+    labels = ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db")
+    assert rule.calls == sum(len(row["retrieved_contexts"]) for row in rows())  # nothing was drawn
+    report = ragas.selectivity(rows(), labels, corpus_size=len(TEXTS), measures=BOR, depths=[4])
+    (closed,) = (caveat for caveat in report["BoR@4"].caveats if caveat.code == "closed-labels")
+    assert closed.text.endswith("To show more: grade_dataset(…, corpus=index, controls=3).")
+    assert "(grade_dataset(…, corpus=index, controls=3)) can show up to" in report.trust.next_step
+    assert "closed-labels" in report.to_dataframe().set_index("measure").caveats["RA-nWG@4"]
+    # What the store holds of an earlier run with controls changes nothing.
+    ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db", corpus=TEXTS, controls=2)
+    again = ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db")
+    assert again.to_dict() == labels.to_dict()
+    with pytest.raises(
+        rs.InputError, match=r"controls are drawn from all passages .* corpus=index .* corpus=\{id: text\}"
+    ):
+        ragas.grade_dataset(rows(), rule.judge, tmp_path / "labels.db", controls=3)
+
+
+def test_ragas_rows_without_ids_and_a_question_asked_twice_keep_origins(ragas, tmp_path) -> None:
+    plain = rows(retrieved_context_ids=True, qid=True)
+    labels = ragas.grade_dataset(plain, Rule().judge, tmp_path / "l.db", corpus=TEXTS, controls=5)
+    report = ragas.selectivity(plain, labels, corpus_size=len(TEXTS), measures=BOR, depths=[4])
+    assert report["BoR@4"].basis == "with controls"
+    assert report.trust.provenance.chosen == {"pool": 48, "control": 60}
+    twice = ragas.selectivity([*plain, plain[0]], labels, corpus_size=len(TEXTS), measures=BOR, depths=[4])
+    assert (twice["BoR@4"].n_total, twice["BoR@4"].basis) == (13, "with controls")
+    # Labels by the texts themselves serve as those by hashes do.
+    by_text = rs.Qrels.from_records(
+        [(q, TEXTS[p], 5 if p in ranked(text, 2) else 1) for q, text in QUESTIONS.items() for p in ranked(text, 4)],
+        scale="utility",
+    )
+    named = ragas.selectivity(rows(retrieved_context_ids=True), by_text, id_column="qid", depths=[4])
+    assert named["Harm@4"].value == 0.5
+
+
+def test_ragas_tail_of_a_pool(ragas, tmp_path) -> None:
+    options = {"pool_depth": 4, "tail": "12:3"}
+    core = in_core(tmp_path, 4, **options)
+    pool = {query: ranked(text, 12) for query, text in QUESTIONS.items()}
+    labels = ragas.grade_dataset(
+        rows(), Rule().judge, tmp_path / "l.db", id_column="qid", pool=pool, corpus=TEXTS, **options
+    )
+    report = ragas.selectivity(rows(), labels, corpus_size=len(TEXTS), id_column="qid", measures=BOR, depths=[4])
+    assert_equal(report, core)
+    assert report["RA-nWG@4"].basis == "with a tail"
+    (closed,) = (caveat for caveat in report["BoR@4"].caveats if caveat.code == "closed-labels")
+    assert closed.text.endswith("Random controls show whether it does (grade_dataset(…, corpus=index, controls=3)).")
+
+
+def test_ragas_takes_n_and_the_chunks_of_documents_from_an_index(ragas) -> None:
+    gold = {query: {text.split()[0]: 1} for query, text in QUESTIONS.items()}
+    by_document = [
+        {**row, "retrieved_context_ids": [name.split("-")[0] for name in row["retrieved_context_ids"]]}
+        for row in rows()
+    ]
+    report = ragas.selectivity(by_document, gold, corpus_size=lang_memory(), id_column="qid", depths=[4])
+    core = rs.evaluate(
+        gold,
+        {"r": {row["qid"]: row["retrieved_context_ids"] for row in by_document}},
+        passages_of=dict.fromkeys(WORDS, 3),
+        depths=[4],
+    )
+    assert report["BoR@4"].value == core["BoR@4"].value
+    assert report.corpus_size == len(TEXTS)
+    assert "counted in InMemoryVectorStore; labels know its passages by word." in str(report.runs["ragas"].notes)
+
+
+# -- LlamaIndex and LangChain ----------------------------------------------------------------------
+
+
+def vector(text: str) -> list[float]:
+    return np.random.default_rng(zlib.crc32(text.encode())).random(8).tolist()
+
+
+def lang_memory() -> Any:
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    class ByText(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [vector(text) for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            return vector(text)
+
+    chunks = [
+        Document(id=name, page_content=text, metadata={"word": name.split("-")[0]}) for name, text in TEXTS.items()
+    ]
+    store = InMemoryVectorStore(ByText())
+    store.add_documents(chunks)
+    return store
+
+
+def lang_retriever(k: int) -> Any:
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+
+    class Ranked(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            if query == "broken":
+                raise ConnectionError("the store is away")
+            return [Document(id=name, page_content=TEXTS[name]) for name in ranked(query, k)]
+
+    return Ranked()
+
+
+def llama_memory() -> Any:
+    pytest.importorskip("llama_index.core")
+    from llama_index.core import MockEmbedding, VectorStoreIndex
+    from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+
+    chunks = [
+        TextNode(
+            id_=name,
+            text=text,
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name.split("-")[0])},
+        )
+        for name, text in TEXTS.items()
+    ]
+    return VectorStoreIndex(chunks, embed_model=MockEmbedding(embed_dim=2))
+
+
+def llama_retriever(k: int) -> Any:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.schema import NodeWithScore
+
+    index = llama_memory()
+
+    class Ranked(BaseRetriever):
+        def __init__(self) -> None:
+            self._index = index
+            super().__init__()
+
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            nodes = index.docstore.get_nodes(ranked(query_bundle.query_str, k))
+            return [NodeWithScore(node=node, score=1.0) for node in nodes]
+
+    return Ranked()
+
+
+def graded_by_llama_index(folder: Any, k: int, *, human: Any = None, **options: Any) -> tuple[Any, rs.Report]:
+    from rag_selectivity_llama_index import SelectivityEvaluator, grade_retriever
+
+    labels = grade_retriever(llama_retriever(k), QUESTIONS, Rule().judge, folder / "llama.db", **options)
+    evaluator = SelectivityEvaluator(llama_retriever(4), labels=labels, measures=BOR, depths=[4])
+    evaluation = evaluator.evaluate_dataset(QUESTIONS, human=human)
+    return evaluation, evaluation.report
+
+
+def graded_by_langchain(folder: Any, k: int, *, human: Any = None, **options: Any) -> tuple[Any, rs.Report]:
+    from rag_selectivity_langchain import grade_retriever, selectivity
+
+    store = folder / "lang.db"
+    labels = grade_retriever(lang_retriever(k), QUESTIONS, Rule().judge, store, **options)
+    sized = {"corpus_size": len(TEXTS), "measures": BOR, "depths": [4]}
+    return labels, selectivity(lang_retriever(4), QUESTIONS, labels, human=human, **sized)
+
+
+HOSTS = {"llama": (graded_by_llama_index, llama_memory), "langchain": (graded_by_langchain, lang_memory)}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_from_a_retriever_and_an_index_to_a_report_with_controls(host, tmp_path) -> None:
+    graded, index = HOSTS[host]
+    _, report = graded(tmp_path, 4, corpus=index(), controls=5)
+    assert_equal(report, in_core(tmp_path, 4, controls=5))
+    assert report["BoR@4"].basis == "with controls"
+    _, closed = graded(tmp_path, 4)
+    texts = [caveat.text for caveat in closed["BoR@4"].caveats if caveat.code == "closed-labels"]
+    assert texts[0].endswith("To show more: grade_retriever(…, corpus=index, controls=3).")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_tail_below_what_a_retriever_shows(host, tmp_path) -> None:
+    options = {"pool_depth": 4, "tail": "12:3"}
+    _, report = HOSTS[host][0](tmp_path, 12, **options)
+    assert_equal(report, in_core(tmp_path, 4, **options))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_peoples_labels_calibrate_the_figures(host, tmp_path) -> None:
+    people = {
+        query: {name: 5 if name.split("-")[0] == text.split()[0] else 2 for name in ranked(text, 4)[i % 2 :: 2]}
+        for i, (query, text) in enumerate(QUESTIONS.items())
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, report = HOSTS[host][0](tmp_path, 4, human=people)
+    rs.grade(
+        QUESTIONS,
+        TEXTS,
+        {query: ranked(text, 4) for query, text in QUESTIONS.items()},
+        store=tmp_path / "core.db",
+        judge=Rule().judge,
+        progress=False,
+    )
+    run = {query: ranked(text, 4) for query, text in QUESTIONS.items()}
+    core = rs.evaluate(tmp_path / "core.db", {"r": run}, corpus_size=len(TEXTS), measures=BOR, depths=[4], human=people)
+    assert report["Harm@4"].basis == "calibrated"
+    assert (report["Harm@4"].value, report["Harm@4"].low) == (core["Harm@4"].value, core["Harm@4"].low)
+
+
+def test_llama_index_results_hold_the_caveats_of_their_figures(tmp_path) -> None:
+    pytest.importorskip("llama_index.core")
+    from rag_selectivity_llama_index import report_from_results
+
+    evaluation, report = graded_by_llama_index(tmp_path, 4)
+    figure = evaluation.results[0].metric_dict["RA-nWG@4"]
+    assert figure.metadata["caveats"] == [caveat.text for caveat in report["RA-nWG@4"].caveats] != []
+    evaluation, _ = graded_by_llama_index(tmp_path, 4, corpus=llama_memory(), controls=5)
+    from rag_selectivity_llama_index import grade_retriever
+
+    by_text = grade_retriever(
+        llama_retriever(4), list(QUESTIONS.values()), Rule().judge, tmp_path / "l.db", corpus=llama_memory(), controls=5
+    )
+    again = report_from_results(evaluation.results, by_text, corpus_size=len(TEXTS), measures=BOR, depths=[4])
+    assert again["BoR@4"].basis == "with controls"
+
+
+def test_retrievals_that_fail_are_counted_and_chunks_of_documents_refused(tmp_path) -> None:
+    pytest.importorskip("langchain_core")
+    from rag_selectivity_langchain import grade_retriever, selectivity
+
+    asked = {**QUESTIONS, "bad": "broken"}
+    with pytest.warns(rs.SelectivityWarning, match="1 of 13 retrievals failed .* 'bad': ConnectionError"):
+        labels = grade_retriever(lang_retriever(4), asked, Rule().judge, tmp_path / "l.db", corpus=TEXTS, controls=5)
+    assert labels["bad"] == {}
+    with pytest.warns(rs.SelectivityWarning, match="1 of 13 retrievals failed"):
+        report = selectivity(lang_retriever(4), asked, labels, corpus_size=len(TEXTS), depths=[4])
+    assert report.runs["retriever"].input["retrieval"] == {"queries": 13, "failed": 1}
+    assert report["Success@4"].n_total == 13
+    with pytest.raises(rs.InputError, match="all 1 retrievals failed"):
+        grade_retriever(lang_retriever(4), ["broken"], Rule().judge, tmp_path / "l.db")
+    with pytest.raises(rs.InputError, match="by word stands for documents with different texts"):
+        grade_retriever(lang_memory().as_retriever(), QUESTIONS, Rule().judge, tmp_path / "l.db", identity="word")
+
+
+def test_langchain_takes_n_and_chunks_from_the_store_and_compares_retrievers(tmp_path) -> None:
+    pytest.importorskip("langchain_core")
+    from rag_selectivity_langchain import grade_retriever, selectivity
+
+    store = lang_memory()
+    retrievers = {"few": store.as_retriever(search_kwargs={"k": 2}), "many": store.as_retriever(search_kwargs={"k": 6})}
+    gold = {text: {text.split()[0]: 1} for text in QUESTIONS.values()}
+    report = selectivity(retrievers, labels=gold, depths=[2], identity="word")
+    core = rs.evaluate(
+        gold,
+        {
+            name: {text: [each.metadata["word"] for each in retriever.invoke(text)] for text in gold}
+            for name, retriever in retrievers.items()
+        },
+        passages_of=dict.fromkeys(WORDS, 3),
+        depths=[2],
+    )
+    for name in retrievers:
+        assert report[name, "BoR@2"].value == core[name, "BoR@2"].value
+    labels = grade_retriever(retrievers, QUESTIONS, Rule().judge, tmp_path / "l.db", corpus=store, controls=2)
+    assert set(labels["q00"]) >= {each.id for each in retrievers["many"].invoke(QUESTIONS["q00"])}
+    chosen = selectivity(retrievers, QUESTIONS, labels, depths=[2])
+    assert (chosen.corpus_size, chosen["few", "BoR@2"].basis) == (len(TEXTS), "with controls")
+
+
+def test_langsmith_comments_carry_the_caveats_and_controls_of_labels(tmp_path) -> None:
+    from rag_selectivity_langchain import grade_retriever, summary_evaluator
+
+    retriever = lang_retriever(4)
+    outputs = [{"documents": retriever.invoke(text)} for text in QUESTIONS.values()]
+    inputs = [{"question": text} for text in QUESTIONS.values()]
+    asked = list(QUESTIONS.values())
+    for options in ({}, {"corpus": TEXTS, "controls": 5}):
+        labels = grade_retriever(retriever, asked, Rule().judge, tmp_path / "l.db", **options)
+        evaluator = summary_evaluator("BoR@4", corpus_size=len(TEXTS), labels=labels)
+        result = evaluator(inputs=inputs, outputs=outputs, reference_outputs=[{}] * 12)
+        lists = {text: ranked(text, 4) for text in asked}
+        core = rs.evaluate(labels, {"r": lists}, corpus_size=len(TEXTS), measures=["BoR"], depths=[4])
+        assert result["score"] == core["BoR@4"].value
+        assert "How far the judge agrees with people is not known." in result["comment"]
+        assert ("grade_retriever(…, corpus=index, controls=3)" in result["comment"]) is not bool(options)
+    with pytest.raises(rs.InputError, match=r"no example has labels for its 'asked'"):
+        summary_evaluator("BoR@4", corpus_size=36, labels=labels, question="asked")(outputs, [{}], inputs)
+    people = {
+        text: {name: 5 if name.split("-")[0] == text.split()[0] else 2 for name in ranked(text, 4)[i % 2 :: 2]}
+        for i, text in enumerate(asked)
+    }
+    calibrated = summary_evaluator("Harm@4", labels=labels, human=people)(outputs, [], inputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        core = rs.evaluate(labels, {"r": lists}, measures=["Harm"], depths=[4], human=people)
+    assert calibrated["score"] == core["Harm@4"].value
+
+
+# -- what the labels keep --------------------------------------------------------------------------
+
+
+def test_how_pairs_were_drawn_for_people_stays_when_queries_get_other_keys() -> None:
+    people = people_under({"who?": {"d1": 5}, "when?": {"d2": 1}}, {"1": "who?", "2": "who?"})
+    assert people.drawn.to_dict() == {"1": {"d1": 5}, "2": {"d1": 5}}
+    assert people.drawn.origins.drawn_for_people == {"": 2}
+    with pytest.raises(rs.InputError, match="do both use the same ids"):
+        people_under({"who?": {"d1": 5}}, {"1": "where?"})
