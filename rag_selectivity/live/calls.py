@@ -33,6 +33,7 @@ class Kind(Enum):
     RETRIEVE = "retrieve"
     SELECT = "select"
     ANSWER = "answer"
+    TOOL = "tool"
     OTHER = "other"
 
 
@@ -66,11 +67,16 @@ class Passages:
         """
         return cls(
             tuple(ids),
-            sum(map(count_tokens, texts)),
+            _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
             tuple(texts) if keep_texts else None,
-            sum(not text.strip() for text in texts),
-            sum(score is not None and math.isnan(score) for score in scores),
+            [not text or text.isspace() for text in texts].count(True),
+            sum([score is not None and math.isnan(score) for score in scores]),
         )
+
+
+def _tokens(texts: Sequence[str]) -> int:
+    """The sum of `approximate_tokens`, without a call for each text."""
+    return sum([(len(text) + 3) // 4 for text in texts])
 
 
 class Faults:
@@ -88,11 +94,18 @@ class Faults:
     ...     raise KeyError("url")
     >>> faults.count
     1
+
+    Attributes
+    ----------
+    count : int
+    last : str or None
+        The message of the last fault.
     """
 
     def __init__(self, what_is_lost: str) -> None:
         self.what_is_lost = what_is_lost
         self.count = 0
+        self.last: str | None = None
 
     def __enter__(self) -> None: ...
 
@@ -102,18 +115,20 @@ class Faults:
         if not isinstance(error, Exception):
             return False
         self.count += 1
+        self.last = str(error) or type(error).__name__
         _log.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
         return True
 
 
 @dataclass(slots=True)
 class _Open:
-    """A call that is under way; `retrieval` is the nearest retrieval around it."""
+    """A call that is under way; `retrieval` and `tool` are the nearest of their kind around it."""
 
     parent: Hashable | None
     root: Hashable
     kind: Kind
     retrieval: Hashable | None
+    tool: Hashable | None
     query: str
     query_id: str | None
     given: Collection[str]
@@ -149,7 +164,10 @@ class CallTree:
 
     The outermost of nested retrievals counts. A selection (a reranker, a filter) after it decides what was shown;
     so do the sources of the answer that it served, where no selection did. A retrieval is handed over when that
-    answer is given, or else when the outermost call around it ends.
+    answer is given, or else when the tool or the outermost call around it ends.
+
+    A tool that gives passages is one retrieval: they are what was shown, and what was retrieved inside it is the pool.
+    A tool that gives none leaves the retrievals inside it as they are.
 
     A retrieval that failed is handed over with an empty list and an empty pool when the call around it ends, unless
     another attempt at the same query within that call succeeded.
@@ -162,7 +180,7 @@ class CallTree:
         Whether the retrievals directly inside a retrieval are its candidates, and its own result a selection from them
         (a compressing or fusing retriever); otherwise its own result is the pool.
     at_once : bool
-        Hand a retrieval over when it ends: nothing is going to be selected from it.
+        Hand a retrieval over when it ends, or when the tool around it ends: nothing else selects from it.
 
     Every method may be called from any thread.
     """
@@ -195,17 +213,22 @@ class CallTree:
         query_id: str | None = None,
         given: Collection[str] = (),
     ) -> None:
-        """A call begins. `given` are the ids of the passages that a selection gets."""
+        """A call begins. `given` are the ids of the passages that a selection gets.
+
+        A call that is under way already does not begin again: a framework may tell of it twice.
+        """
         done: list[_Retrieved] = []
         with self._lock:
+            if call in self._calls:
+                return
             above = self._calls.get(parent) if parent is not None else None
             root = call if above is None else above.root
-            around = None
+            around = tool = None
             if above is not None:
                 around = parent if above.kind is Kind.RETRIEVE else above.retrieval
-            self._calls[call] = _Open(
-                None if above is None else parent, root, kind, around, query, query_id, given, time.perf_counter()
-            )
+                tool = parent if above.kind is Kind.TOOL else above.tool
+            within = None if above is None else parent
+            self._calls[call] = _Open(within, root, kind, around, tool, query, query_id, given, time.perf_counter())
             tree = self._trees.get(root)
             if tree is None:
                 tree = self._trees[root] = _Tree()
@@ -223,6 +246,17 @@ class CallTree:
             done = self._finished(call, open_call, passages) if passages is not None else []
             done += self._close(call, open_call)
         self._hand_over(done)
+
+    def around(self, call: Hashable) -> list[tuple[str, str | None]]:
+        """The query and query id of a call that is under way, and of the retrievals and tools around it."""
+        queries = []
+        with self._lock:
+            each = self._calls.get(call)
+            while each is not None:
+                queries.append((each.query, each.query_id))
+                above = each.retrieval if each.retrieval is not None else each.tool
+                each = None if above is None else self._calls.get(above)
+        return queries
 
     def fail(self, call: Hashable) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.
@@ -282,9 +316,13 @@ class CallTree:
                 final,
             )
             tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
-            if self._at_once or of.parent is None:
+            if (self._at_once and of.tool is None) or of.parent is None:
                 return [retrieval]
             tree.retrievals.append(retrieval)
+        elif of.kind is Kind.TOOL:
+            inside = [each for each in tree.retrievals if call in each.ancestors]
+            tree.retrievals = [each for each in tree.retrievals if call not in each.ancestors]
+            return self._given_by_tool(of, inside, passages)
         elif of.kind is Kind.SELECT:
             tree.retrievals = _selected(tree.retrievals, of, passages)
         elif of.kind is Kind.ANSWER:
@@ -294,6 +332,18 @@ class CallTree:
                 done[0].final = passages
             return done
         return []
+
+    def _given_by_tool(self, of: _Open, inside: list[_Retrieved], passages: Passages) -> list[_Retrieved]:
+        if not inside:
+            seconds = time.perf_counter() - of.started
+            found = _Retrieved(of.query, of.query_id, of.parent, self._ancestors(of), passages, seconds, None)
+            return [found] if passages.ids else []
+        last = inside[-1]
+        if len(inside) == 1:
+            shown = last.pool if last.final is None else last.final
+            return inside if shown.ids == passages.ids else [replace(last, final=passages)]
+        pool, seconds = _union([each.pool for each in inside]), sum(each.seconds for each in inside)
+        return [replace(last, query=of.query or last.query, pool=pool, seconds=seconds, final=passages)]
 
     def _failed(self, of: _Open) -> list[_Retrieved]:
         nothing, seconds = Passages(()), time.perf_counter() - of.started
@@ -316,15 +366,38 @@ class CallTree:
             return self._forget(of.root)
         failures = [each for each in tree.failures if each.scope == call]
         tree.failures = [each for each in tree.failures if each.scope != call]
-        return failures
+        if of.kind is not Kind.TOOL:
+            return failures
+        inside = [each for each in tree.retrievals if call in each.ancestors]
+        tree.retrievals = [each for each in tree.retrievals if call not in each.ancestors]
+        return inside + failures
 
     def _forget(self, root: Hashable) -> list[_Retrieved]:
         tree = self._trees.pop(root, None)
         if tree is None:
             return []
         if tree.calls > 0:
-            self._calls = {call: each for call, each in self._calls.items() if each.root != root}
+            below = [(call, each) for call, each in self._calls.items() if each.root == root]
+            for call, _ in below:
+                del self._calls[call]
+            for call, each in below:
+                self._go_on_alone(call, each)
         return [*tree.retrievals, *tree.failures]
+
+    def _go_on_alone(self, call: Hashable, of: _Open) -> None:
+        """A retrieval may outlive the outermost call around it: it was begun in the background, or cancelled."""
+        if of.kind is Kind.RETRIEVE and call != of.root:
+            root = call
+            if of.retrieval is not None:
+                around = self._calls.get(of.retrieval)
+                if around is None:
+                    return
+                root = around.root
+            else:
+                of.parent = None
+            of.root, of.tool = root, None
+            self._calls[call] = of
+            self._trees.setdefault(root, _Tree()).calls += 1
 
     def _ancestors(self, of: _Open) -> frozenset[Hashable]:
         ancestors = set()

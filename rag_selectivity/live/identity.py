@@ -27,6 +27,11 @@ _MOST_WAITING = 200
 class Identity(Protocol):
     """How an adapter names passages."""
 
+    @property
+    def settled(self) -> str | None:
+        """The one id that every passage goes by; None while it is not chosen, or where passages differ."""
+        ...
+
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
     ) -> str:
@@ -39,6 +44,11 @@ class FixedIdentity:
     """The identity that was given, for every passage."""
 
     identity: str | None
+
+    @property
+    def settled(self) -> str | None:
+        """The identity that was given."""
+        return self.identity
 
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"
@@ -109,6 +119,11 @@ class IdentityChoice:
         self.chosen: ChosenIdentity | None = None
         self.failure: InputError | None = None
         self.passages_without = 0
+
+    @property
+    def settled(self) -> str | None:
+        """The name of the chosen id."""
+        return None if self.chosen is None else self.chosen.name
 
     def id_of(
         self, ids: Mapping[str, Any], text: Callable[[], str], metadata: Mapping[str, Any], *, name: str = "passage"

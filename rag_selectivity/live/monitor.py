@@ -164,6 +164,12 @@ class Monitor:
         """Whether retrievals should come with their passages' texts."""
         return self._grader is not None or (self._trace is not None and self._trace.texts)
 
+    def wants_ids(self, query: str, query_id: str | None = None) -> bool:
+        """Whether it matters which passages a query gets: it has labels, or a trace or a grader takes them."""
+        if self._trace is not None or self._grader is not None:
+            return True
+        return query in self.labels.by_query or query_id in self.labels.by_query
+
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
 
