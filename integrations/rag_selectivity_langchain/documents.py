@@ -41,10 +41,14 @@ def identities_of(documents: Sequence[Document], identity: str | None = None) ->
 
 def plain_ids(known_by: str, documents: Sequence[Document]) -> tuple[str, ...] | None:
     """What `identity_of` gives for each, read at once; None if one of them lacks a string under that name."""
+    ids: list[Any]
     if known_by == "text":
         return None
-    ids = [document.id if known_by == "id" else document.metadata.get(known_by) for document in documents]
-    return tuple(map(str, ids)) if set(map(type, ids)) <= {str} and "" not in ids else None
+    if known_by == "id":
+        ids = [document.id for document in documents]
+    else:
+        ids = [document.metadata.get(known_by) for document in documents]
+    return tuple(ids) if set(map(type, ids)) <= {str} and "" not in ids else None
 
 
 def text_of(message: Any) -> str:

@@ -192,7 +192,10 @@ class _Watching:
         """Whether the ids of a retrieval's passages matter; without, they cost most of the time."""
         if self._rerank is not None:
             return True
-        return any(self.monitor.wants_ids(query, query_id) for query, query_id in self._calls.around(run_id))
+        for query, query_id in self._calls.around(run_id):  # noqa: SIM110 - `any` takes three times as long
+            if self.monitor.wants_ids(query, query_id):
+                return True
+        return False
 
     def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
         known_by = self._identity.settled
@@ -244,6 +247,10 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     multi-query retriever has, what these found is the pool. What the outermost run returned is what the LLM was shown.
     PROC and %PROC then tell the retriever's losses from the reranker's.
 
+    A tool of an agent that gives documents as its artifact is one retrieval as well: the artifact is what was shown,
+    and what retrievers inside the tool found is the pool. Inside other tools, each outermost retriever run counts. An
+    agent that retrieves three times for one question makes three retrievals.
+
     Parameters
     ----------
     labels, corpus_size, **options
@@ -256,18 +263,21 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         queries; these are measured after the choice, or when you ask for a report. None takes the id if a document has
         one, else the hash.
     query_id_key : str
-        The key of `config["metadata"]` that has the id of the query in the labels. Without it, the labels know the
-        query by its text.
+        The key of `config["metadata"]` that has the id of the query in the labels, or its text. LangChain passes it on
+        to the retrievers inside chains, graphs and agents' tools. Without it, the labels know a query by the text that
+        the retriever was asked, which an agent often rewrites.
     rerank : str, optional
-        The run name of a step that selects documents outside of any retriever, as in
-        `RunnableLambda(rerank).with_config(run_name="rerank")`. A retrieval is then recorded at the end of that step
-        or of the chain around it, and not at once.
+        The name of a step that selects documents outside of any retriever: a node of a graph, or the run name in
+        `RunnableLambda(rerank).with_config(run_name="rerank")`. It takes and gives a list of documents, or a state (a
+        dict, a dataclass, a pydantic model, a `Command`) with one; lists that it passes on unchanged do not count. A
+        retrieval is then recorded at the end of the tool or of the outermost chain around it, and not at once.
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
 
     A retrieval that raises an error, is cancelled, or returns None counts as an empty list. An error of the callback
-    itself does not reach the chain: it is logged, and counted in `faults`. The callback works in batch, abatch, stream
-    and asynchronous chains, from any thread.
+    itself does not reach the chain: it is logged, counted in `faults`, and named in the report. The callback works in
+    batch, abatch, stream and asynchronous chains, from any thread. A callback that is given twice, or two callbacks
+    with one monitor, record a retrieval once.
     """
 
     #: In asynchronous chains, too, in its place and not in another thread: what it does takes microseconds.
@@ -338,7 +348,11 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
 
 
 class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore[misc,unused-ignore]
-    """`SelectivityCallback` as an asynchronous handler, for applications that allow no other."""
+    """`SelectivityCallback` as an asynchronous handler, for applications that allow no other.
+
+    Synchronous chains run it in an event loop of its own for each event, which is slow; there, a retriever that asks
+    another one without `run_manager.get_child()` counts twice.
+    """
 
     #: In the task of the retriever, whose end tells that it was cancelled.
     run_inline = True

@@ -69,7 +69,7 @@ class Passages:
             tuple(ids),
             _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
             tuple(texts) if keep_texts else None,
-            [not text or text.isspace() for text in texts].count(True),
+            list(map(str.isspace, texts)).count(True) + list(texts).count(""),
             sum([score is not None and math.isnan(score) for score in scores]),
         )
 

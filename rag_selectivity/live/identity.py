@@ -184,7 +184,7 @@ class IdentityChoice:
     def _named(self, seen: Waiting) -> Waiting:
         """The same retrieval with plain ids."""
         retrieval = seen.retrieval
-        if not any(isinstance(id_, CandidateId) for id_ in (*retrieval.shown, *(retrieval.pool or ()))):
+        if CandidateId not in set(map(type, (*retrieval.shown, *(retrieval.pool or ())))):
             return seen
         if self.chosen is not None:
             self.passages_without += sum(self._lacks_the_chosen(id_) for id_ in retrieval.shown)

@@ -194,6 +194,9 @@ class Monitor:
         If the id of the passages is not chosen yet, they are measured after the choice.
         """
         labelled = retrieval.grades is not None or self._figures.query_in_labels(retrieval) is not None
+        if not labelled and self._trace is None and self._grader is None:
+            self._count_only(retrieval)
+            return
         seen = Waiting(retrieval, labelled)
         with self._lock:
             self._counts.add(retrieval)
@@ -205,6 +208,15 @@ class Monitor:
         self._take(ready)
         if gives_up:
             self._warn_of_the_choice()
+
+    def _count_only(self, retrieval: Retrieval) -> None:
+        with self._lock:
+            self._counts.add(retrieval)
+        self._alerts.traffic(retrieval)
+        with self._lock:
+            batch = self._batch_with(None)
+        if batch is not None:
+            self._measure(batch)
 
     def _take(self, ready: Iterable[Waiting]) -> None:
         """Write, offer and measure retrievals whose ids are known."""

@@ -8,6 +8,7 @@ both probabilities are computed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -15,9 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _FEW_FACTORS = 48
 _CHUNK = 1 << 20
+#: Numbers up to this fit into int64.
+_MOST_CODES = 1 << 62
 
 
 def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tuple[FloatArray, FloatArray]:
@@ -48,24 +52,34 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
     big, relevant, drawn = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (N, R, K)))
     shape = big.shape
     triples = np.stack([big.ravel(), relevant.ravel(), drawn.ravel()])
-    distinct, back = _distinct(triples)
-    size, held, taken = distinct
+    first, back = distinct_columns(list(triples))
+    size, held, taken = triples[:, first]
     success, miss = _at_least_one(size, held, taken) if m == 1 else _at_least(size, held, taken, m)
     return success[back].reshape(shape), miss[back].reshape(shape)
 
 
-def _distinct(triples: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Each distinct (N, R, K), and the position of each column of `triples` among them."""
-    code = np.zeros(triples.shape[1], np.int64)
-    for row in triples:
-        if len(row) and (row == row[0]).all():
+def distinct_columns(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray]:
+    """Where each distinct combination of whole numbers is first, and for every combination its place among these.
+
+    >>> first, back = distinct_columns([np.array([7, 3, 7]), np.array([1, 2, 1])])
+    >>> first.tolist(), back.tolist()
+    ([1, 0], [1, 0, 1])
+    """
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if not len(column):
+            break
+        lowest = column.min()
+        code_of = (column - lowest).astype(np.int64)
+        width = int(code_of.max()) + 1
+        if width == 1:
             continue
-        values, index = np.unique(row, return_inverse=True)
-        code = code * len(values) + index
-        # Renumbered at each step, so that the product of the three numbers of values cannot overflow.
-        _, code = np.unique(code, return_inverse=True)
+        if (int(code.max()) + 1) * width > _MOST_CODES:
+            code, code_of = (np.unique(each, return_inverse=True)[1] for each in (code, code_of))
+            width = len(code)
+        code = code * width + code_of
     _, first, back = np.unique(code, return_index=True, return_inverse=True)
-    return triples[:, first], back
+    return first, back
 
 
 def _at_least_one(N: FloatArray, R: FloatArray, K: FloatArray) -> tuple[FloatArray, FloatArray]:
