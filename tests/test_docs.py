@@ -39,7 +39,12 @@ __all__ = ["registries_as_before"]  # a fixture
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-NEEDS = {"ragas.md": "ragas", "llama-index.md": "llama_index.core", "langchain.md": "langchain_core"}
+NEEDS = {
+    "ragas.md": "ragas",
+    "llama-index.md": "llama_index.core",
+    "langchain.md": "langchain_core",
+    "langchain-agents.md": "langchain.agents",
+}
 
 
 def blocks(page: Path, language: str) -> list[tuple[int, str]]:
