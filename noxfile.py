@@ -112,6 +112,10 @@ BEARING = {
         ("llama-index-core", "openai"),
     ),
     "ray": Bearing("ray", imports=("pydantic",)),
+    "mlflow": Bearing(""),
+    "deepeval": Bearing(""),
+    "pytest": Bearing(""),
+    "ir-measures": Bearing("ir_measures", "not pyterrier"),
 }
 each_by_itself = nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])
 

@@ -177,17 +177,20 @@ def _worse(drop: float, bounds: Sequence[float], places: int) -> str:
 # -- reading ----------------------------------------------------------------------------------------------
 
 
-def parse_fail_if(text: str) -> FailIf:
+def parse_fail_if(text: str, *, what: str | None = None) -> FailIf:
     """Read `BoR@10 < 4.5` or `low(BoR@10) < 4.5`.
+
+    `what` is what an error calls the condition, where it does not come from the option `--fail-if`.
 
     >>> parse_fail_if("low(BoR(rel=5)@10) < 4.5").failures.__name__
     'failures'
     """
+    what = what or f"--fail-if {text!r}"
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise InputError(f"--fail-if {text!r} is not a condition such as 'BoR@10 < 4.5' or 'low(BoR@10) < 4.5'")
-    measure = _with_depth(match["inner"] or match["plain"], f"--fail-if {text!r}")
-    return FailIf(measure, match["bound"] or "value", match["op"], _limit(match["limit"], f"--fail-if {text!r}"))
+        raise InputError(f"{what} is not a condition such as 'BoR@10 < 4.5' or 'low(BoR@10) < 4.5'")
+    measure = _with_depth(match["inner"] or match["plain"], what)
+    return FailIf(measure, match["bound"] or "value", match["op"], _limit(match["limit"], what))
 
 
 def parse_max_drop(text: str) -> MaxDrop:

@@ -33,6 +33,7 @@ from tests.judge_server import KEY, JudgeServer, Reply
 from tests.test_claims import respond
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 __all__ = ["registries_as_before"]  # a fixture
@@ -44,6 +45,9 @@ NEEDS = {
     "llama-index.md": "llama_index.core",
     "langchain.md": "langchain_core",
     "langchain-agents.md": "langchain.agents",
+    "mlflow.md": "mlflow",
+    "deepeval.md": "deepeval",
+    "ir-measures.md": "ir_measures",
 }
 
 
@@ -82,6 +86,28 @@ def test_python_blocks_run_in_their_order(page, tmp_path, monkeypatch, capsys) -
     for line, code in blocks(page, "python"):
         # Blank lines in front, so that a traceback names the line of the page.
         exec(compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names)
+
+
+#: Blocks that need a package of their own, as in ```python needs="langfuse".
+RECIPES = [
+    pytest.param(page, line, needed, code, id=f"{page.stem}:{needed}")
+    for page in PAGES
+    for needed in re.findall(r'^```python needs="([^"]+)"$', page.read_text(encoding="utf-8"), flags=re.M)
+    for line, code in blocks(page, f'python needs="{needed}"')
+]
+
+
+@pytest.mark.parametrize(("page", "line", "needed", "code"), RECIPES)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("no_socket_beyond_this_machine")
+def test_recipes_run_after_the_other_blocks_of_their_page(page, line, needed, code, tmp_path, monkeypatch) -> None:
+    for package in (NEEDS.get(page.name), needed):
+        if package is not None:
+            pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for start, text in [*blocks(page, "python"), (line, code)]:
+        exec(compile("\n" * (start - 1) + text, str(page), "exec", dont_inherit=True), names)
 
 
 # -- commands --------------------------------------------------------------------------------------

@@ -55,6 +55,10 @@ def test_trec_files_are_read_without_pyarrow(tmp_path) -> None:
         ("rag_selectivity_ragas", "ragas", "ragas"),
         ("rag_selectivity_llama_index", "llama_index", "llama-index"),
         ("rag_selectivity_langchain", "langchain_core", "langchain"),
+        ("rag_selectivity_mlflow", "mlflow", "mlflow"),
+        ("rag_selectivity_deepeval", "deepeval", "deepeval"),
+        ("rag_selectivity_pytest", "pytest", "pytest"),
+        ("rag_selectivity_ir_measures", "ir_measures", "ir-measures"),
     ],
 )
 def test_an_adapter_without_its_framework_names_the_extra(module, package, extra) -> None:

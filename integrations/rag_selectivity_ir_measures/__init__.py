@@ -1,0 +1,156 @@
+"""rag-selectivity for ir_measures, and so for PyTerrier: one import registers the measures that ir_measures lacks.
+
+Needs the extra `rag-selectivity[ir-measures]`. Measures that ir_measures has under the same name stay its own.
+
+>>> import ir_measures
+>>> from rag_selectivity_ir_measures import BoR, Harm
+>>> qrels, run = {"q": {"d1": 5, "d2": 1}}, {"q": {"d1": 2.0, "d2": 1.0}}
+>>> found = ir_measures.calc_aggregate([Harm@2, BoR(N=1024, scale="utility")@1], qrels, run)
+>>> found[Harm@2], found[ir_measures.parse_measure("BoR(N=1024, scale='utility')@1")]
+(0.5, 10.0)
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.errors import MissingExtraError
+
+try:
+    import ir_measures
+except ImportError as error:
+    raise MissingExtraError("ir_measures", "ir-measures", "rag_selectivity_ir_measures") from error
+
+from ir_measures import measures, providers
+from ir_measures.util import QrelsConverter, RunConverter
+
+from rag_selectivity import InputError, JudgedRun, Qrels, Run, join, parse_measure
+from rag_selectivity.measures import REGISTRY, Measure, Real, Whole
+from rag_selectivity.single import QueryFigure, aggregate
+
+
+class Figure(float):
+    """The figure of one query, NaN if it has none, or the sum of such figures.
+
+    ir_measures and PyTerrier take the mean of every measure over queries, and BoR is a ratio of means. So a sum of
+    figures remembers what it was made of; divided by the number of queries, it is the figure over all of them, as in
+    `rag_selectivity.evaluate`. Queries without a figure are left out.
+    """
+
+    parts: tuple[Figure | QueryFigure, ...] = ()
+
+    @classmethod
+    def of(cls, value: float, *parts: Figure | QueryFigure) -> Figure:
+        """A number that is made of figures."""
+        made = cls(value)
+        made.parts = parts
+        return made
+
+    def __add__(self, other: float) -> Figure:
+        # Anything else is the zero that a sum starts with, or stands for a query without labels.
+        return Figure.of(float(self) + float(other), self, *([other] if isinstance(other, Figure) else []))
+
+    __radd__ = __add__
+
+    def __truediv__(self, queries: float) -> float:
+        figures, left = [], [*self.parts]
+        while left:
+            part = left.pop()
+            if isinstance(part, QueryFigure):
+                figures.append(part)
+            else:
+                left += part.parts
+        return aggregate(figures, bootstrap=None).value
+
+
+class SelectivityMeasure(measures.Measure):  # type: ignore[misc,unused-ignore]
+    """A measure of rag-selectivity; `N`, the number of passages in the corpus, and `scale` are parameters of it."""
+
+    DEFAULT = math.nan
+    MEASURE: type[Measure]
+
+    @property
+    def parsed(self) -> Measure:
+        """The measure of rag-selectivity, with its depth."""
+        own = {name: self.params[name] for name in self.params if name not in ("cutoff", "N", "scale")}
+        parsed = parse_measure(f"{self.MEASURE.name}({','.join(f'{name}={value}' for name, value in own.items())})")
+        return parsed @ self.params["cutoff"] if "cutoff" in self.params else parsed
+
+
+class SelectivityProvider(providers.Provider):  # type: ignore[misc,unused-ignore]
+    """Computes the measures of rag-selectivity."""
+
+    NAME = "rag_selectivity"
+
+    def _evaluator(self, measures: Iterable[Any], qrels: Any) -> SelectivityEvaluator:
+        return SelectivityEvaluator(list(measures), Qrels.from_dict(QrelsConverter(qrels).as_dict_of_dict()))
+
+
+class SelectivityEvaluator(providers.Evaluator):  # type: ignore[misc,unused-ignore]
+    """The figures of every query in the qrels; a query without a list is a failure."""
+
+    def __init__(self, measures: list[Any], qrels: Qrels) -> None:
+        super().__init__(measures, set(qrels.to_dict()))
+        self.qrels = qrels
+
+    def _iter_calc(self, run: Any) -> Iterator[Any]:
+        # PyTerrier asks for the figures of queries that no batch held with an empty run.
+        lists = Run.from_dict(RunConverter(run).as_dict_of_dict() or {key: [] for key in self.qrel_qids})
+        joins: dict[Any, JudgedRun] = {}
+        for measure in self.measures:
+            size, scale = measure["N"], measure["scale"] or measure.MEASURE.required_scale
+            if size is None and measure.MEASURE.needs_corpus_size:
+                raise InputError(
+                    f"{measure} needs the number of passages in the corpus, as in {measure.NAME}(N=1000)@10"
+                )
+            if (size, scale) not in joins:
+                joins[size, scale] = join(self.qrels, lists, corpus_size=size, scale=scale, ids="exact")
+            for query, figure in figures_of(measure.parsed, joins[size, scale]):
+                yield ir_measures.Metric(query_id=query, measure=measure, value=figure)
+
+
+def figures_of(measure: Measure, joined: JudgedRun) -> Iterator[tuple[str, Figure]]:
+    """The figure of each query; that of a ratio of means is NaN."""
+    depths = measure.default_depths(np.array([1])) if measure.at is None else np.array([measure.at])
+    if isinstance(measure.at, int):
+        joined.check_depths(depths)
+    whole = measure.outcome(joined, depths)
+    for row, query in enumerate(joined.queries):
+        outcome = replace(whole, parts=tuple(part[row : row + 1] for part in whole.parts))
+        value = float(outcome.settled().parts[0][0, 0]) if measure.per_query else math.nan
+        yield query, Figure.of(value, QueryFigure(measure, value, outcome=outcome))
+
+
+def _registered(cls: type[Measure]) -> Any:
+    """The measure for ir_measures, whose names are those of Python; None if it has one of that name."""
+    name = re.sub(r"\W", "", cls.name.replace("%", "Percent"))
+    name = name.capitalize() if keyword.iskeyword(name) else name
+    if name in measures.registry:
+        return None
+    kinds = {item.name: item.metadata["kind"] for item in cls.parameters()} | {"cutoff": cls.cutoff}
+    dtypes = {
+        key: int if isinstance(kind, Whole) else (int, float) if isinstance(kind, Real) else str
+        for key, kind in kinds.items()
+    }
+    dtypes |= {"N": int, "scale": str}
+    own = {key: measures.ParamInfo(dtype=dtype, default=None) for key, dtype in dtypes.items()}
+    made = type(
+        name,
+        (SelectivityMeasure,),
+        {"__name__": name, "NAME": name, "SUPPORTED_PARAMS": own, "MEASURE": cls, "__doc__": cls.__doc__},
+    )()
+    measures.register(made)
+    globals()[name] = made
+    SelectivityProvider.SUPPORTED_MEASURES = [*SelectivityProvider.SUPPORTED_MEASURES, made]
+    return name
+
+
+__all__ = sorted(name for cls in REGISTRY.values() if (name := _registered(cls)))
+ir_measures.DefaultPipeline.providers.append(providers.register(SelectivityProvider()))

@@ -1,0 +1,129 @@
+"""rag-selectivity for pytest: assertions on the figures of a report, and fixtures that collect retrievals.
+
+Needs the extra `rag-selectivity[pytest]`. Pytest loads it by itself; rag-selectivity is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+try:
+    import pytest
+except ImportError as error:
+    from rag_selectivity.errors import MissingExtraError
+
+    raise MissingExtraError("pytest", "pytest", "rag_selectivity_pytest") from error
+
+if TYPE_CHECKING:
+    from rag_selectivity import Report
+
+__all__ = ["Retrievals", "assert_selectivity", "retrievals", "session_retrievals"]
+
+#: What must not hold, if the condition with the sign on the left must.
+_OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+
+
+def assert_selectivity(report: Report, *conditions: str, require_trust: str | None = None) -> None:
+    """Fail unless every condition holds for every run of a report.
+
+    Parameters
+    ----------
+    report : Report
+    conditions : str
+        `"BoR@10 > 4"`; `"low(BoR@10) > 4"` for the lower end of its interval, `high(…)` for the upper one, and with
+        random controls `shown(…)` and `as_judged(…)`. A figure that is undefined holds no condition; one with a
+        possible range holds it if the whole range does.
+    require_trust : {"note", "soft", "strong"}, optional
+        Fail, too, if one of these figures has a caveat of this level or above.
+
+    Raises
+    ------
+    AssertionError
+        Names each figure that fails, its interval, its number of queries and its caveats.
+    InputError
+        If a condition cannot be read, or the report lacks its measure.
+
+    Examples
+    --------
+    >>> from rag_selectivity import evaluate
+    >>> report = evaluate({"q": {"d": 1}}, {"bm25": {"q": ["d"]}}, corpus_size=8, measures=["BoR@1"])
+    >>> assert_selectivity(report, "BoR@1 > 2", "BoR@1 <= 3")
+    """
+    from rag_selectivity import InputError
+    from rag_selectivity.gates import FailIf, distrusted, parse_fail_if
+
+    __tracebackhide__ = True
+    if not conditions:
+        raise InputError("assert_selectivity needs a condition such as 'BoR@10 > 4'")
+    lines, measures = [], []
+    for condition in conditions:
+        read = parse_fail_if(condition, what=f"condition {condition!r}")
+        opposite = FailIf(read.measure, read.bound, _OPPOSITE[read.comparison], read.limit)
+        measures.append(read.measure)
+        for failure in opposite.failures(report):
+            run = max((name for name in report if failure.startswith(f"{name}: ")), key=len)
+            lines += [f"{condition} does not hold for {failure}", *_facts(report[run, read.measure])]
+    if require_trust is not None:
+        lines += distrusted(report, require_trust, measures)
+    if lines:
+        raise AssertionError("\n".join(lines))
+
+
+def _facts(estimate: Any) -> list[str]:
+    interval = "no interval" if estimate.low != estimate.low else f"interval [{estimate.low:.4g}, {estimate.high:.4g}]"
+    return [
+        f"    {interval}, {estimate.n} of {estimate.n_total} queries",
+        *(f"    {caveat.code} ({caveat.level}): {caveat.text}" for caveat in estimate.caveats),
+    ]
+
+
+class Retrievals:
+    """What tests retrieved, in their order."""
+
+    def __init__(self) -> None:
+        self.recorded: list[tuple[str, list[str]]] = []
+
+    def record(self, query: str, passages: Sequence[Any]) -> None:
+        """Record the ids that were retrieved for a query, in rank order."""
+        self.recorded.append((query, [str(passage) for passage in passages]))
+
+    def report(self, labels: Any, *, grade_map: Any = None, scale: str | None = None, **options: Any) -> Report:
+        """The report on the recorded retrievals; a query that was recorded twice counts twice.
+
+        Parameters
+        ----------
+        labels : as in `rag_selectivity.single.Labels.of`
+            Labels of queries that were not recorded are left out; a recorded query without labels is left out, counted
+            and noted.
+        grade_map, scale, options
+            As in `rag_selectivity.evaluate`.
+
+        Raises
+        ------
+        InputError
+            If nothing was recorded or nobody judged what was; and as `rag_selectivity.evaluate`.
+        """
+        from rag_selectivity import InputError, evaluate
+        from rag_selectivity.single import Labels, numbered_queries
+
+        if not self.recorded:
+            raise InputError("no retrieval was recorded: call record(query, ids) in the tests before")
+        known = Labels.of(labels, grade_map=grade_map, scale=scale)
+        keys = numbered_queries(query for query, _ in self.recorded)
+        graded = {key: known.of_query(query) for key, (query, _) in zip(keys, self.recorded, strict=True)}
+        qrels = known.judgments({key: grades for key, grades in graded.items() if grades is not None})
+        lists = {key: passages for key, (_, passages) in zip(keys, self.recorded, strict=True)}
+        return evaluate(qrels, {"retriever": lists}, scale=known.scale, **options)
+
+
+@pytest.fixture(scope="module")
+def retrievals() -> Retrievals:
+    """What the tests of a module retrieved."""
+    return Retrievals()
+
+
+@pytest.fixture(scope="session")
+def session_retrievals() -> Retrievals:
+    """What all tests retrieved; with several pytest processes, those of this process."""
+    return Retrievals()
