@@ -36,17 +36,24 @@ from rag_selectivity.data.identity import (
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.join.controls import set_controls_aside
-from rag_selectivity.join.joining import join
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures import BoR, Measure, Outcome, parse_measure
+from rag_selectivity.join.direct import QueryLists
+from rag_selectivity.measures import BoR, Measure, Outcome
 from rag_selectivity.measures.base import joint_refusal
+from rag_selectivity.measures.one_query import (
+    NO_LABELS,
+    QueryFigure,
+    evaluate_queries,
+    evaluate_query,
+    join_query,
+    measure_with_depth,
+    per_query_measure,
+    query_figure,
+)
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -56,12 +63,14 @@ __all__ = [
     "Labels",
     "PassageCounts",
     "QueryFigure",
+    "QueryLists",
     "aggregate",
     "as_text_id",
     "bits_over_random",
     "candidates",
     "choose_identity",
     "defined_mean",
+    "evaluate_queries",
     "evaluate_query",
     "join_query",
     "load_on_first_use",
@@ -74,8 +83,6 @@ __all__ = [
     "whole_count",
     "whole_grade",
 ]
-
-NO_LABELS = "nobody judged this query"
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -191,194 +198,6 @@ class Labels:
                 f"{measure} needs grades 1 to 5, and these labels are binary or on TREC's scale: carry them over "
                 f"with a grade map, as in grade_map='0:1,1:3,2:4,3:5', or say scale='utility'"
             )
-
-
-# -- measures --------------------------------------------------------------------------------------
-
-
-def measure_with_depth(measure: str | Measure) -> Measure:
-    """A measure that is one figure: at a depth, or of the whole list.
-
-    >>> measure_with_depth("bor@10"), measure_with_depth("RR")
-    (BoR@10, RR)
-
-    Raises
-    ------
-    InputError
-        If the depth is missing, or there is no such measure.
-    """
-    parsed = parse_measure(measure)
-    if parsed.at is None and not parsed.takes_whole_lists:
-        raise InputError(f"{parsed}: name the depth, as in {parsed}@10")
-    return parsed
-
-
-def per_query_measure(measure: str | Measure, *, needs_depth: bool = True) -> Measure:
-    """A measure that has a figure for one query; a ratio of means has none.
-
-    `needs_depth=False` admits a measure without its depth, for a host that measures lists as long as they are.
-
-    Raises
-    ------
-    InputError
-        If the measure is a ratio of means, or its depth is missing.
-    """
-    parsed = measure_with_depth(measure) if needs_depth else parse_measure(measure)
-    if not parsed.per_query:
-        raise InputError(f"{parsed} is a ratio of means and has no figure for one query; it stands in a report")
-    return parsed
-
-
-# -- one query -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class QueryFigure:
-    """A measure's figure for one query.
-
-    Attributes
-    ----------
-    measure : Measure
-        With its depth.
-    value : float
-        In the range of the measure; NaN if it is undefined for this query, as a ratio of means always is.
-    reason : str or None
-        Why the value is NaN.
-    outcome : Outcome or None
-        What `aggregate` makes the estimate of; None if nobody judged the query.
-    details : {name: number}
-        What the figure was made of: `judged` and `returned` passages in the top K, `relevant` ones that are known,
-        and the measure's own quantities.
-    """
-
-    measure: Measure
-    value: float
-    reason: str | None = None
-    outcome: Outcome | None = None
-    details: Mapping[str, float] = field(default_factory=dict)
-
-
-def join_query(
-    grades: Mapping[str, int],
-    passages: Sequence[str],
-    *,
-    pool: Sequence[str] | None = None,
-    corpus_size: int | None = None,
-    passages_of: Any = None,
-    scale: str | None = None,
-    levels: Iterable[int] = (),
-    **policies: Any,
-) -> JudgedRun:
-    """The join of one query's list with its labels.
-
-    Parameters
-    ----------
-    grades : {passage: grade}
-    passages : sequence of str
-        Ids in rank order.
-    pool : sequence of str, optional
-        The candidates before reranking or selection, for PROC and %PROC.
-    corpus_size : int, optional
-        N, for the chance-corrected measures.
-    passages_of : {document: number of its passages} or PassageCounts, optional
-        As in `rag_selectivity.evaluate`, if grades and passages name documents. `PassageCounts.of` reads a large
-        mapping once for many queries.
-    scale : {"trec", "utility"}, optional
-        As in `rag_selectivity.evaluate`.
-    levels : iterable of int
-        The grades that the labels hold for any query (`Labels.levels`). They decide whether there is junk to be found,
-        which Harm needs to know.
-    policies
-        As in `rag_selectivity.evaluate`: `unjudged="worst"`.
-
-    Raises
-    ------
-    InputError
-        If a grade is off the scale, there are more relevant passages than the corpus has, or a policy is unknown.
-    """
-    with warnings.catch_warnings():
-        # That no judged passage was retrieved is a warning for a dataset, not for one query.
-        warnings.simplefilter("ignore", SelectivityWarning)
-        return join(
-            Qrels.from_records((("query", *row) for row in grades.items()), queries=["query"], levels=levels),
-            Run.from_dict({"query": list(passages)}),
-            pool=None if pool is None else Run.from_dict({"query": list(pool)}),
-            corpus_size=corpus_size,
-            passages_of=passages_of,
-            scale=scale,
-            policy=resolve_policy(None, **policies),
-            ids="exact",
-        )
-
-
-def query_figure(measure: str | Measure, joined: JudgedRun, *, details: bool = False) -> QueryFigure:
-    """The figure of a measure for the one query of `join_query`; several measures may share the join.
-
-    `details=True` adds what the figure was made of.
-
-    Raises
-    ------
-    InputError
-        If the depth is missing or larger than the corpus, or the measure needs N and there is none.
-    """
-    measure = measure_with_depth(measure)
-    depths = np.array([measure.at]) if measure.at is not None else measure.default_depths(np.array([1]))
-    if isinstance(measure.at, int):
-        joined.check_depths(depths)
-    outcome = measure.outcome(joined, depths)
-    made_of = _details(measure, joined, depths) if details else {}
-    if not measure.per_query:
-        reason = f"{measure} is a ratio of means and has no figure for one query: aggregate the figures of all queries"
-        return QueryFigure(measure, math.nan, reason, outcome, made_of)
-    settled = outcome.settled()
-    value = float(settled.parts[0][0, 0])
-    return QueryFigure(measure, value, settled.undefined if math.isnan(value) else None, outcome, made_of)
-
-
-def _details(measure: Measure, joined: JudgedRun, depths: Any) -> dict[str, float]:
-    numbers: dict[str, float] = {
-        name: float(values.ravel()[0]) for name, values in measure.details(joined, depths).items()
-    }
-    if isinstance(measure.at, int):
-        numbers["judged"] = int(joined.judged_at(depths)[0, 0])
-        numbers["returned"] = int(joined.returned_at(depths)[0, 0])
-    numbers["relevant"] = int(joined.relevant()[0])
-    return numbers
-
-
-def evaluate_query(
-    measure: str | Measure,
-    grades: Mapping[str, int] | None,
-    passages: Sequence[str],
-    *,
-    details: bool = False,
-    **options: Any,
-) -> QueryFigure:
-    """The figure of a measure for one query, and the reason if it is NaN.
-
-    Parameters
-    ----------
-    measure : str or Measure
-        With its depth, `"RA-nWG@10"`. A ratio of means (`"BoR@10"`) is NaN for one query and defined in `aggregate`.
-    grades : {passage: grade} or None
-        None, as `Labels.of_query` has it, if nobody judged the query: the figure is NaN.
-    passages, details, options
-        As in `join_query` and `query_figure`.
-
-    Raises
-    ------
-    InputError
-        As `join_query` and `query_figure`.
-
-    Examples
-    --------
-    >>> figure = evaluate_query("Harm@2", {"d1": 5, "d2": 1}, ["d1", "d2"], scale="utility")
-    >>> figure.value, evaluate_query("Harm@2", None, ["d1"]).reason
-    (0.5, 'nobody judged this query')
-    """
-    if grades is None:
-        return QueryFigure(measure_with_depth(measure), math.nan, NO_LABELS)
-    return query_figure(measure, join_query(grades, passages, **options), details=details)
 
 
 # -- all queries -----------------------------------------------------------------------------------

@@ -207,6 +207,14 @@ def test_the_question_s_own_text_as_query_id() -> None:
     assert callback.traffic.labelled == 1
 
 
+def test_the_query_id_of_a_request() -> None:
+    callback = watching()
+    with callback.monitor.request("r1", query_id="q1"):
+        run_sync(agent([search], [("search", ASKED)]), QUESTION, {"callbacks": [callback]})
+    assert settled(callback) == [(ASKED, POOL, None)]
+    assert_as_evaluated(callback, {"q1": list(POOL)})
+
+
 def test_a_tool_that_swallows_the_error_of_its_retriever() -> None:
     class Away(BaseRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
@@ -568,7 +576,7 @@ def test_a_trace_has_the_ids_of_unlabelled_retrievals(tmp_path: Any) -> None:
 
 
 def test_memory_does_not_grow_with_agents() -> None:
-    callback = watching(sample=10)
+    callback = watching(sample_size=10)
     made = agent([search], [("search", ASKED)])
     for _ in range(20):
         run_sync(made, QUESTION, under(callback))

@@ -33,29 +33,68 @@ def _measure_at_once(monkeypatch) -> None:
 # -- alarms ----------------------------------------------------------------------------------------
 
 
-def test_an_alarm_when_it_begins_and_when_it_ends(caplog) -> None:
+def test_an_alarm_when_it_begins_and_when_it_ends(caplog, monkeypatch) -> None:
+    monkeypatch.setattr(monitor_module, "_BATCH", 50)
     heard: list[Alarm] = []
-    monitor = Monitor(
-        LABELS,
-        scale="utility",
-        corpus_size=100,
-        alerts=["Harm > .4", "BoR < 3", "tokens > 50"],
-        window=4,
-        on_alert=heard.append,
-    )
-    for _ in range(4):
-        monitor.record(Retrieval("good?", ["a"], tokens=10))
+    conditions = {"Harm > .4", "BoR < 3", "tokens > 50", "p95(tokens) >= 90"}
+    monitor = Monitor(LABELS, scale="utility", corpus_size=100, alerts=sorted(conditions), on_alert=heard.append)
+
+    def good() -> None:
+        for _ in range(400):
+            monitor.record(Retrieval("good?", ["a"], tokens=10))
+
+    good()
     assert heard == []
-    for _ in range(4):
+    for _ in range(150):
         monitor.record(Retrieval("bad?", ["j", "x"], tokens=100))
-    assert {alarm.condition for alarm in heard if alarm.raised} == {"Harm > .4", "BoR < 3", "tokens > 50"}
-    assert all(alarm.n == 4 for alarm in heard)
+    assert {alarm.condition for alarm in heard if alarm.raised} == conditions
+    assert len(heard) == len(conditions)
+    for alarm in heard:
+        assert 2 < alarm.n <= 150, alarm
+        assert alarm.evidence >= 100_000
+        assert alarm.since > 1e9
+    harm = next(alarm for alarm in heard if alarm.condition == "Harm > .4")
+    assert harm.value == 0.5
     assert "Harm > .4: now" in caplog.text
-    count = len(heard)
-    for _ in range(4):
-        monitor.record(Retrieval("good?", ["a"], tokens=10))
-    assert {alarm.condition for alarm in heard[count:]} == {"Harm > .4", "BoR < 3", "tokens > 50"}
-    assert not any(alarm.raised for alarm in heard[count:])
+    good()
+    ended = heard[len(conditions) :]
+    assert {alarm.condition for alarm in ended} == conditions
+    assert not any(alarm.raised for alarm in ended)
+
+
+def test_an_alarm_s_figure_is_that_of_a_report_over_its_retrievals() -> None:
+    heard: list[Alarm] = []
+    conditions = ["BoR < 9", "RA-nWG > .1", "BoR_max < 5.5", "lambda > .01"]
+    monitor = Monitor(LABELS, scale="utility", corpus_size=100, alerts=conditions, on_alert=heard.append)
+    rows = [
+        Retrieval("good?" if i % 3 else "bad?", (["x", "y", "a"] if i % 5 else ["x", "y"])[i % 2 :]) for i in range(60)
+    ]
+    for i, row in enumerate(rows):
+        before = len(heard)
+        monitor.record(row)
+        for alarm in heard[before:]:
+            last = Monitor(LABELS, scale="utility", corpus_size=100)
+            for each in rows[i + 1 - alarm.n : i + 1]:
+                last.record(each)
+            assert alarm.value == pytest.approx(last.report()[alarm.condition.split()[0]].value), alarm
+    assert {alarm.condition for alarm in heard} == set(conditions)
+
+
+def test_a_value_that_wavers_around_its_limit_raises_nothing() -> None:
+    heard: list[Alarm] = []
+    monitor = Monitor(alerts=["tokens > 100", "failed > .1"], window=5, on_alert=heard.append)
+    for i in range(3000):
+        monitor.record(Retrieval("q", [], failed=i % 10 == 0, tokens=60 + 80 * (i % 2)))
+    assert heard == []
+
+
+def test_what_cannot_be_lower_needs_one_retrieval() -> None:
+    heard: list[Alarm] = []
+    monitor = Monitor(alerts=["failed > 0"], on_alert=heard.append)
+    monitor.record(Retrieval("q", ["a"]))
+    monitor.record(Retrieval("q", [], failed=True))
+    monitor.flush()
+    assert [(alarm.n, alarm.value) for alarm in heard] == [(1, 1.0)]
 
 
 def test_the_window_s_figures_are_those_of_a_report_over_it() -> None:
@@ -76,8 +115,8 @@ def test_a_listener_that_fails_costs_nothing(caplog) -> None:
     def fails(alarm: Alarm) -> None:
         raise ValueError("the pager is off")
 
-    monitor = Monitor(LABELS, scale="utility", alerts=["shown < 9"], window=1, on_alert=fails)
-    monitor.record(Retrieval("good?", ["a"]))
+    monitor = Monitor(LABELS, scale="utility", alerts=["failed > 0"], window=1, on_alert=fails)
+    monitor.record(Retrieval("good?", [], failed=True))
     monitor.record(Retrieval("good?", ["a"]))
     assert monitor.traffic.retrievals == 2
     assert "on_alert failed" in caplog.text
@@ -89,6 +128,10 @@ def test_a_listener_that_fails_costs_nothing(caplog) -> None:
         ("BoR", "not a condition such as"),
         ("tokns > 3", "unknown measure 'tokns'.*tokens, seconds, shown, empty"),
         ("Harm > much", "'much' is not a number"),
+        ("Harm > nan", "limit must be finite"),
+        ("BoR < 5000", "from −1000 to 1000 bits"),
+        ("p95(Harm) > .3", "quantiles are known of seconds, shown, tokens"),
+        ("p0(tokens) > 3", "from p1 to p99"),
     ],
 )
 def test_conditions_that_are_none(condition, message) -> None:
@@ -104,7 +147,7 @@ def test_open_telemetry_sees_the_window_and_the_alarms() -> None:
     reader = InMemoryMetricReader()
     metrics.set_meter_provider(sdk.MeterProvider([reader]))
     monitor = Monitor(LABELS, scale="utility", alerts=["Harm > .4"], window=2, name="mine")
-    for _ in range(2):
+    for _ in range(50):
         monitor.record(Retrieval("bad?", ["j"]))
     found = {
         metric.name: [
@@ -293,13 +336,15 @@ def test_a_share_a_budget_and_a_queue_that_is_full(tmp_path) -> None:
         if i % 50 == 0:
             some.drain()
     some.drain()
-    assert 60 < some.graded + some.left_out < 120
-    few = grader(rule, tmp_path, budget=Budget(calls=3))
+    assert 60 < some.graded + some.left_out.total() < 120
+    (tmp_path / "few").mkdir()
+    few = grader(rule, tmp_path / "few", budget=Budget(calls=3))
     monitor = Monitor(grader=few)
     for i in range(6):
         monitor.record(shown(f"new{i}", "x5"))
         few.drain()
     assert (few.graded, few.stopped) == (3, "the budget of 3 requests is used up")
+    assert few.left_out == {"the budget is used up": 3}
     rule.gate.clear()
     slow = grader(rule, tmp_path, waiting=2)
     monitor = Monitor(grader=slow)
@@ -307,8 +352,8 @@ def test_a_share_a_budget_and_a_queue_that_is_full(tmp_path) -> None:
         monitor.record(shown(f"late{i}", "x5"))
     rule.gate.set()
     slow.drain()
-    assert slow.graded + slow.left_out == 10
-    assert slow.left_out >= 7
+    assert slow.graded + slow.left_out.total() == 10
+    assert slow.left_out["the queue is full"] >= 7
 
 
 def test_a_set_that_was_graded_in_part_is_left_out(tmp_path, caplog) -> None:

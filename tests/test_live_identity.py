@@ -312,7 +312,7 @@ def test_four_of_ten_that_fail_are_failures(tmp_path) -> None:
 
 
 def test_where_others_have_a_pool_one_that_failed_has_an_empty_one(tmp_path) -> None:
-    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
+    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl", trace_texts=True)
     monitor.record(Retrieval("q1", ["d1"], pool=["d1", "x"]))
     monitor.record(Retrieval("q2", (), pool=(), failed=True))
     assert (monitor.report()["PROC"].value, monitor.report()["PROC"].n) == (0.5, 2)

@@ -100,8 +100,8 @@ def test_utility_as_shown_compares_with_the_best_set_of_that_size() -> None:
 
 def test_after_the_sample_is_full_values_stay_exact_and_intervals_near_the_bootstraps() -> None:
     labels, finals, pools = world(1500, seed=4)
-    full = watched(labels, finals, pools, sample=2000).report()
-    bounded = watched(labels, finals, pools, sample=100)
+    full = watched(labels, finals, pools, sample_size=2000).report()
+    bounded = watched(labels, finals, pools, sample_size=100)
     report = bounded.report()
     assert len(bounded.sample) == len(report.per_query()) == 100
     assert any("a random sample of 100" in note for note in report.runs["live"].notes)
@@ -118,7 +118,7 @@ def test_every_retrieval_has_the_same_chance_to_be_kept() -> None:
     labels = {f"q{i}": {"d": 1} for i in range(40)}
     kept = np.zeros(40)
     for seed in range(400):
-        monitor = Monitor(labels, sample=10, seed=seed, measures=["Success"], depths=[1])
+        monitor = Monitor(labels, sample_size=10, seed=seed, measures=["Success"], depths=[1])
         for query in labels:
             monitor.record(Retrieval(query, ["d"]))
         for retrieval in monitor.sample:
@@ -218,7 +218,7 @@ def test_labels_that_fit_nothing_are_said_so() -> None:
     ("options", "message"),
     [
         ({"corpus_size": 0}, "corpus_size must be a whole number ≥ 1"),
-        ({"sample": -1}, "sample must be a whole number ≥ 0"),
+        ({"sample_size": -1}, "sample_size must be a whole number ≥ 0"),
         ({"depths": [0]}, "depth 0 is not a whole number ≥ 1"),
         ({"measures": ["BoRR"]}, "unknown measure 'BoRR'"),
         ({"measures": ["BoR"]}, "needs the corpus size N"),

@@ -20,18 +20,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.grading.limits import Limits
 from tests.judge_server import KEY, JudgeServer, Reply, texts
+from tests.ragas_rows import LABELS, ROWS, dataset, expected, run
 
-LABELS = {f"q{i}?": {"a": 5, "b": 1, "c": 2, "d": 4} for i in range(8)}
-ROWS = [
-    {
-        "user_input": f"q{i}?",
-        "retrieved_context_ids": ["a", "b", "x"] if i % 2 else ["c", "b", "d"],
-        "retrieved_contexts": ["text a", "text b", "text x"] if i % 2 else ["text c", "text b", "text d"],
-        "response": "r",
-        "reference": "the reference",
-    }
-    for i in range(8)
-]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
@@ -53,23 +43,6 @@ def m():
     import rag_selectivity_ragas
 
     return rag_selectivity_ragas
-
-
-def dataset(rows=ROWS):
-    from ragas import EvaluationDataset
-
-    return EvaluationDataset.from_list(rows)
-
-
-def run(metrics, rows=ROWS, **options):
-    from ragas import evaluate
-
-    return evaluate(dataset(rows), metrics=metrics, show_progress=False, **options)
-
-
-def expected(measures, depths=(2,), **options) -> rs.Report:
-    lists = {row["user_input"]: row["retrieved_context_ids"] for row in ROWS}
-    return rs.evaluate(LABELS, {"r": lists}, scale="utility", measures=measures, depths=depths, **options)
 
 
 # -- the batch path -------------------------------------------------------------------------------
@@ -175,7 +148,11 @@ def test_grades_and_n_travel_in_rubrics_and_survive_hugging_face(m) -> None:
         ([{"user_input": "", "retrieved_context_ids": []}], LABELS, "sample 1: user_input"),
         ([{"user_input": "q0?"}], LABELS, "has neither retrieved_context_ids nor retrieved_contexts"),
         ([{**ROWS[0], "retrieved_context_ids": ["a"]}], LABELS, "has 1 retrieved_context_ids and 3 retrieved_contexts"),
-        ([{"user_input": "q0?", "retrieved_context_ids": "a, b"}], LABELS, "is a text, not a list; ragas' local/jsonl"),
+        (
+            [{"user_input": "q0?", "retrieved_context_ids": "a, b"}],
+            LABELS,
+            r"is a text, not a list \('a, b'\): ragas' local/csv .* local/jsonl",
+        ),
         ([{**ROWS[0], "utility_grades": "nine"}], None, "sample 1: utility_grades is not JSON"),
         (ROWS, None, "no sample has labels"),
         (ROWS, {"other?": {"a": 5}}, "no sample has labels"),

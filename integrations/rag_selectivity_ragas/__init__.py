@@ -36,6 +36,7 @@ from rag_selectivity_ragas.metrics import (
     Success,
     bor_from_result,
 )
+from rag_selectivity_ragas.row_figures import RowFigures
 from rag_selectivity_ragas.samples import rows_of
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "RagasJudge",
     "RandomSuccess",
     "Recall",
+    "RowFigures",
     "SelectivityMetric",
     "Success",
     "agrade_dataset",

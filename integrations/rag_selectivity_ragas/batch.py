@@ -10,7 +10,10 @@ from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, 
 from rag_selectivity.calibrated import labels_to_calibrate, peoples_grades
 from rag_selectivity.measures import absent_measures, default_measures
 from rag_selectivity.single import Labels
-from rag_selectivity_ragas.samples import Row, check_texts_match, grades_of, levels_of, passage_key, rows_of, scale_of
+from rag_selectivity_ragas.corpus import corpus_of
+from rag_selectivity_ragas.dropped import as_asked, notes_on_dropped
+from rag_selectivity_ragas.identity import AUTO, identified
+from rag_selectivity_ragas.samples import Row, grades_of, levels_of, passage_key, rows_of, scale_of
 
 
 def selectivity(
@@ -29,6 +32,8 @@ def selectivity(
     bootstrap: Bootstrap | None = Bootstrap(),
     name: str = "ragas",
     human: Any = None,
+    identity: str = AUTO,
+    asked: Any = None,
     **policies: Any,
 ) -> Report:
     """Measure what the samples of a Ragas dataset retrieved.
@@ -36,15 +41,17 @@ def selectivity(
     Parameters
     ----------
     dataset : EvaluationDataset, EvaluationResult, Dataset, Experiment, HF Dataset, or list of samples or dicts
-        Passages go by `retrieved_context_ids`, else by a hash of their texts.
+        An experiment's rows need the question and what was retrieved. Passages go by `retrieved_context_ids`, in rows
+        without them by a hash of their texts.
     labels : qrels, label store or {query: {passage: grade}}, optional
         Queries by `id_column` or question. Without labels a row's own grades serve (a `utility_grades` column,
         or `rubrics["utility_grades"]` as JSON), else `reference_context_ids` / `reference_contexts`, which are
         relevant.
-    corpus_size : int or {query: int}, optional
-        N; else a `corpus_size` column or `rubrics["corpus_size"]`.
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
+        N, or what knows it; else a `corpus_size` column or `rubrics["corpus_size"]`.
     passages_of : {document: number of its passages}, optional
-        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
+        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved. An index that is
+        given as `corpus_size` tells it.
     pool : {query: [passage, …]} or str, optional
         The candidates before reranking, or the column that holds them.
     id_column : str, optional
@@ -60,6 +67,12 @@ def selectivity(
         The run's name in the report.
     human : qrels, label store or {query: {passage: grade}}, optional
         Labels by people, with the ids of `labels`: calibrate the figures, as in `rag_selectivity.evaluate`.
+    identity : str
+        `"retrieved_context_ids"`, `"text"`, or a column with an id for each passage. `"auto"`: the ids, unless the
+        labels are found by texts or by such a column; a note names what was taken.
+    asked : dataset, optional
+        What an experiment ran over. It drops rows that failed; they then count as queries that found nothing
+        (`missing_query="skip"` leaves them out).
 
     Returns
     -------
@@ -68,25 +81,27 @@ def selectivity(
     Raises
     ------
     InputError
-        If texts match no label, nothing is labelled, or binary labels meet a measure of 1–5 grades.
+        If texts match no label, nothing is labelled, ids of several kinds find labels, or binary labels meet a measure
+        of 1–5 grades.
     """
     rows = rows_of(dataset, id_column=id_column)
     if human is not None:
         labels, judges = labels_to_calibrate(labels, judges)
     given = Labels.of(labels, grade_map=grade_map, scale=scale, judges=judges) if labels is not None else None
+    known = identified(rows, given, identity)
+    rows, dropped = as_asked(known.rows, asked, id_column)
     scale = scale or scale_of(rows, given)
-    grades = {row.key: of_row for row in rows if (of_row := grades_of(row, given, scale)) is not None}
-    labelled = [row for row in rows if row.key in grades]
+    grades = {row.key: of_row for row in (*rows, *dropped) if (of_row := grades_of(row, given, scale)) is not None}
+    labelled = [row for row in (*rows, *dropped) if row.key in grades]
     if not grades:
         raise InputError(
             "no sample has labels: pass labels=…, or datasets with utility_grades, reference_context_ids or "
             "reference_contexts; labels name their queries by question or by id_column"
         )
-    check_texts_match(rows, grades)
-    sizes, without_size = _sizes(labelled, corpus_size)
-    if passages_of is not None:
-        without_size = None
-    sized = sizes is not None or passages_of is not None
+    doubts = known.doubts(grades, name)
+    corpus = corpus_of(corpus_size, passages_of, given)
+    sizes, without_size = _sizes(labelled, corpus.size)
+    sized = sizes is not None
     if measures is None:
         measures = default_measures(scale, sized=sized, pooled=pool is not None, classic=True)
     elif without_size is not None and any(parse_measure(measure).needs_corpus_size for measure in measures):
@@ -96,7 +111,7 @@ def selectivity(
         {name: Run.from_dict({row.key: list(row.passages) for row in rows})},
         pool=_pool(rows, pool),
         corpus_size=sizes,
-        passages_of=passages_of,
+        passages_of=corpus.passages_of,
         scale=scale,
         measures=measures,
         depths=depths,
@@ -104,6 +119,8 @@ def selectivity(
         human=None if human is None else _by_people(labelled, human, grade_map, scale),
         **policies,
     )
+    notes = [*known.notes(), *doubts, *notes_on_dropped(dataset, dropped, asked)]
+    report = report.with_input(name, known.facts, notes)
     if without_size is None:
         return report
     return replace(report, absent=absent_measures(report.measures, sized=False, reason=without_size))
@@ -123,7 +140,7 @@ def _by_people(rows: Sequence[Row], human: Any, grade_map: Any, scale: str) -> d
 def _qrels(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]], given: Labels | None, scale: str) -> Qrels:
     """The judgments of the samples; a sample's references are expected ids without a grade."""
     records = [
-        (row.key, passage, grade, given is None and row.grades is None)
+        (row.key, passage, grade, given is None and row.own_grades is None)
         for row in rows
         for passage, grade in grades[row.key].items()
     ]

@@ -43,4 +43,4 @@ class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         return MetricResult(value=value, reason=reason)
 
     async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
-        return (await self.measure_sample(sample.model_dump()))[0]
+        return (await self.measure_sample(vars(sample)))[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence, Sized
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,9 +12,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 from ragas.callbacks import ChainType
 
 from rag_selectivity import Bootstrap, Estimate, InputError, Measure, parse_measure
-from rag_selectivity.single import Labels, PassageCounts, bits_over_random, evaluate_query, per_query_measure
+from rag_selectivity.errors import SelectivityWarning
+from rag_selectivity.single import bits_over_random, per_query_measure
 from rag_selectivity_ragas.hybrid import HybridMetric
-from rag_selectivity_ragas.samples import check_texts_match, grades_of, levels_of, passage_key, row_of, scale_of
+from rag_selectivity_ragas.identity import AUTO
+from rag_selectivity_ragas.scoring import RowScorer, Together, figures_or_raise
 
 _OPTIONAL_COLUMNS = (
     "retrieved_contexts",
@@ -31,16 +34,8 @@ class SelectivityMetric(HybridMetric):
     ----------
     measure : str or Measure
         With its depth: `RA-nWG@10`.
-    labels : qrels, label store or {query: {passage: grade}}, optional
-        As in `selectivity`; without them the sample's own grades or references serve.
-    corpus_size : int, optional
-        N; else the sample's `rubrics["corpus_size"]`.
-    passages_of : {document: number of its passages}, optional
-        As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved.
-    pool : {query: [passage, …]}, optional
-        The candidates before reranking, for PROC and %PROC.
-    scale, grade_map
-        As in `selectivity`.
+    labels, corpus_size, passages_of, pool, scale, grade_map, identity
+        As in `RowFigures`.
 
     A sample that nobody judged scores NaN, which Ragas leaves out of its mean.
     """
@@ -50,50 +45,36 @@ class SelectivityMetric(HybridMetric):
         measure: str | Measure,
         labels: Any = None,
         *,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         passages_of: Any = None,
         pool: Mapping[str, Sequence[str]] | None = None,
         scale: str | None = None,
         grade_map: Any = None,
+        identity: str = AUTO,
     ) -> None:
         self.measure = per_query_measure(measure)
         super().__init__(str(self.measure), required=["user_input"], optional=_OPTIONAL_COLUMNS)
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale) if labels is not None else None
-        if self.labels is not None:
-            self.labels.require_for(self.measure)
-        self.passages_of = None if passages_of is None else PassageCounts.of(passages_of)
-        self.corpus_size = corpus_size if self.passages_of is None else corpus_size or self.passages_of.total
-        self.pool = pool
-        self.scale = scale
+        self._scorer = RowScorer(
+            [self.measure],
+            labels,
+            corpus_size=corpus_size,
+            passages_of=passages_of,
+            pool=pool,
+            scale=scale,
+            grade_map=grade_map,
+            identity=identity,
+        )
+        self._together = Together(self._scorer.figures_of)
 
     def value_of(self, sample: Any) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        row = row_of(sample)
-        scale = self.scale or scale_of([row], self.labels, self.measure)
-        grades = grades_of(row, self.labels, scale)
-        if grades is not None:
-            check_texts_match([row], {row.key: grades})
-        pool = None
-        if self.pool is not None:
-            pool = [passage_key(str(passage), row.by_text) for passage in self.pool.get(row.query, ())]
-        size = row.corpus_size if self.corpus_size is None else self.corpus_size
-        if size is None and self.measure.needs_corpus_size:
-            return math.nan, "the sample has no corpus_size N, and a random draw needs one"
-        figure = evaluate_query(
-            self.measure,
-            grades,
-            row.passages,
-            pool=pool,
-            corpus_size=size,
-            passages_of=self.passages_of,
-            scale=scale,
-            levels=levels_of([row], self.labels),
-        )
+        figure = figures_or_raise(self._scorer.figures_of([sample])[0])[0]
         return figure.value, figure.reason
 
     async def measure_sample(self, fields: Mapping[str, Any]) -> tuple[float, str | None]:
         """The figure of one sample, and why it is NaN."""
-        return self.value_of(fields)
+        figure = figures_or_raise(await self._together.result_of(fields))[0]
+        return figure.value, figure.reason
 
 
 class _Named(SelectivityMetric):
@@ -106,23 +87,24 @@ class _Named(SelectivityMetric):
         labels: Any = None,
         *,
         k: int = 10,
-        corpus_size: int | None = None,
+        corpus_size: Any = None,
         passages_of: Any = None,
         pool: Mapping[str, Sequence[str]] | None = None,
         scale: str | None = None,
         grade_map: Any = None,
+        identity: str = AUTO,
         **parameters: Any,
     ) -> None:
         spelled = ",".join(f"{name}={value}" for name, value in parameters.items())
-        measure = f"{self._measure}({spelled})@{k}"
         super().__init__(
-            measure,
+            f"{self._measure}({spelled})@{k}",
             labels,
             corpus_size=corpus_size,
             passages_of=passages_of,
             pool=pool,
             scale=scale,
             grade_map=grade_map,
+            identity=identity,
         )
 
 
@@ -146,7 +128,7 @@ Recall = _named("R", "Recall")
 NDCG = _named("nDCG", "NDCG")
 
 
-def BoR(labels: Any = None, *, corpus_size: int | None = None, k: int = 10, **options: Any) -> list[SelectivityMetric]:
+def BoR(labels: Any = None, *, corpus_size: Any = None, k: int = 10, **options: Any) -> list[SelectivityMetric]:
     """The pair of metrics that make Bits over Random: success and its random baseline, NaN together.
 
     BoR is a ratio of means, and Ragas knows no aggregation but the mean: put the pair into a run, and take
@@ -159,7 +141,7 @@ def BoR(labels: Any = None, *, corpus_size: int | None = None, k: int = 10, **op
 
 
 def bor_from_result(
-    result: Any, *, k: int | None = None, total: int | None = None, bootstrap: Bootstrap = Bootstrap()
+    result: Any, *, k: int | None = None, total: int | Sized | None = None, bootstrap: Bootstrap = Bootstrap()
 ) -> Estimate:
     """Bits over Random from a result that holds the pair of metrics of `BoR`.
 
@@ -168,13 +150,14 @@ def bor_from_result(
     result : EvaluationResult, Experiment, DataFrame, or rows
     k : int, optional
         Where there are pairs at several depths.
-    total : int, optional
-        Samples that were meant to be scored; `@experiment` drops failed rows altogether.
+    total : int or dataset, optional
+        The samples that were meant to be scored, or how many they are; `@experiment` drops rows that failed.
 
     Returns
     -------
     Estimate
-        `n` of `n_total` rows had both figures.
+        `n` of `n_total` rows had both figures. A warning says how many lack one because of an exception, which
+        Ragas' `evaluate` turns into NaN.
 
     Raises
     ------
@@ -189,8 +172,29 @@ def bor_from_result(
         depths = ", ".join(f"k={depth}" for depth in pairs) or "none"
         raise InputError(f"the result should hold one pair of BoR(…), Success@K and RandomSuccess@K; found {depths}")
     (pair,) = pairs.values()
+    raised = _raised(result, pair)
+    if raised:
+        warnings.warn(
+            f"{raised:,} of {len(rows):,} rows raised an exception in {' or '.join(pair)}, which Ragas turned into "
+            f"NaN: they are left out of BoR; evaluate(…, raise_exceptions=True) shows the first",
+            SelectivityWarning,
+            stacklevel=2,
+        )
     success, random_success = ([_number(row.get(name)) for row in rows] for name in pair)
-    return bits_over_random(success, random_success, total=total, bootstrap=bootstrap)
+    asked = len(total) if isinstance(total, Sized) else total
+    return bits_over_random(success, random_success, total=asked, bootstrap=bootstrap)
+
+
+def _raised(result: Any, pair: tuple[str, str]) -> int:
+    """The rows in which one of the metrics raised an exception: Ragas traces their calls without an output."""
+    traces = getattr(result, "ragas_traces", None) or {}
+    return len(
+        {
+            trace.parent_run_id
+            for trace in traces.values()
+            if trace.name in pair and trace.metadata.get("type") is ChainType.METRIC and not trace.outputs
+        }
+    )
 
 
 def _score_rows(result: Any) -> list[Mapping[str, Any]]:

@@ -5,23 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from rag_selectivity import InputError, Measure
-from rag_selectivity.errors import examples
 from rag_selectivity.single import Labels, as_text_id, numbered_queries, text_id, whole_count, whole_grade
 
 #: What `utility_grades` hold.
 UTILITY_GRADES = (1, 2, 3, 4, 5)
 
 
+#: The identity of rows with ids.
+IDS = "retrieved_context_ids"
+#: The identity of rows without ids: the hash of each text.
+TEXT = "text"
+_NO_IDS_OF_PASSAGES = frozenset(
+    ["user_input", IDS, "retrieved_contexts", "reference_context_ids", "reference_contexts", "multi_responses"]
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One sample.
 
-    `query` is its id column's value or its question; `key` tells rows that ask the same apart.
-    `passages` are ids, or hashes of the texts where there are no ids (`by_text`). `grades` and `corpus_size` are
-    what the row itself says.
+    `query` is its id column's value or its question; `key` tells rows that ask the same apart. `passages` are known by
+    `identity`: by ids, by hashes of the texts, or by a column with an id for each passage. `own_grades` and
+    `corpus_size` are what the row itself says.
     """
 
     number: int
@@ -29,13 +37,71 @@ class Row:
     query: str
     user_input: str
     passages: tuple[str, ...]
+    identity: str
+    ids: tuple[str, ...] | None
     texts: tuple[str, ...] | None
-    by_text: bool
-    references: tuple[str, ...] | None
     reference: str | None
-    grades: Mapping[str, int] | None
+    own_grades: Mapping[str, int] | None
     corpus_size: int | None
     fields: Mapping[str, Any]
+
+    @property
+    def by_text(self) -> bool:
+        """Whether passages are known by their texts."""
+        return self.identity == TEXT
+
+    @property
+    def grades(self) -> dict[str, int] | None:
+        """The row's own grades by its identity."""
+        if self.own_grades is None:
+            return None
+        return {passage_key(passage, self.by_text): grade for passage, grade in self.own_grades.items()}
+
+    @property
+    def references(self) -> tuple[str, ...] | None:
+        """What the row itself expects to be retrieved, by its identity."""
+        where = f"sample {self.number}"
+        if self.by_text:
+            texts = _list(self.fields, "reference_contexts", where)
+            return None if texts is None else tuple([text_id(str(text)) for text in texts])
+        ids = _list(self.fields, "reference_context_ids", where)
+        return None if ids is None else tuple([str(value) for value in ids])
+
+    def columns(self) -> dict[str, list[str]]:
+        """The columns besides ids and texts that hold a text for each passage, such as the ids of documents."""
+        return {
+            name: list(value)
+            for name, value in self.fields.items()
+            if name not in _NO_IDS_OF_PASSAGES
+            and isinstance(value, (list, tuple))
+            and value
+            and len(value) == len(self.passages)
+            and all(isinstance(each, str) and each for each in value)
+        }
+
+    def by(self, identity: str) -> Self:
+        """The row with its passages known by another identity.
+
+        Raises
+        ------
+        InputError
+            If the row does not have it.
+        """
+        known: Sequence[str] | None
+        if identity == self.identity:
+            return self
+        if identity == IDS:
+            known = self.ids
+        elif identity == TEXT:
+            known = None if self.texts is None else [text_id(text) for text in self.texts]
+        else:
+            known = self.columns().get(identity)
+        if known is None:
+            raise InputError(
+                f"sample {self.number} ({self.user_input!r}) has no {identity} for each of its {len(self.passages)} "
+                f"passages: choose another identity, as in identity='text'"
+            )
+        return replace(self, passages=tuple(known), identity=identity)
 
 
 def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
@@ -66,6 +132,12 @@ def row_of(sample: Any) -> Row:
     return _row(sample, 1, None)
 
 
+def asked_rows(dataset: Any, *, id_column: str | None = None) -> list[Row]:
+    """Rows as `rows_of` has them, with nothing retrieved: what an experiment was asked."""
+    nothing: dict[str, Any] = {IDS: [], "retrieved_contexts": None}
+    return rows_of([{**_fields(sample), **nothing} for sample in _samples(dataset)], id_column=id_column)
+
+
 def _row(sample: Any, number: int, id_column: str | None) -> Row:
     fields = _fields(sample)
     where = f"sample {number}"
@@ -77,33 +149,51 @@ def _row(sample: Any, number: int, id_column: str | None) -> Row:
         if fields.get(id_column) in (None, ""):
             raise InputError(f"{where} ({question!r}) has no {id_column}, the column of ids that was asked for")
         query = str(fields[id_column])
-    ids, texts = _list(fields, "retrieved_context_ids", where), _list(fields, "retrieved_contexts", where)
+    ids, texts = _retrieved(fields, where, question)
+    extras = _extras(fields)
+    size = extras.get("corpus_size")
+    return Row(
+        number,
+        query,
+        query,
+        question,
+        tuple([text_id(text) for text in texts or ()]) if ids is None else ids,
+        TEXT if ids is None else IDS,
+        ids,
+        texts,
+        fields.get("reference") if isinstance(fields.get("reference"), str) else None,
+        _own_grades(extras.get("utility_grades"), where),
+        None if size in (None, "") else whole_count(_number(size), f"{where}: corpus_size"),
+        fields,
+    )
+
+
+def _retrieved(
+    fields: Mapping[str, Any], where: str, question: str
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """The ids and the texts of what was retrieved; None for ids that are not there, or not for each text."""
+    ids, texts = _list(fields, IDS, where), _list(fields, "retrieved_contexts", where)
     if ids is None and texts is None:
-        raise InputError(f"{where} ({question!r}) has neither retrieved_context_ids nor retrieved_contexts")
+        raise InputError(
+            f"{where} ({question!r}) has neither retrieved_context_ids nor retrieved_contexts: give each sample one of "
+            f"the columns, or an empty list if nothing was retrieved"
+        )
+    if ids is not None and (None in ids or "" in ids):
+        if texts is None:
+            raise InputError(
+                f"{where} ({question!r}): retrieved_context_ids has an empty id: give each passage its id, or "
+                f"retrieved_contexts, whose texts then serve"
+            )
+        ids = None
+    if not ids and texts:
+        ids = None
     if ids is not None and texts is not None and len(ids) != len(texts):
         raise InputError(
             f"{where} ({question!r}) has {len(ids)} retrieved_context_ids and {len(texts)} retrieved_contexts"
         )
-    by_text = ids is None
-    named = [text_id(str(text)) for text in texts or ()] if ids is None else [str(value) for value in ids]
-    relevant = _list(fields, "reference_contexts" if by_text else "reference_context_ids", where)
-    references = None if relevant is None else tuple(text_id(str(v)) if by_text else str(v) for v in relevant)
-    extras = _extras(fields)
-    return Row(
-        number=number,
-        key=query,
-        query=query,
-        user_input=question,
-        passages=tuple(named),
-        texts=None if texts is None else tuple(str(text) for text in texts),
-        by_text=by_text,
-        references=references,
-        reference=fields.get("reference") if isinstance(fields.get("reference"), str) else None,
-        grades=_own_grades(extras.get("utility_grades"), by_text, where),
-        corpus_size=whole_count(_number(extras["corpus_size"]), f"{where}: corpus_size")
-        if extras.get("corpus_size") not in (None, "")
-        else None,
-        fields=fields,
+    return (
+        None if ids is None else tuple([str(value) for value in ids]),
+        None if texts is None else tuple([str(text) for text in texts]),
     )
 
 
@@ -111,7 +201,9 @@ def _fields(sample: Any) -> Mapping[str, Any]:
     if isinstance(sample, Mapping):
         return sample
     if hasattr(sample, "model_dump"):
-        return dict(sample.model_dump())
+        # What `model_dump` gives, without its copies.
+        extra = getattr(sample, "model_extra", None)
+        return {**vars(sample), **extra} if extra else vars(sample)
     raise InputError(f"a sample is a dict or one of Ragas' samples, got {type(sample).__name__}")
 
 
@@ -119,12 +211,17 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
     value = fields.get(name)
     if value is None:
         return None
+    if type(value) is list:
+        return value
     if isinstance(value, str):
         # A CSV backend turns lists to text.
         try:
             value = json.loads(value)
         except ValueError:
-            raise InputError(f"{where}: {name} is a text, not a list; ragas' local/jsonl keeps lists") from None
+            raise InputError(
+                f"{where}: {name} is a text, not a list ({value[:40]!r}): ragas' local/csv turns lists into texts; "
+                f"save and load the dataset with local/jsonl, which keeps them"
+            ) from None
     if not isinstance(value, Sequence) and not hasattr(value, "tolist"):
         raise InputError(f"{where}: {name} must be a list, got {value!r}")
     return list(value)
@@ -133,7 +230,7 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
 def _extras(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Free columns, or what travels in `rubrics`, the one free field that Ragas' own samples keep."""
     rubrics = fields.get("rubrics")
-    columns = {name: fields[name] for name in ("utility_grades", "corpus_size") if fields.get(name) is not None}
+    columns = {name: value for name in ("utility_grades", "corpus_size") if (value := fields.get(name)) is not None}
     return {**rubrics, **columns} if isinstance(rubrics, Mapping) else columns
 
 
@@ -144,7 +241,7 @@ def _number(value: Any) -> Any:
         return value
 
 
-def _own_grades(value: Any, by_text: bool, where: str) -> dict[str, int] | None:
+def _own_grades(value: Any, where: str) -> dict[str, int] | None:
     """{passage: grade} of a row, as a dict or JSON text of one."""
     if value in (None, ""):
         return None
@@ -152,11 +249,14 @@ def _own_grades(value: Any, by_text: bool, where: str) -> dict[str, int] | None:
         try:
             value = json.loads(value)
         except ValueError:
-            raise InputError(f"{where}: utility_grades is not JSON ({value!r})") from None
+            raise InputError(
+                f"{where}: utility_grades is not JSON ({value!r}): write json.dumps(…), or keep the dict with ragas' "
+                f"local/jsonl (local/csv turns it into a text)"
+            ) from None
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: utility_grades must be {{passage: grade}}, got {value!r}")
     return {
-        passage_key(str(passage), by_text): whole_grade(grade, f"{where}: utility_grades of {passage!r}")
+        str(passage): whole_grade(grade, f"{where}: utility_grades of {passage!r}")
         for passage, grade in value.items()
         if grade is not None
     }
@@ -169,17 +269,19 @@ def passage_key(passage: str, by_text: bool) -> str:
 
 def grades_of(row: Row, labels: Labels | None, scale: str) -> dict[str, int] | None:
     """The row's own grades, else the labels', else its references, which are relevant on the scale."""
-    if row.grades is not None:
-        return dict(row.grades)
+    if row.own_grades is not None:
+        return row.grades
     if labels is None:
         return Labels(scale=scale).of_query(relevant=row.references)
     grades = labels.of_query(row.query, row.user_input)
-    return grades and {passage_key(passage, row.by_text): grade for passage, grade in grades.items()}
+    if not row.by_text or grades is None:
+        return grades
+    return {as_text_id(passage): grade for passage, grade in grades.items()}
 
 
 def scale_of(rows: Iterable[Row], labels: Labels | None, measure: Measure | None = None) -> str:
     """`utility` where rows bring utility grades or a measure needs them, or the labels are 1–5; else `trec`."""
-    if any(row.grades is not None for row in rows):
+    if any(row.own_grades is not None for row in rows):
         return "utility"
     if labels is not None:
         return labels.scale
@@ -188,18 +290,6 @@ def scale_of(rows: Iterable[Row], labels: Labels | None, measure: Measure | None
 
 def levels_of(rows: Iterable[Row], labels: Labels | None) -> tuple[int, ...]:
     """The grades that the labels of a row can have, whichever it has: whether there is junk is no matter of one row."""
-    if any(row.grades is not None for row in rows):
+    if any(row.own_grades is not None for row in rows):
         return UTILITY_GRADES
     return labels.levels if labels is not None else ()
-
-
-def check_texts_match(rows: Sequence[Row], grades: Mapping[str, Mapping[str, int]]) -> None:
-    """An error where passages go by their texts and not one of them has a label."""
-    unmatched = [row for row in rows if row.by_text and row.key in grades and grades[row.key]]
-    if not unmatched or any(set(row.passages) & set(grades[row.key]) for row in unmatched):
-        return
-    shown = [text[:60] for row in unmatched for text in row.texts or ()]
-    raise InputError(
-        f"the samples have no retrieved_context_ids, and not one retrieved text has a label; retrieved were "
-        f"{examples(shown)}: give the ids, or labels whose passages are the very texts"
-    )

@@ -118,6 +118,9 @@ class Gate:
     ----------
     limits : Limits
     budget : Budget
+    through : Gate, optional
+        Another gate that each request passes as well, after this one: its limits and its budget then hold over all who
+        share it.
 
     Attributes
     ----------
@@ -128,9 +131,10 @@ class Gate:
         The most requests that may be under way now.
     """
 
-    def __init__(self, limits: Limits = Limits(), budget: Budget = Budget()) -> None:
+    def __init__(self, limits: Limits = Limits(), budget: Budget = Budget(), *, through: Gate | None = None) -> None:
         self.limits = limits
         self.budget = budget
+        self.through = through
         self.spending = Spending()
         self.stop: Stop | None = None
         self.concurrency = 1
@@ -147,6 +151,8 @@ class Gate:
         self._longest_answer = 0
         self._dearest_token = 0.0
         self._random = random.Random()
+        #: What had been spent when the period of the budget began: requests, tokens, cost.
+        self._before: tuple[int, int, float] = (0, 0, 0.0)
 
     # -- for those who ask -------------------------------------------------------------------------
 
@@ -181,11 +187,18 @@ class Gate:
         usage, ended = ticket.worst, "answered"
         cost: float | None = None
         try:
-            async with asyncio.timeout(self.limits.timeout):
-                reply = await send(ticket.answer_tokens)
+            if self.through is not None:
+                reply = await self.through.request(prompt_bytes, lambda: ticket.answer_tokens, send, prices)
+            else:
+                async with asyncio.timeout(self.limits.timeout):
+                    reply = await send(ticket.answer_tokens)
             usage, cost = reply.usage or self._estimate(ticket, reply), reply.cost
             self._succeeded(ticket, reply)
             return reply
+        except Stopped:
+            usage, ended = Usage(), "not sent"
+            self._stopped_by_the_other()
+            raise
         except asyncio.CancelledError:
             usage, ended = self._cancelled(ticket), "given up"
             raise
@@ -231,8 +244,22 @@ class Gate:
 
     def reopen(self) -> None:
         """Send requests again, unless a budget was the reason to stop."""
+        if self.through is not None:
+            self.through.reopen()
         with self._lock:
             if self.stop is not None and self.stop.cause != "budget":
+                self.stop = None
+
+    def begin_period(self, spent: Spending) -> None:
+        """Begin a period of the budget, in which so much is spent already; a budget used up before stops nothing."""
+        with self._lock:
+            now = self.spending
+            self._before = (
+                now.requests - spent.requests,
+                now.usage.total - spent.usage.total,
+                (now.cost or 0.0) - (spent.cost or 0.0),
+            )
+            if self.stop is not None and self.stop.cause == "budget":
                 self.stop = None
 
     def probed(self) -> None:
@@ -242,6 +269,8 @@ class Gate:
                 self._probing = False
                 self.concurrency = min(_FIRST_CONCURRENCY, self.limits.concurrency)
         self._wake_all()
+        if self.through is not None:
+            self.through.probed()
 
     # -- one request -------------------------------------------------------------------------------
 
@@ -282,22 +311,30 @@ class Gate:
 
     def _used_up(self, ticket: _Ticket) -> str | None:
         """Which budget this request could exceed, together with the requests under way; None if none."""
-        budget, spending = self.budget, self.spending
-        if budget.calls is not None and spending.requests >= budget.calls:
+        budget = self.budget
+        requests, spent_tokens, spent = (
+            now - before
+            for now, before in zip(
+                (self.spending.requests, self.spending.usage.total, self.spending.cost or 0.0),
+                self._before,
+                strict=True,
+            )
+        )
+        if budget.calls is not None and requests >= budget.calls:
             return f"the budget of {counted(budget.calls, 'request')} is used up"
         if budget.tokens is not None:
             tokens = ticket.worst.total + sum(each.worst.total for each in self._under_way)
-            if spending.usage.total + tokens > budget.tokens:
+            if spent_tokens + tokens > budget.tokens:
                 return (
                     f"the budget of {budget.tokens:,} tokens (--max-tokens) is too small for another request: "
-                    f"{spending.usage.total:,} are spent, and the next request may take {ticket.worst.total:,}"
+                    f"{spent_tokens:,.0f} are spent, and the next request may take {ticket.worst.total:,}"
                 )
         if budget.cost is not None:
             cost = ticket.cost + sum(each.cost for each in self._under_way)
-            if (spending.cost or 0.0) + cost > budget.cost:
+            if spent + cost > budget.cost:
                 return (
                     f"the budget of {budget.cost:g} (--max-cost) is too small for another request: "
-                    f"{spending.cost or 0.0:.6g} is spent, and the next request may cost {ticket.cost:.2g}"
+                    f"{spent:.6g} is spent, and the next request may cost {ticket.cost:.2g}"
                 )
         return None
 
@@ -328,6 +365,14 @@ class Gate:
         self.spending.requests += 1
         if self.limits.rpm is not None:
             self._next_turn = max(now, self._next_turn) + _WINDOW / self.limits.rpm * _PACE_MARGIN
+
+    def _stopped_by_the_other(self) -> None:
+        """The gate behind this one is shut, so that the request was not sent."""
+        with self._lock:
+            self.spending.requests -= 1
+            if self.through is not None:
+                self.stop = self.stop or self.through.stop
+        self._wake_all()
 
     def _leave(self, ticket: _Ticket, usage: Usage, cost: float | None) -> None:
         with self._lock:

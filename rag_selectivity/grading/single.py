@@ -114,6 +114,8 @@ class SingleQuery:
     limits : Limits
     budget : Budget
         Of all grades and claim checks together.
+    gate : Gate, optional
+        Counts and limits all requests, in place of a new gate of `limits` and `budget`.
 
     Attributes
     ----------
@@ -129,12 +131,13 @@ class SingleQuery:
         rubric: Rubric | str | Path = DEFAULT_RUBRIC,
         limits: Limits = Limits(),
         budget: Budget = Budget(),
+        gate: Gate | None = None,
     ) -> None:
         self.judge = judge_of(judge)
         self.store = Path(store)
         self.rubric = rubric if isinstance(rubric, Rubric) else Rubric.read(rubric)
         self.stopped: str | None = None
-        self._gate = Gate(limits, budget)
+        self._gate = gate or Gate(limits, budget)
 
     async def grades(
         self, query: str, texts: Sequence[str], *, query_id: str | None = None, ids: Sequence[str] | None = None

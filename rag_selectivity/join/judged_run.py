@@ -385,6 +385,10 @@ def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.flo
 
     Returns int64[queries, depths], or with weights float64[queries, depths].
     """
+    if len(depths) == 1:
+        within = hits.rank <= depths[0]
+        counted = None if weights is None else weights[within]
+        return np.bincount(hits.query[within], counted, minlength=queries)[:, None]
     order = np.argsort(depths, kind="stable")
     width = len(depths) + 1
     cell = hits.query * width + np.searchsorted(depths[order], hits.rank)

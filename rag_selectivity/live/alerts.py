@@ -1,104 +1,177 @@
-"""Alarms over a rolling window of live retrievals."""
+"""Alarms about live retrievals, by a sequential test."""
 
 from __future__ import annotations
 
 import logging
 import math
-import re
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.gates import compared
+from rag_selectivity.errors import InputError
+from rag_selectivity.live.conditions import (
+    TRAFFIC,
+    Condition,
+    Excess,
+    excess_of,
+    excess_of_traffic,
+    parse_condition,
+)
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.statistics.sequential import RiseDetector
 
 _log = logging.getLogger("rag_selectivity")
-_CONDITION = re.compile(r"\s*(?P<name>[^<>]+?)\s*(?P<op>[<>]=?)\s*(?P<limit>\S+)\s*")
 
-#: What can be watched besides measures, labelled or not: means over the retrievals of the window.
-_TRAFFIC: dict[str, Callable[[Retrieval], float | None]] = {
-    "tokens": lambda retrieval: retrieval.tokens,
-    "seconds": lambda retrieval: None if retrieval.failed else retrieval.seconds,
-    "shown": lambda retrieval: None if retrieval.failed else len(retrieval.shown),
-    "empty": lambda retrieval: not retrieval.shown and not retrieval.failed,
-    "failed": lambda retrieval: retrieval.failed,
-}
-_ENOUGH = 50
+#: The expected number of retrievals until a false alarm is at least this.
+FALSE_ALARM_EVERY = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A condition that began to hold, or no longer does.
+    """A condition that is shown to hold, or to hold no longer.
 
     Attributes
     ----------
     condition : str
         As it was given: `BoR < 2`.
     value : float
-        Over the window.
+        The figure over the last `n` retrievals that have one. A quantile: over at most `window` of them.
     n : int
-        Retrievals that the value rests on.
+        Retrievals since the change probably began.
     raised : bool
-        False when the condition has ceased to hold.
+        False when the condition is shown to hold no longer.
+    since : float
+        When the change probably began, in seconds since 1970.
+    evidence : float
+        What a bet on the change has made of 1. A condition that does not hold makes this as large as the monitor's
+        `false_alarm_every` once in that many retrievals, or less often.
     """
 
     condition: str
     value: float
     n: int
     raised: bool
+    since: float = math.nan
+    evidence: float = math.nan
 
     def __str__(self) -> str:
         state = "now" if self.raised else "no longer"
-        return f"{self.condition}: {state} ({self.value:.4g} over the last {self.n} retrievals)"
+        began = f", since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since > 0 else ""
+        return f"{self.condition}: {state} ({self.value:.4g} over the last {self.n} retrievals{began})"
+
+
+class _Mark(NamedTuple):
+    """How many retrievals there had been at a time, and the sums of their parts."""
+
+    n: int
+    sums: tuple[float, ...]
+    time: float
 
 
 @dataclass
 class _Watched:
-    """A condition with the figures of its window."""
+    """A condition, the figures of its window, and the test for its change."""
 
-    text: str
-    name: str
-    measure: Measure | None
-    holds: Callable[[float], bool]
+    condition: Condition
     window: deque[tuple[float, ...]]
+    false_alarm_every: float
+    excess: Excess | None = None
     outcome: Outcome | None = None
-    raised: bool = field(default=False)
+    raised: bool = False
+    alarms: list[Alarm] = field(default_factory=list)
+    refused: bool = False
 
-    def value(self) -> float:
-        if not self.window:
-            return math.nan
-        means = np.array(self.window).mean(axis=0)
+    def __post_init__(self) -> None:
+        self._detector: RiseDetector[_Mark] = RiseDetector(self.false_alarm_every)
+        self._total = _Mark(0, (), 0.0)
+
+    def add(self, parts: tuple[float, ...]) -> None:
+        """Take in the parts of one retrieval."""
+        condition, excess = self.condition, self.excess
+        self.window.append(parts)
+        if excess is None:
+            return
+        before, now = self._total, time.time()
+        mark = _Mark(before.n, before.sums or (0.0,) * len(parts), now)
+        tested = parts if condition.quantile is None else (float(parts[0] > condition.limit),)
+        value, lowest, highest, cut = excess.of(tested)
+        rising = condition.above != self.raised
+        shown = self._detector.add(value, -lowest, mark) if rising else self._detector.add(-cut, highest, mark)
+        self._total = _Mark(mark.n + 1, tuple(map(sum, zip(mark.sums, parts, strict=True))), now)
+        if shown:
+            self._change(self._detector.mark or mark)
+
+    def _change(self, began: _Mark) -> None:
+        n = self._total.n - began.n
+        if self.condition.quantile is None:
+            sums = zip(self._total.sums, began.sums, strict=True)
+            value = self._figure([(after - before) / n for after, before in sums])
+        else:
+            value = self._quantile(list(self.window)[-n:])
+        self.raised = not self.raised
+        self.alarms.append(Alarm(self.condition.text, value, n, self.raised, began.time, self._detector.evidence))
+        self._detector, self._total = RiseDetector(self.false_alarm_every), _Mark(0, (), 0.0)
+
+    def _figure(self, means: Sequence[float]) -> float:
         if self.outcome is None:
-            return float(means[0])
+            return means[0]
         with np.errstate(invalid="ignore", divide="ignore"):
             return float(self.outcome.aggregate.value(*(np.array([mean]) for mean in means))[0])
 
+    def _quantile(self, rows: Sequence[tuple[float, ...]]) -> float:
+        return float(np.quantile([row[0] for row in rows], self.condition.quantile or 0.0, method="inverted_cdf"))
+
+    def value(self) -> float:
+        """The figure over the window; NaN before there is one."""
+        if not self.window:
+            return math.nan
+        if self.condition.quantile is not None:
+            return self._quantile(self.window)
+        return self._figure(np.array(self.window).mean(axis=0).tolist())
+
 
 class Alerts:
-    """Watches conditions such as `BoR < 2`, `BoR_max < .074`, `Harm@10 > .3`, `tokens > 8000` or `failed > .05`.
+    """Watches conditions such as `BoR < 2`, `Harm@10 > .3`, `tokens > 8000`, `p95(seconds) > 2` or `failed > .05`.
 
     Below .074 bits of BoR_max a random draw succeeds in 95 % of the queries: the collapse zone. A measure without a
-    depth is of all that was shown. An alarm goes out when a condition begins to hold, and again when it ceases to: to
-    the log `rag_selectivity`, to `on_alert`, and to OpenTelemetry where that is
-    installed (gauges `rag_selectivity.window` by figure and monitor, a counter `rag_selectivity.alarms` by condition).
+    depth is of all that was shown.
+
+    An alarm goes out when the retrievals show that a condition began to hold, and again when they show that it holds no
+    longer: to the log `rag_selectivity`, to `on_alert`, and to OpenTelemetry where that is installed (gauges
+    `rag_selectivity.window` by figure and monitor, a counter `rag_selectivity.alarms` by condition). No value of a
+    short window decides this, but the test of `rag_selectivity.statistics.sequential.RiseDetector`:
+
+    - A condition on a mean (or on a ratio of means such as BoR, or its logarithm) is about the mean of one quantity for
+      each retrieval: `BoR < 2` holds if success − 4 · random success is below 0 on average.
+    - `p95(seconds) > 2` holds if more than 5 % of the retrievals take more than 2 seconds.
+    - While a condition does not hold, the expected number of retrievals until a false alarm is at least
+      `false_alarm_every`; likewise, while it holds, until an alarm that it holds no longer. Each condition has a test
+      of its own.
+    - This is true of every distribution, with two limits. Numbers without an upper end (tokens, seconds, shown, lambda)
+      are cut at ten times the limit when the test asks whether their mean is below the limit; it is not cut when the
+      test asks whether it is above. And a test whether BoR or EF is above a limit expects no random success of more
+      than twice the largest one among the retrievals before, from 50 retrievals on.
+    - It is not true of the mean over a long time if retrievals depend on each other, as in bursts.
 
     Parameters
     ----------
     conditions : sequence of str
     window : int
-        The last so many retrievals for which the figure exists; from 50 (or the window, if that is smaller) on.
+        The last so many retrievals for which the figure exists: for `values` and the gauges.
     on_alert : callable, optional
         Takes each Alarm.
     name : str
         Of the monitor, in OpenTelemetry's attributes.
+    false_alarm_every : float
     """
 
     def __init__(
@@ -108,12 +181,18 @@ class Alerts:
         window: int = 200,
         on_alert: Callable[[Alarm], Any] | None = None,
         name: str = "live",
+        false_alarm_every: float = FALSE_ALARM_EVERY,
     ) -> None:
         if isinstance(window, bool) or not isinstance(window, int) or window < 1:
             raise InputError(f"window must be a whole number ≥ 1, got {window!r}")
-        self._watched = [_parsed(text, window) for text in conditions]
-        self._traffic = [watched for watched in self._watched if watched.measure is None]
-        self._enough = min(_ENOUGH, window)
+        if isinstance(false_alarm_every, bool) or not 1 < false_alarm_every < math.inf:
+            raise InputError(f"false_alarm_every must be a number of retrievals above 1, got {false_alarm_every!r}")
+        self._watched = [
+            _Watched(parse_condition(text), deque(maxlen=window), float(false_alarm_every)) for text in conditions
+        ]
+        self._traffic = [watched for watched in self._watched if watched.condition.measure is None]
+        for watched in self._traffic:
+            watched.excess = excess_of_traffic(watched.condition)
         self._on_alert = on_alert
         self._lock = threading.Lock()
         self.name = name
@@ -122,38 +201,49 @@ class Alerts:
     @property
     def measures(self) -> list[Measure]:
         """What has to be measured for the conditions."""
-        return [watched.measure for watched in self._watched if watched.measure is not None]
+        return [watched.condition.measure for watched in self._watched if watched.condition.measure is not None]
 
     def traffic(self, retrieval: Retrieval) -> None:
         """Take in what is known of any retrieval, labelled or not."""
         for watched in self._traffic:
-            value = _TRAFFIC[watched.name](retrieval)
-            if value is not None:
+            value = TRAFFIC[watched.condition.quantity](retrieval)
+            if value is not None and 0 <= value < math.inf:
                 with self._lock:
-                    watched.window.append((value,))
+                    watched.add((float(value),))
+
+    def outcome(self, value: float) -> None:
+        """Take in an outcome that became known after its retrieval."""
+        for watched in self._traffic:
+            if watched.condition.quantity == "outcome":
+                with self._lock:
+                    watched.add((float(value),))
 
     def figures(self, outcome_of: Callable[[Measure], tuple[Outcome, int] | None]) -> None:
         """Take in measured retrievals: a measure's outcome and the column of its depth."""
         with self._lock:
             for watched in self._watched:
-                found = outcome_of(watched.measure) if watched.measure is not None else None
+                measure = watched.condition.measure
+                found = outcome_of(measure) if measure is not None else None
                 if found is None:
                     continue
                 outcome, column = found
                 watched.outcome = outcome
+                if watched.excess is None and not watched.refused:
+                    watched.excess = excess_of(watched.condition, outcome, column)
+                    watched.refused = watched.excess is None
+                    if watched.refused:
+                        _log.error("alert %r: %s is no mean, so it cannot be tested", watched.condition.text, measure)
                 rows = np.stack([part[:, column] for part in outcome.parts], axis=1)
-                watched.window.extend(map(tuple, rows[~np.isnan(rows[:, 0])].tolist()))
+                for row in rows[~np.isnan(rows[:, 0])].tolist():
+                    watched.add(tuple(row))
 
     def check(self) -> list[Alarm]:
         """Send out what has changed."""
-        alarms = []
+        alarms: list[Alarm] = []
         with self._lock:
             for watched in self._watched:
-                value = watched.value()
-                if len(watched.window) < self._enough or math.isnan(value) or watched.holds(value) == watched.raised:
-                    continue
-                watched.raised = not watched.raised
-                alarms.append(Alarm(watched.text, value, len(watched.window), watched.raised))
+                alarms += watched.alarms
+                watched.alarms = []
         for alarm in alarms:
             _log.log(logging.WARNING if alarm.raised else logging.INFO, "%s", alarm)
             if self._counter is not None and alarm.raised:
@@ -168,26 +258,7 @@ class Alerts:
     def values(self) -> dict[str, float]:
         """The figure of each condition over its window; NaN before there is one."""
         with self._lock:
-            return {watched.name: watched.value() for watched in self._watched}
-
-
-def _parsed(text: str, window: int) -> _Watched:
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise InputError(f"alert {text!r} is not a condition such as 'BoR < 2' or 'tokens > 8000'")
-    try:
-        limit = float(match["limit"])
-    except ValueError:
-        raise InputError(f"alert {text!r}: {match['limit']!r} is not a number") from None
-    name, measure = match["name"], None
-    if name not in _TRAFFIC:
-        try:
-            measure = parse_measure(name)
-        except InputError as error:
-            hint = did_you_mean(name, _TRAFFIC)
-            raise InputError(f"alert {text!r}: {error}{hint and f', or{hint}'}; also: {', '.join(_TRAFFIC)}") from None
-        name = str(measure)
-    return _Watched(text.strip(), name, measure, compared(match["op"], limit), deque(maxlen=window))
+            return {watched.condition.name: watched.value() for watched in self._watched}
 
 
 #: One gauge for the whole process, since a meter takes a name once; it must not keep monitors alive.

@@ -7,25 +7,36 @@ import logging
 import queue
 import random
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError
+from rag_selectivity.grading.gate import Gate, Spending
+from rag_selectivity.grading.grade import settings_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.single import SingleQuery
+from rag_selectivity.grading.store import Store
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.results.usage import Usage
 
 _log = logging.getLogger("rag_selectivity")
+
+_SECONDS_OF_A_DAY = 86_400
+_USED_UP = "the budget is used up"
+_now = time.time
 
 
 class BackgroundGrader:
     """Grades a random share of the retrievals that have no labels, with a judge; the application does not wait.
 
     The judge grades all passages shown, and those of the pool if there is one. The store keeps the grades. Retrievals
-    that come faster than the judge can grade are left out and counted.
+    that come faster than the judge can grade, or after the day's budget is used up, are left out and counted.
 
     Parameters
     ----------
@@ -34,17 +45,24 @@ class BackgroundGrader:
     share : float
         Share of the retrievals to grade, from 0 to 1. Each one is drawn with the same probability.
     budget : Budget
-        Of all grades together; grading stops when it is used up.
+        Of one day. When it is used up, grading stops until midnight UTC. Labels of the same judge that the store got
+        on the same day count, so that a restart does not renew the budget; requests that left no label do not.
+    gate : Gate, optional
+        A gate that other grading of the same endpoint passes as well (`rag_selectivity.grade(…, gate=gate)`). The
+        limits and the budget of that gate then hold for both together, and those given here for this grader alone.
     waiting : int
         The most retrievals that wait for their grades.
     seed : int
 
     Attributes
     ----------
-    graded, failed, left_out : int
+    graded, failed : int
         Numbers of retrievals.
+    left_out : Counter
+        Numbers of retrievals that were drawn and not graded, by reason: "the queue is full", "the budget is used up",
+        "no texts".
     stopped : str or None
-        Why grading has stopped.
+        Which budget of the day is used up; None while there is grading.
     """
 
     def __init__(
@@ -56,26 +74,36 @@ class BackgroundGrader:
         budget: Budget = Budget(),
         rubric: Rubric | str | Path = DEFAULT_RUBRIC,
         limits: Limits = Limits(concurrency=4),
+        gate: Gate | None = None,
         waiting: int = 100,
         seed: int = 7,
     ) -> None:
         if isinstance(share, bool) or not 0 <= share <= 1:
             raise InputError(f"share must be a number from 0 to 1, got {share!r}")
-        self._single = SingleQuery(judge, store, rubric=rubric, limits=limits, budget=budget)
+        self._gate = Gate(limits, budget, through=gate)
+        self._single = SingleQuery(judge, store, rubric=rubric, gate=self._gate)
         self._share = share
         self._random = random.Random(seed)
         self._queue: queue.Queue[tuple[Retrieval, Callable[[Retrieval], None]]] = queue.Queue(waiting)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.graded = self.failed = self.left_out = 0
+        self._day: int | None = None
+        self.graded = self.failed = 0
+        self.left_out: Counter[str] = Counter()
         self.stopped: str | None = None
 
     def offer(self, retrieval: Retrieval, when_graded: Callable[[Retrieval], None]) -> None:
         """Draw whether to grade a retrieval, and return at once; `when_graded` gets it with its grades later."""
-        if self.stopped is not None or retrieval.texts is None:
-            return
         with self._lock:
             if self._random.random() >= self._share:
+                return
+            reason = None
+            if retrieval.texts is None:
+                reason = "no texts"
+            elif self.stopped is not None and _today() == self._day:
+                reason = _USED_UP
+            if reason is not None:
+                self.left_out[reason] += 1
                 return
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="rag-selectivity-grader", daemon=True)
@@ -83,7 +111,8 @@ class BackgroundGrader:
         try:
             self._queue.put_nowait((retrieval, when_graded))
         except queue.Full:
-            self.left_out += 1
+            with self._lock:
+                self.left_out["the queue is full"] += 1
 
     def drain(self) -> None:
         """Wait until everything drawn so far is graded."""
@@ -93,15 +122,31 @@ class BackgroundGrader:
         while True:
             retrieval, when_graded = self._queue.get()
             try:
+                self._begin_day()
                 if self.stopped is None:
                     self._grade(retrieval, when_graded)
                 else:
-                    self.left_out += 1
+                    self._leave_out()
             except Exception as error:
                 self.failed += 1
-                _log.warning("a retrieval could not be graded: %s", error)
+                _log.warning("a retrieval could not be graded: %s", _without_texts(str(error), retrieval))
             finally:
                 self._queue.task_done()
+
+    def _begin_day(self) -> None:
+        """Begin the budget of a day when the first retrieval of the day is graded."""
+        today = _today()
+        if today == self._day:
+            return
+        with Store(self._single.store) as store:
+            settings = store.settings_id(settings_of(self._single.judge, self._single.rubric))
+            requests, prompt, answer, cost = store.spent_since(settings, today * _SECONDS_OF_A_DAY)
+        self._gate.begin_period(Spending(requests, Usage(prompt, answer), cost=cost))
+        self._day, self.stopped = today, None
+
+    def _leave_out(self) -> None:
+        with self._lock:
+            self.left_out[_USED_UP] += 1
 
     def _grade(self, retrieval: Retrieval, when_graded: Callable[[Retrieval], None]) -> None:
         texts = retrieval.texts or {}
@@ -109,11 +154,31 @@ class BackgroundGrader:
         passages = asyncio.run(
             self._single.grades(retrieval.query, [texts[id_] for id_ in ids], query_id=retrieval.query_id, ids=ids)
         )
-        self.stopped = self._single.stopped
+        stop = self._gate.stop
+        if stop is not None and stop.cause == "budget":
+            # Another stop, as of an endpoint that is down, ends with the next retrieval.
+            self.stopped = stop.why
         grades = {passage.id: passage.grade for passage in passages if passage.grade is not None}
         # Without some of its grades, a retrieval would seem to hold less junk or less evidence than it does.
         if len(grades) < len(ids):
-            self.failed += 1
+            if self.stopped is not None:
+                self._leave_out()
+            else:
+                self.failed += 1
             return
         self.graded += 1
         when_graded(replace(retrieval, grades=grades, texts=None))
+
+
+def _today() -> int:
+    """Days since 1970, UTC."""
+    return int(_now() // _SECONDS_OF_A_DAY)
+
+
+def _without_texts(message: str, retrieval: Retrieval) -> str:
+    """A message with hashes in place of the texts of a retrieval."""
+    for text in sorted((retrieval.query, *(retrieval.texts or {}).values()), key=len, reverse=True):
+        # A text of a few letters tells nothing, and stands within other words.
+        if len(text) > 3:
+            message = message.replace(text, text_id(text))
+    return message

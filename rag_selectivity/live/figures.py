@@ -228,7 +228,8 @@ class LiveFigures:
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
         self._draw(part, outcomes)
-        if self.ids_do_not_meet is None:
+        # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
+        if self._met.known or not self._met.retrievals or self._ids_are_right:
             when_measured(lambda measure: self._outcome_of(measure, outcomes))
 
     def _count(self, judged: JudgedRun) -> None:
@@ -289,10 +290,17 @@ class LiveFigures:
 
     # -- reporting ---------------------------------------------------------------------------------
 
+    @property
+    def complete(self) -> bool:
+        """Whether the sample holds every measured retrieval."""
+        return self._moments is None or len(self._sample) == self._moments[0].total
+
     def report(
-        self, measures: tuple[Measure, ...], traffic: Traffic, bootstrap: Bootstrap
+        self, measures: tuple[Measure, ...], traffic: Traffic, bootstrap: Bootstrap, *, resampled: bool = True
     ) -> tuple[RunReport, tuple[int, ...], dict[str, Any]]:
         """The figures so far, the depths of their table, and how their intervals were made.
+
+        Without `resampled`, intervals come from the moments, even if the sample holds every measured retrieval.
 
         Raises
         ------
@@ -308,9 +316,9 @@ class LiveFigures:
             )
         if self.ids_do_not_meet is not None:
             raise InputError(self.ids_do_not_meet)
-        complete = len(self._sample) == self._moments[0].total
+        resampled = resampled and self.complete
         sampled = self._sampled_outcomes(self._moments)
-        intervals = bootstrap.intervals(sampled) if complete else None
+        intervals = bootstrap.intervals(sampled) if resampled else None
         estimates: dict[str, Estimate] = {}
         per_query: dict[str, FloatArray] = {}
         for i, (measure, at) in enumerate(self._plan):
@@ -331,10 +339,10 @@ class LiveFigures:
             facts = LabelFacts(self._reached, self._reach, placebos)
             estimates = with_label_caveats(estimates, facts, dict(self._plan))
         per_query = {key: column for key, column in per_query.items() if key in estimates}
-        notes = tuple(self._notes(traffic, complete, self._moments[0].total))
+        notes = tuple(self._notes(traffic, self.complete, self._moments[0].total))
         run = RunReport(tuple(self._names()), estimates, per_query, self._coverage, notes, None)
         depths = tuple(depth for depth in ranks_in(self._plan).tolist() if depth <= traffic.longest)
-        return run, depths, bootstrap.settings if complete else {"method": "delta", "level": bootstrap.level}
+        return run, depths, bootstrap.settings if resampled else {"method": "delta", "level": bootstrap.level}
 
     def _sampled_outcomes(self, moments_of_measures: list[Moments]) -> list[Outcome]:
         """The figures of the sample as outcomes of a whole dataset."""
@@ -371,6 +379,14 @@ class LiveFigures:
             f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
             f"on average. Figures without a depth are of all that was shown"
         )
+        if traffic.sampled < traffic.retrievals:
+            share = traffic.sampled / traffic.retrievals
+            yield f"a random {share:.3g} of all retrievals ({traffic.sampled:,}) was taken for the figures"
+        if traffic.outcomes:
+            bounds = f" [{traffic.outcome_low:.3g}, {traffic.outcome_high:.3g}]" if traffic.outcomes > 1 else ""
+            yield f"outcome {traffic.outcome:.3g}{bounds} on average over {traffic.outcomes:,} outcomes"
+        if traffic.lost_outcomes:
+            yield f"{traffic.lost_outcomes:,} outcomes came with an id that no known retrieval has, and are not counted"
         if not complete:
             size = len(self._sample)
             yield f"figures over {measured:,} retrievals; figures of single queries for a random sample of {size:,}"

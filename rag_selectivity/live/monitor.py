@@ -6,10 +6,12 @@ The monitor knows no framework: an adapter records each retrieval. Memory does n
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -20,12 +22,14 @@ from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.join.corpus import size_with_counts
-from rag_selectivity.live.alerts import Alarm, Alerts
+from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
+from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
+from rag_selectivity.live.request import CURRENT, Request, checked_outcome, requested
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.trace import TraceWriter
-from rag_selectivity.live.traffic import TrafficCounts
+from rag_selectivity.live.traffic import LiveTraffic
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_depths, plan_of, wanted_measures
 from rag_selectivity.results.report import Report
@@ -66,22 +70,29 @@ class Monitor:
     depths : sequence of int
         Depths K of the figures. Figures without a depth, such as `report["BoR"]`, are about everything that each
         retrieval showed.
-    sample : int
-        Size of a random sample of the measured retrievals. While it holds all of them, intervals come from the
-        bootstrap, and later from the moments (delta method).
+    sample_rate : float
+        The share of the retrievals to measure, trace and offer to the grader, above 0 and up to 1. Each one is drawn
+        with this probability, whatever it holds, so the figures speak of all of them. Traffic, outcomes, and alerts
+        about the traffic take in every retrieval.
+    sample_size : int
+        Size of a random sample of the measured retrievals, which is kept one by one. While it holds all of them,
+        intervals come from the bootstrap, and later from the moments (delta method).
     scale, grade_map
         As in `rag_selectivity.evaluate`.
     alerts : sequence of str
-        Conditions such as `"BoR < 2"`, `"BoR_max < .074"`, `"Harm > .4"` or `"tokens > 8000"`.
+        Conditions such as `"BoR < 2"`, `"BoR_max < .074"`, `"Harm > .4"`, `"tokens > 8000"`, `"p95(seconds) > 2"` or
+        `"outcome < .6"`. A sequential test decides: `rag_selectivity.live.alerts.Alerts` says what it promises.
     window : int
-        Retrievals over which the alerts are computed.
+        Retrievals of the property `window`.
+    false_alarm_every : float
+        While a condition does not hold, the expected number of retrievals until a false alarm is at least this.
     on_alert : callable, optional
         Called with each alarm; `rag_selectivity.live.alerts.Alerts` says where else alarms go.
     trace : path, optional
         A file to which every retrieval is appended as a line of JSON, for `rag-selectivity evaluate --trace` and
         `grade --trace`. If the monitor chooses the id of the passages, it writes the lines after the choice.
     trace_texts : bool
-        Write the texts of the passages to the trace, too.
+        Write the texts of queries and passages to the trace. Without it, a hash takes the place of a query's text.
     grader : BackgroundGrader, optional
         Grades a share of the retrievals without labels, in a thread of its own.
     ids : {"exact"}, optional
@@ -110,11 +121,13 @@ class Monitor:
         passages_of: Any = None,
         measures: Sequence[str | Measure] | None = None,
         depths: Sequence[int] = LIVE_DEPTHS,
-        sample: int = 1000,
+        sample_rate: float = 1.0,
+        sample_size: int = 1000,
         scale: str | None = None,
         grade_map: Any = None,
         alerts: Sequence[str] = (),
         window: int = 200,
+        false_alarm_every: float = FALSE_ALARM_EVERY,
         on_alert: Callable[[Alarm], Any] | None = None,
         trace: str | Path | None = None,
         trace_texts: bool = False,
@@ -126,24 +139,36 @@ class Monitor:
         counts = None if passages_of is None else PassageCounts.of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
         corpus_size = size_with_counts(_size_of(corpus_size), counts)
-        if sample < 0 or isinstance(sample, bool):
-            raise InputError(f"sample must be a whole number ≥ 0, got {sample!r}")
+        if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
+            raise InputError(f"sample_size must be a whole number ≥ 0, got {sample_size!r}")
+        if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
+            raise InputError(f"sample_rate must be a number above 0 and up to 1, got {sample_rate!r}")
         if ids not in (None, "exact"):
             raise InputError(f"ids must be 'exact' or None, got {ids!r}")
         # A judge grades from 1 to 5, and labels on another scale would not go together with its grades.
         self.labels = Labels.of(labels, grade_map=grade_map, scale="utility" if grader and scale is None else scale)
         self.corpus_size = corpus_size
         self.name = name
-        self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name)
+        self._alerts = Alerts(alerts, window=window, on_alert=on_alert, name=name, false_alarm_every=false_alarm_every)
         sized = corpus_size is not None
         asked = [*wanted_measures(measures, self.labels.scale, sized=sized, pooled=True), *self._alerts.measures]
         self.measures = tuple(dict.fromkeys(replace(measure, at=None) for measure in asked))
         alert_depths = [measure.at for measure in self._alerts.measures if isinstance(measure.at, int)]
         grid = given_depths([*depths, *alert_depths], ())
         plan = plan_of(self.measures, grid, whole_lists=True)
-        self._figures = LiveFigures(
-            self.labels, corpus_size, plan, sample_size=sample, seed=seed, name=name, ids_are_right=ids == "exact"
-        )
+
+        def new_figures(name: str, ids_are_right: bool = True) -> LiveFigures:
+            return LiveFigures(
+                self.labels,
+                corpus_size,
+                plan,
+                sample_size=sample_size,
+                seed=seed,
+                name=name,
+                ids_are_right=ids_are_right,
+            )
+
+        self._figures = new_figures(name, ids == "exact")
         self._figures.passages_of = counts
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._grader = grader
@@ -152,7 +177,10 @@ class Monitor:
         self._pending: list[Retrieval] = []
         self._since_measured = 0
         self._due = time.monotonic() + _SECONDS
-        self._counts = TrafficCounts()
+        self._traffic = LiveTraffic()
+        self._arms = Arms(new_figures)
+        self._sample_rate = float(sample_rate)
+        self._random = random.Random(seed)
         self._choice: IdentityChoice | None = None
         self._fixed_identity: str | None = None
         self._warned_of_ids = False
@@ -166,9 +194,10 @@ class Monitor:
 
     def wants_ids(self, query: str, query_id: str | None = None) -> bool:
         """Whether it matters which passages a query gets: it has labels, or a trace or a grader takes them."""
-        if self._trace is not None or self._grader is not None:
-            return True
-        return query in self.labels.by_query or query_id in self.labels.by_query
+        if query_id is None and (request := CURRENT.get()) is not None:
+            query_id = request.query_id
+        labelled = query in self.labels.by_query or query_id in self.labels.by_query
+        return labelled or self._trace is not None or self._grader is not None
 
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
@@ -192,31 +221,92 @@ class Monitor:
         """Record a retrieval. Retrievals are measured in batches of 512, or after five seconds.
 
         If the id of the passages is not chosen yet, they are measured after the choice.
+
+        Raises
+        ------
+        InputError
+            If its outcome is not from 0 to 1.
         """
+        request = CURRENT.get()
+        if request is not None:
+            retrieval = request.complete(retrieval)
+        outcome = None if retrieval.outcome is None else checked_outcome(retrieval.outcome)
         labelled = retrieval.grades is not None or self._figures.query_in_labels(retrieval) is not None
-        if not labelled and self._trace is None and self._grader is None:
-            self._count_only(retrieval)
-            return
-        seen = Waiting(retrieval, labelled)
+        ready: list[Waiting] = []
         with self._lock:
-            self._counts.add(retrieval)
-            self._counts.labelled += labelled
+            drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
+            self._traffic.add(retrieval, outcome, labelled=labelled, drawn=drawn)
             had_given_up = self._has_given_up
-            ready = [seen] if self._choice is None else self._choice.take(seen)
+            if drawn:
+                seen = Waiting(retrieval, labelled)
+                ready = [seen] if self._choice is None else self._choice.take(seen)
             gives_up = self._has_given_up and not had_given_up
+            batch = None if drawn else self._batch_with(None)
         self._alerts.traffic(retrieval)
         self._take(ready)
+        if batch is not None:
+            self._measure(batch)
         if gives_up:
             self._warn_of_the_choice()
 
-    def _count_only(self, retrieval: Retrieval) -> None:
+    def request(
+        self, id: str | None = None, *, arm: str | None = None, query_id: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Say of a request what a framework does not: `with monitor.request("r17", arm="b"): chain.invoke(…)`.
+
+        Every retrieval that is recorded inside takes what it lacks from here, also in tasks and in threads that copy
+        the context, as asyncio and LangChain do. Of nested requests, the innermost counts.
+
+        Parameters
+        ----------
+        id : str, optional
+            The application's own id of the request; see `outcome`.
+        arm : str, optional
+            The arm of an A/B test; see `report`.
+        query_id : str, optional
+            Of the user's question in the labels, if an agent words it anew.
+
+        Raises
+        ------
+        InputError
+            If one of them is not a text.
+        """
+        for what, value in (("id", id), ("arm", arm), ("query_id", query_id)):
+            if value is not None and not isinstance(value, str):
+                raise InputError(f"{what} must be a text, got {value!r}")
+        return requested(Request(id, query_id, arm))
+
+    def outcome(self, id: str, outcome: float) -> bool:
+        """Record the outcome of a request that became known after its retrievals: whether the answer was accepted.
+
+        A request has one outcome, however many retrievals it had; a later outcome takes the place of an earlier one.
+        The monitor remembers the last 50,000 requests. The trace gets every outcome.
+
+        Parameters
+        ----------
+        id : str
+            As in `Retrieval.id` or `request`.
+        outcome : number or bool
+            From 0 to 1.
+
+        Returns
+        -------
+        bool
+            False if no known retrieval has the id. `traffic.lost_outcomes` counts these.
+
+        Raises
+        ------
+        InputError
+            If the outcome is not from 0 to 1.
+        """
+        value = checked_outcome(outcome)
         with self._lock:
-            self._counts.add(retrieval)
-        self._alerts.traffic(retrieval)
-        with self._lock:
-            batch = self._batch_with(None)
-        if batch is not None:
-            self._measure(batch)
+            known, is_first = self._traffic.add_late(id, value)
+        if is_first:
+            self._alerts.outcome(value)
+        if self._trace is not None:
+            self._trace.write_outcome(id, value, time.time())
+        return known
 
     def _take(self, ready: Iterable[Waiting]) -> None:
         """Write, offer and measure retrievals whose ids are known."""
@@ -233,7 +323,7 @@ class Monitor:
     def _record_grades(self, retrieval: Retrieval) -> None:
         """Record the grades of a retrieval that was counted when it happened."""
         with self._lock:
-            self._counts.labelled += 1
+            self._traffic.label(retrieval)
             batch = self._batch_with(retrieval)
         if batch is not None:
             self._measure(batch)
@@ -316,6 +406,7 @@ class Monitor:
             if batch:
                 self._count_passages()
             self._figures.add(batch, self._alerts.figures)
+            self._arms.measure(batch, self._traffic.arms, self._figures.passages_of)
             unmatched = self._figures.ids_do_not_meet
             is_new, self._warned_of_ids = unmatched is not None and not self._warned_of_ids, unmatched is not None
         self._alerts.check()
@@ -328,7 +419,7 @@ class Monitor:
     def traffic(self) -> Traffic:
         """Counts and means of all retrievals so far, with or without labels."""
         with self._lock:
-            return self._counts.traffic()
+            return self._traffic.traffic()
 
     @property
     def window(self) -> dict[str, float]:
@@ -336,30 +427,37 @@ class Monitor:
         self.flush()
         return self._alerts.values()
 
-    def report(self, bootstrap: Bootstrap = Bootstrap()) -> Report:
+    def report(self, bootstrap: Bootstrap = Bootstrap(), *, by_arm: bool = False) -> Report:
         """The figures over all retrievals so far, and the figures of each query of the sample.
 
-        `report["BoR@5"]` is about the first five passages shown, `report["BoR"]` about all passages shown.
+        `report["BoR@5"]` is about the first five passages shown, `report["BoR"]` about all passages shown. With
+        `by_arm`, each arm is a run: `report["b", "BoR"]`; retrievals without an arm are left out.
 
         Raises
         ------
         InputError
-            If no retrieval had labels; if ten or more had labels and brought no labelled passage; or if the labels do
-            not tell by which id they know the passages.
+            If no retrieval had labels, or none with an arm was measured; if ten or more had labels and brought no
+            labelled passage; or if the labels do not tell by which id they know the passages.
         """
         undecided = self._decide()
         if undecided is not None:
             raise InputError(str(undecided))
         self.flush()
         with self._measuring:
-            run, shown, settings = self._figures.report(self.measures, self.traffic, bootstrap)
+            traffic = self.traffic
+            run, shown, settings = self._figures.report(self.measures, traffic, bootstrap)
+            runs = {self.name: run}
+            if by_arm:
+                runs, shown, settings = self._arms.report(self.measures, traffic, bootstrap)
             odd = self._figures.ids_hardly_meet
         if odd is not None:
             self._warn(odd)
         absent = absent_measures(self.measures, sized=self.corpus_size is not None)
         known = self.labels.provenance
+        if known is not None:
+            runs = {name: replace(run, label_caveats=known.caveats) for name, run in runs.items()}
         report = Report(
-            {self.name: run if known is None else replace(run, label_caveats=known.caveats)},
+            runs,
             self.measures,
             shown,
             self.corpus_size,
@@ -374,7 +472,9 @@ class Monitor:
         notes = [chosen.line]
         if without:
             notes.append(f"{counted(without, 'passage')} shown had no {chosen.name} and went by another id")
-        return report.with_input(self.name, {"identity": chosen.facts}, notes)
+        for name in runs:
+            report = report.with_input(name, {"identity": chosen.facts}, notes)
+        return report
 
     @property
     def sample(self) -> list[Retrieval]:

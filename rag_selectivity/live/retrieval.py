@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Retrieval", "Traffic", "approximate_tokens"]
 
@@ -35,6 +36,12 @@ class Retrieval:
         Labels of this query that the monitor's own lack.
     texts : {passage: text}, optional
         For a trace or a grader that needs them.
+    id : str, optional
+        The application's own id of the request. It joins an outcome that becomes known later: `Monitor.outcome`.
+    arm : str, optional
+        The arm of an A/B test.
+    outcome : number or bool, optional
+        The application's own success, from 0 to 1: an accepted answer, a rating divided by its maximum.
     """
 
     query: str
@@ -49,6 +56,9 @@ class Retrieval:
     nan_scores: int | None = None
     grades: Mapping[str, int] | None = None
     texts: Mapping[str, str] | None = None
+    id: str | None = None
+    arm: str | None = None
+    outcome: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +73,25 @@ class Traffic:
         Retrievals that raised an error, were cancelled, or returned None; and those that returned no passage.
     shown, tokens, seconds : float
         Means over the retrievals that did not fail; NaN where nobody said.
+    tokens_p50, tokens_p95, seconds_p50, seconds_p95 : float
+        Quantiles over the same retrievals, each at most 1 % off: half of the retrievals have at most the p50, 95 % at
+        most the p95.
+    sampled : int
+        Retrievals that were drawn by the `sample_rate`, so that they could be measured, traced and graded.
     longest : int
         The most passages shown at once.
     empty_passages, nan_scores : int
         Passages among those shown that have no text, and those whose score is NaN.
+    outcomes : int
+        Outcomes of the application.
+    outcome : float
+        Their mean; NaN without one.
+    outcome_low, outcome_high : float
+        The 95 % interval of the mean, for independent outcomes; NaN with fewer than two.
+    lost_outcomes : int
+        Outcomes whose retrieval was not known, or no longer.
+    arms : {arm: Traffic}
+        The same for each arm; empty unless retrievals name arms.
     """
 
     retrievals: int
@@ -79,6 +104,17 @@ class Traffic:
     longest: int
     empty_passages: int = 0
     nan_scores: int = 0
+    tokens_p50: float = math.nan
+    tokens_p95: float = math.nan
+    seconds_p50: float = math.nan
+    seconds_p95: float = math.nan
+    sampled: int = 0
+    outcomes: int = 0
+    outcome: float = math.nan
+    outcome_low: float = math.nan
+    outcome_high: float = math.nan
+    lost_outcomes: int = 0
+    arms: Mapping[str, Traffic] = field(default_factory=dict)
 
 
 def approximate_tokens(text: str) -> int:

@@ -6,10 +6,11 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
@@ -21,6 +22,9 @@ _log = logging.getLogger("rag_selectivity")
 
 class TraceWriter:
     """Appends retrievals to a file, each at once.
+
+    Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
+    the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
 
     When the file cannot be written any more, that is logged once and the rest is left out: a full disk must not
     end what is being watched.
@@ -39,8 +43,9 @@ class TraceWriter:
         """Append a retrieval that happened at a time, in seconds since 1970."""
         row = {
             "time": round(at, 3),
+            "id": retrieval.id,
             "query_id": retrieval.query_id,
-            "query": retrieval.query,
+            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
             "shown": list(retrieval.shown),
             # Whether retrievals have pools is not known from one that failed.
             "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
@@ -48,9 +53,18 @@ class TraceWriter:
             "tokens": retrieval.tokens,
             "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
             "failed": True if retrieval.failed else None,
+            "arm": retrieval.arm,
+            "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
             "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
         }
-        line = json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False)
+        self._write({key: value for key, value in row.items() if value is not None})
+
+    def write_outcome(self, id_: str, outcome: float, at: float) -> None:
+        """Append an outcome that became known after its retrievals."""
+        self._write({"time": round(at, 3), "outcome_of": id_, "outcome": outcome})
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        line = json.dumps(row, ensure_ascii=False)
         with self._lock:
             if self._file is None:
                 return
@@ -80,10 +94,15 @@ class Trace:
     ----------
     shown, pool : Run
         `pool` lacks the retrievals that had no other candidates, and is None where none had.
-    names : {retrieval: (query id or None, text)}
+    names : {retrieval: (query id or None, text or its hash)}
+    hashed : set of retrievals
+        Whose query has a hash in place of its text.
     corpus_sizes : {retrieval: N}
         Where they were traced.
     texts : {passage: text}
+    arms : {retrieval: arm}
+    outcomes : {retrieval: outcome}
+        The last one of its request.
     """
 
     path: Path
@@ -92,6 +111,9 @@ class Trace:
     names: Mapping[str, tuple[str | None, str]]
     corpus_sizes: Mapping[str, int]
     texts: Mapping[str, str]
+    hashed: frozenset[str] = frozenset()
+    arms: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str | Path) -> Trace:
@@ -109,16 +131,34 @@ class Trace:
         texts: dict[str, str] = {}
         asked: dict[str, int] = {}
         failed: list[str] = []
+        hashed: set[str] = set()
+        arms: dict[str, str] = {}
+        outcomes: dict[str, float] = {}
+        requests: dict[str, str] = {}
+        late: dict[str, float] = {}
         for line, row in read_records(path):
             where = f"{path}:{line}"
-            query = row.get("query")
+            if "outcome_of" in row:
+                late[str(row["outcome_of"])] = _outcome(row, where)
+                continue
+            query = row.get("query", row.get("query_hash"))
             if not isinstance(query, str) or not _is_ids(row.get("shown")):
-                raise InputError(f"{where}: not a line of a trace: `query` (a text) and `shown` (ids) are needed")
+                raise InputError(
+                    f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
+                )
             name = str(row.get("query_id") or query)
             asked[name] = asked.get(name, 0) + 1
             key = name if asked[name] == 1 else f"{name} ({asked[name]})"
             names[key] = (row.get("query_id"), query)
             shown[key] = row["shown"]
+            if "query" not in row:
+                hashed.add(key)
+            if row.get("arm") is not None:
+                arms[key] = str(row["arm"])
+            if row.get("outcome") is not None:
+                outcomes[key] = _outcome(row, where)
+            if row.get("id") is not None:
+                requests[key] = str(row["id"])
             if row.get("failed"):
                 failed.append(key)
             if row.get("pool") is not None:
@@ -132,13 +172,17 @@ class Trace:
             raise InputError(f"{path}: the trace is empty")
         if pools:
             pools.update({key: [] for key in failed})
-        return cls(Path(path), Run.from_dict(shown), Run.from_dict(pools) if pools else None, names, sizes, texts)
+        outcomes.update({key: late[id_] for key, id_ in requests.items() if id_ in late})
+        pool = Run.from_dict(pools) if pools else None
+        return cls(Path(path), Run.from_dict(shown), pool, names, sizes, texts, frozenset(hashed), arms, outcomes)
 
     def labels_from(self, qrels: Qrels) -> Qrels:
-        """The judgments of each retrieval's query, found by its id or text."""
+        """The judgments of each retrieval's query, found by its id, its text, or the hash of its text."""
+        by_hash = {text_id(name): name for name in qrels} if self.hashed else {}
         query_of = {}
         for key, (query_id, query) in self.names.items():
-            name = next((name for name in (query_id, query) if name is not None and name in qrels), None)
+            text = by_hash.get(query, query) if key in self.hashed else query
+            name = next((name for name in (query_id, text) if name is not None and name in qrels), None)
             if name is not None:
                 query_of[key] = name
         if not query_of:
@@ -155,6 +199,11 @@ class Trace:
         InputError
             If the trace was made without texts.
         """
+        if self.hashed or not self.texts:
+            raise InputError(
+                f"{self.path}: was traced without texts, and a judge needs them: trace with Monitor(trace_texts=True) "
+                f"(here {len(self.hashed):,} of {len(self.names):,} retrievals lack the text of their query)"
+            )
         queries: dict[str, str] = {}
         pools: dict[str, dict[str, None]] = {}
         for key, (query_id, query) in self.names.items():
@@ -162,11 +211,16 @@ class Trace:
             queries[name] = query
             lists = [self.shown[key], *([self.pool[key]] if self.pool is not None and key in self.pool else [])]
             pools.setdefault(name, {}).update(dict.fromkeys(passage for ids in lists for passage in ids))
-        if not self.texts:
-            raise InputError(f"{self.path}: was traced without texts, and a judge needs them: trace_texts=True")
         graded = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
         return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
 
 
 def _is_ids(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _outcome(row: Mapping[str, Any], where: str) -> float:
+    value = row.get("outcome")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InputError(f"{where}: `outcome` must be a number from 0 to 1, got {value!r}")
+    return float(value)

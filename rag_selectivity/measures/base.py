@@ -31,15 +31,16 @@ class Aggregate:
         Means of the parts → a finite number of which `value` is a monotone function. Intervals are quantiles of this.
     link : callable
         statistic → value, applied to quantiles: log2 after, so that a resample without a success is no NaN.
-    form : {"mean", "ratio", "bits", "other"}
-        The mean of the first part; the ratio of the first two parts' means, or log2 of it; or something else, which
-        is a property of corpus, labels and depth and is not compared between runs.
+    form : {"mean", "ratio", "bits", "ceiling", "other"}
+        The mean of the first part; the ratio of the first two parts' means, or log2 of it; −log2 of the first part's
+        mean; or something else. The last two are properties of corpus, labels and depth and are not compared between
+        runs.
     """
 
     value: Callable[..., FloatArray]
     statistic: Callable[..., FloatArray]
     link: Callable[[FloatArray], FloatArray]
-    form: Literal["mean", "ratio", "bits", "other"] = "other"
+    form: Literal["mean", "ratio", "bits", "ceiling", "other"] = "other"
 
 
 def _identity(mean: FloatArray) -> FloatArray:

@@ -90,8 +90,8 @@ def _ceiling_of_share(share: FloatArray) -> FloatArray:
         return 0.0 - np.log2(share) + 0.0
 
 
-_CEILING = Aggregate(value=_ceiling, statistic=_ceiling, link=_identity)
-_CEILING_OF_SHARE = Aggregate(value=_ceiling_of_share, statistic=_ceiling_of_share, link=_identity)
+_CEILING = Aggregate(value=_ceiling, statistic=_ceiling, link=_identity, form="ceiling")
+_CEILING_OF_SHARE = Aggregate(value=_ceiling_of_share, statistic=_ceiling_of_share, link=_identity, form="ceiling")
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,6 +9,7 @@ both probabilities are computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -22,6 +23,10 @@ _FEW_FACTORS = 48
 _CHUNK = 1 << 20
 #: Numbers up to this fit into int64.
 _MOST_CODES = 1 << 62
+
+
+#: So few are looked up one by one: a host that measures a query at a time asks for the same ones again and again.
+_FEW = 16
 
 
 def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tuple[FloatArray, FloatArray]:
@@ -52,10 +57,20 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
     big, relevant, drawn = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (N, R, K)))
     shape = big.shape
     triples = np.stack([big.ravel(), relevant.ravel(), drawn.ravel()])
+    if triples.shape[1] <= _FEW and (m > 1 or (triples[1:].min(axis=0) <= _FEW_FACTORS).all()):
+        few = np.array([_of_one(*triple, m) for triple in triples.T.tolist()]).reshape(-1, 2)
+        return few[:, 0].reshape(shape), few[:, 1].reshape(shape)
     first, back = distinct_columns(list(triples))
     size, held, taken = triples[:, first]
     success, miss = _at_least_one(size, held, taken) if m == 1 else _at_least(size, held, taken, m)
     return success[back].reshape(shape), miss[back].reshape(shape)
+
+
+@lru_cache(maxsize=4096)
+def _of_one(N: float, R: float, K: float, m: int) -> tuple[float, float]:
+    size, held, taken = (np.array([value]) for value in (N, R, K))
+    success, miss = _at_least_one(size, held, taken) if m == 1 else _at_least(size, held, taken, m)
+    return float(success[0]), float(miss[0])
 
 
 def distinct_columns(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray]:

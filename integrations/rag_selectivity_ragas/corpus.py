@@ -1,0 +1,82 @@
+"""N and the passages of each document, from a number, an index, a vector store or a retriever."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_selectivity import InputError
+from rag_selectivity.errors import SelectivityWarning, examples
+from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, stored_passages
+from rag_selectivity.single import Labels, PassageCounts, as_text_id, candidates, choose_identity, whole_count
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """N for all queries or for each, None if unknown; the passages of each document, if labels name documents."""
+
+    size: int | Mapping[Any, Any] | None = None
+    passages_of: PassageCounts | None = None
+
+
+def corpus_of(corpus_size: Any, passages_of: Any, labels: Labels | None) -> Corpus:
+    """The corpus that a metric measures against.
+
+    Parameters
+    ----------
+    corpus_size : int, {query: int}, index, vector store or retriever, optional
+        As `rag_selectivity.io.indexes.corpus_size_of_index` takes them.
+    passages_of : {document: number of its passages}, optional
+        From the index if not given, where the labels name documents that have several passages in it.
+    labels : Labels, optional
+
+    Raises
+    ------
+    InputError
+        If `corpus_size` is none of these, or the index cannot tell its size.
+    """
+    counts = None if passages_of is None else PassageCounts.of(passages_of)
+    if corpus_size is None:
+        return Corpus(None if counts is None else counts.total, counts)
+    if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
+        return Corpus(corpus_size, counts)
+    if isinstance(corpus_size, (str, bytes, float)) or hasattr(corpus_size, "__index__"):
+        return Corpus(whole_count(corpus_size, "corpus_size"), counts)
+    size = corpus_size_of_index(corpus_size)
+    if not size:
+        raise InputError(
+            f"corpus_size is a {type(corpus_size).__name__}, which does not say how many passages it can return: give "
+            f"the number"
+            if size is None
+            else f"corpus_size is a {type(corpus_size).__name__} without passages: add them first, or give the number"
+        )
+    return Corpus(size, counts or _documents(corpus_size, labels))
+
+
+def _documents(index: Any, labels: Labels | None) -> PassageCounts | None:
+    """The passages of each labelled document in an index; None if labels name passages, or the index cannot tell."""
+    passages = None if labels is None or not labels.by_query else stored_passages(index)
+    if passages is None or labels is None:
+        return None
+    given = {passage for grades in labels.by_query.values() for passage in grades}
+    by_hash = {as_text_id(passage): passage for passage in given}
+    known: list[dict[str, str]] = []
+    first: list[str] = []
+    for passage in passages:
+        ids = candidates(passage.ids, passage.text or "", passage.metadata)
+        ids["text"] = by_hash.get(ids["text"], ids["text"])
+        if len(first) < 3:
+            first.append(next(iter(ids.values())))
+        if not given.isdisjoint(ids.values()):
+            known.append(ids)
+    if not known:
+        warnings.warn(
+            f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, "
+            f"the index has {examples(first)}; is it the index that the labels belong to?",
+            SelectivityWarning,
+            stacklevel=4,
+        )
+        return None
+    return documents_in_index(index, choose_identity([(given, known)]).name)

@@ -1,0 +1,331 @@
+"""A measure's figure for one query, as adapters show it, and for several that were given together."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.reading import passage_counts_of
+from rag_selectivity.join.direct import QueryLists, join_directly
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures import Measure, Outcome, parse_measure
+from rag_selectivity.measures.base import Refusal
+
+NO_LABELS = "nobody judged this query"
+
+
+# -- measures --------------------------------------------------------------------------------------
+
+
+def measure_with_depth(measure: str | Measure) -> Measure:
+    """A measure that is one figure: at a depth, or of the whole list.
+
+    >>> measure_with_depth("bor@10"), measure_with_depth("RR")
+    (BoR@10, RR)
+
+    Raises
+    ------
+    InputError
+        If the depth is missing, or there is no such measure.
+    """
+    parsed = parse_measure(measure)
+    if parsed.at is None and not parsed.takes_whole_lists:
+        raise InputError(f"{parsed}: name the depth, as in {parsed}@10")
+    return parsed
+
+
+def per_query_measure(measure: str | Measure, *, needs_depth: bool = True) -> Measure:
+    """A measure that has a figure for one query; a ratio of means has none.
+
+    `needs_depth=False` admits a measure without its depth, for a host that measures lists as long as they are.
+
+    Raises
+    ------
+    InputError
+        If the measure is a ratio of means, or its depth is missing.
+    """
+    parsed = measure_with_depth(measure) if needs_depth else parse_measure(measure)
+    if not parsed.per_query:
+        raise InputError(f"{parsed} is a ratio of means and has no figure for one query; it stands in a report")
+    return parsed
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFigure:
+    """A measure's figure for one query.
+
+    Attributes
+    ----------
+    measure : Measure
+        With its depth.
+    value : float
+        In the range of the measure; NaN if it is undefined for this query, as a ratio of means always is.
+    reason : str or None
+        Why the value is NaN.
+    outcome : Outcome or None
+        What `aggregate` makes the estimate of; None if nobody judged the query.
+    details : {name: number}
+        What the figure was made of: `judged` and `returned` passages in the top K, `relevant` ones that are known,
+        and the measure's own quantities.
+    """
+
+    measure: Measure
+    value: float
+    reason: str | None = None
+    outcome: Outcome | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+
+
+def join_query(
+    grades: Mapping[str, int],
+    passages: Sequence[str],
+    *,
+    pool: Sequence[str] | None = None,
+    corpus_size: int | None = None,
+    passages_of: Any = None,
+    scale: str | None = None,
+    levels: Iterable[int] = (),
+    **policies: Any,
+) -> JudgedRun:
+    """The join of one query's list with its labels.
+
+    Parameters
+    ----------
+    grades : {passage: grade}
+    passages : sequence of str
+        Ids in rank order.
+    pool : sequence of str, optional
+        The candidates before reranking or selection, for PROC and %PROC.
+    corpus_size : int, optional
+        N, for the chance-corrected measures.
+    passages_of : {document: number of its passages} or PassageCounts, optional
+        As in `rag_selectivity.evaluate`, if grades and passages name documents. `PassageCounts.of` reads a large
+        mapping once for many queries.
+    scale : {"trec", "utility"}, optional
+        As in `rag_selectivity.evaluate`.
+    levels : iterable of int
+        The grades that the labels hold for any query (`Labels.levels`). They decide whether there is junk to be found,
+        which Harm needs to know.
+    policies
+        As in `rag_selectivity.evaluate`: `unjudged="worst"`.
+
+    Raises
+    ------
+    InputError
+        If a grade is off the scale, there are more relevant passages than the corpus has, or a policy is unknown.
+    """
+    with warnings.catch_warnings():
+        # That no judged passage was retrieved is a warning for a dataset, not for one query.
+        warnings.simplefilter("ignore", SelectivityWarning)
+        return join(
+            Qrels.from_records((("query", *row) for row in grades.items()), queries=["query"], levels=levels),
+            Run.from_dict({"query": list(passages)}),
+            pool=None if pool is None else Run.from_dict({"query": list(pool)}),
+            corpus_size=corpus_size,
+            passages_of=passages_of,
+            scale=scale,
+            policy=resolve_policy(None, **policies),
+            ids="exact",
+        )
+
+
+def query_figure(measure: str | Measure, joined: JudgedRun, *, details: bool = False) -> QueryFigure:
+    """The figure of a measure for the one query of `join_query`; several measures may share the join.
+
+    `details=True` adds what the figure was made of.
+
+    Raises
+    ------
+    InputError
+        If the depth is missing or larger than the corpus, or the measure needs N and there is none.
+    """
+    measure = measure_with_depth(measure)
+    depths = _depths_of(measure)
+    if isinstance(measure.at, int):
+        joined.check_depths(depths)
+    outcome = measure.outcome(joined, depths)
+    return _figure(measure, outcome, _details(measure, joined, depths) if details else {})
+
+
+@cache
+def _depths_of(measure: Measure) -> NDArray[Any]:
+    return np.array([measure.at]) if measure.at is not None else measure.default_depths(np.array([1]))
+
+
+def _figure(measure: Measure, outcome: Outcome, made_of: Mapping[str, float]) -> QueryFigure:
+    if not measure.per_query:
+        reason = f"{measure} is a ratio of means and has no figure for one query: aggregate the figures of all queries"
+        return QueryFigure(measure, math.nan, reason, outcome, made_of)
+    settled = outcome.settled()
+    value = float(settled.parts[0][0, 0])
+    return QueryFigure(measure, value, settled.undefined if math.isnan(value) else None, outcome, made_of)
+
+
+def _details(measure: Measure, joined: JudgedRun, depths: Any) -> dict[str, float]:
+    numbers: dict[str, float] = {
+        name: float(values.ravel()[0]) for name, values in measure.details(joined, depths).items()
+    }
+    if isinstance(measure.at, int):
+        numbers["judged"] = int(joined.judged_at(depths)[0, 0])
+        numbers["returned"] = int(joined.returned_at(depths)[0, 0])
+    numbers["relevant"] = int(joined.relevant()[0])
+    return numbers
+
+
+def evaluate_query(
+    measure: str | Measure,
+    grades: Mapping[str, int] | None,
+    passages: Sequence[str],
+    *,
+    details: bool = False,
+    **options: Any,
+) -> QueryFigure:
+    """The figure of a measure for one query, and the reason if it is NaN.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        With its depth, `"RA-nWG@10"`. A ratio of means (`"BoR@10"`) is NaN for one query and defined in `aggregate`.
+    grades : {passage: grade} or None
+        None, as `Labels.of_query` has it, if nobody judged the query: the figure is NaN.
+    passages, details, options
+        As in `join_query` and `query_figure`.
+
+    Raises
+    ------
+    InputError
+        As `join_query` and `query_figure`.
+
+    Examples
+    --------
+    >>> figure = evaluate_query("Harm@2", {"d1": 5, "d2": 1}, ["d1", "d2"], scale="utility")
+    >>> figure.value, evaluate_query("Harm@2", None, ["d1"]).reason
+    (0.5, 'nobody judged this query')
+    """
+    measure = measure_with_depth(measure)
+    if grades is None:
+        return QueryFigure(measure, math.nan, NO_LABELS)
+    joined = _joined_directly(grades, passages, **options)
+    return query_figure(measure, joined or join_query(grades, passages, **options), details=details)
+
+
+def _joined_directly(
+    grades: Mapping[str, int],
+    passages: Sequence[str],
+    *,
+    pool: Sequence[str] | None = None,
+    corpus_size: int | None = None,
+    passages_of: Any = None,
+    scale: str | None = None,
+    levels: Iterable[int] = (),
+    **policies: Any,
+) -> JudgedRun | None:
+    if policies:
+        return None
+    query = QueryLists(grades, passages, pool, corpus_size)
+    return join_directly([query], passages_of=passage_counts_of(passages_of), scale=scale, levels=levels)
+
+
+# -- several queries -------------------------------------------------------------------------------
+
+
+def evaluate_queries(
+    measures: Sequence[str | Measure],
+    queries: Sequence[QueryLists],
+    *,
+    passages_of: Any = None,
+    scale: str | None = None,
+    levels: Iterable[int] = (),
+) -> list[tuple[QueryFigure, ...]]:
+    """The figures that `evaluate_query` gives for each of some queries, at a part of its cost.
+
+    Parameters
+    ----------
+    measures : sequence of str or Measure
+        With their depths.
+    queries : sequence of QueryLists
+    passages_of, scale, levels
+        As in `join_query`.
+
+    Returns
+    -------
+    list of tuple of QueryFigure
+        For each query the figures of the measures. What one query brings does not change another's figures.
+
+    Raises
+    ------
+    InputError
+        As `evaluate_query`, for the first query that has the fault.
+
+    Examples
+    --------
+    >>> lists = [QueryLists({"d1": 5, "d2": 1}, ["d1", "d2"]), QueryLists({"d1": 5, "d2": 1}, ["d2", "d9"])]
+    >>> [row[0].value for row in evaluate_queries(["RA-nWG@1"], lists, scale="utility")]
+    [1.0, 0.0]
+    """
+    chosen = [measure_with_depth(measure) for measure in measures]
+    levels = tuple(levels)
+    counts = passage_counts_of(passages_of)
+    joined = join_directly(queries, passages_of=counts, scale=scale, levels=levels)
+    # A grade that only one query brings could tell another that there is junk.
+    if joined is None or not set(levels).issuperset(joined.grades.tolist()):
+        columns: list[list[QueryFigure] | None] = [None] * len(chosen)
+    else:
+        columns = [_figures_of_all(measure, joined, queries) for measure in chosen]
+    options = {"passages_of": counts, "scale": scale, "levels": levels}
+    return [
+        tuple(
+            _figure_alone(measure, query, options) if column is None else column[i]
+            for measure, column in zip(chosen, columns, strict=True)
+        )
+        for i, query in enumerate(queries)
+    ]
+
+
+def _figure_alone(measure: Measure, query: QueryLists, options: Mapping[str, Any]) -> QueryFigure:
+    return evaluate_query(
+        measure, query.grades, query.passages, pool=query.pool, corpus_size=query.corpus_size, **options
+    )
+
+
+def _figures_of_all(measure: Measure, joined: JudgedRun, queries: Sequence[QueryLists]) -> list[QueryFigure] | None:
+    """A figure for each query; None if something may make one query's figure depend on the others."""
+    if joined.corpus_size is not None and isinstance(measure.at, int) and (joined.corpus_size < measure.at).any():
+        return None
+    outcome = measure.outcome(joined, _depths_of(measure))
+    refusals: list[Refusal | None] = [None] * len(queries)
+    if outcome.refused is not None:
+        repeats = [len(each.passages) - len(set(each.passages)) for each in queries]
+        if outcome.refused.count != sum(repeats):
+            return None
+        refusals = [Refusal(count, outcome.refused.what) if count else None for count in repeats]
+    parts = [_part(outcome, i, refusal) for i, refusal in enumerate(refusals)]
+    if outcome.refused is not None or not outcome.premise or not measure.per_query:
+        return [_figure(measure, part, {}) for part in parts]
+    reasons = [outcome.undefined if undefined else None for undefined in np.isnan(outcome.parts[0][:, 0]).tolist()]
+    rows = zip(outcome.parts[0][:, 0].tolist(), reasons, parts, strict=True)
+    return [QueryFigure(measure, value, reason, part) for value, reason, part in rows]
+
+
+def _part(outcome: Outcome, query: int, refused: Refusal | None) -> Outcome:
+    return Outcome(
+        tuple([part[query : query + 1] for part in outcome.parts]),
+        outcome.undefined,
+        outcome.aggregate,
+        outcome.bounds,
+        outcome.premise,
+        outcome.baseline,
+        refused,
+    )

@@ -1,0 +1,371 @@
+"""What a monitor knows of requests: sample rates, arms, outcomes, hidden texts, and a grader's budget of a day."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.data.ids import text_id
+from rag_selectivity.grading.gate import Gate
+from rag_selectivity.grading.judge import CallableJudge
+from rag_selectivity.grading.limits import Budget, Limits
+from rag_selectivity.live import background as background_module
+from rag_selectivity.live import request as request_module
+from rag_selectivity.live.alerts import Alarm
+from rag_selectivity.live.background import BackgroundGrader
+from rag_selectivity.live.monitor import Monitor
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import Trace
+
+LABELS = {f"question {i}?": {f"d{i}": 5, f"e{i}": 4, f"j{i}": 1} for i in range(40)}
+
+FEW = rs.Bootstrap(resamples=200)
+
+
+def lists(seed: int) -> dict[str, list[str]]:
+    rng = random.Random(seed)
+    return {f"question {i}?": rng.sample([f"d{i}", f"e{i}", f"j{i}", "x", "y", "z"], 3) for i in range(40)}
+
+
+def same_figures(report: rs.Report, run: str, shown: dict[str, list[str]]) -> None:
+    whole = rs.evaluate(
+        LABELS,
+        {"a": shown},
+        corpus_size=100,
+        scale="utility",
+        depths=list(report.depths),
+        policy=rs.Policy(short_lists="returned"),
+        bootstrap=FEW,
+    ).runs["a"]
+    compared = set(report.runs[run].estimates) & set(whole.estimates)
+    assert {"BoR@1", "RA-nWG@2", "Harm@3"} <= compared
+    for key in compared:
+        ours, theirs = report[run, key], whole.estimates[key]
+        assert (ours.value, ours.low, ours.high, ours.n) == pytest.approx(
+            (theirs.value, theirs.low, theirs.high, theirs.n), rel=1e-9, nan_ok=True
+        ), key
+
+
+# -- the share that is measured ---------------------------------------------------------------------
+
+
+def test_a_sample_rate_measures_a_random_share_and_counts_all(tmp_path: Path) -> None:
+    monitor = Monitor(
+        LABELS, scale="utility", corpus_size=100, sample_rate=0.2, depths=[1, 2, 3], trace=tmp_path / "t.jsonl"
+    )
+    rng = random.Random(1)
+    for _ in range(2000):
+        i = rng.randrange(40)
+        monitor.record(Retrieval(f"question {i}?", [f"d{i}"] if rng.random() < 0.7 else ["x"], tokens=10))
+    monitor.close()
+    report, traffic = monitor.report(), monitor.traffic
+    assert (traffic.retrievals, traffic.labelled, traffic.tokens) == (2000, 2000, 10)
+    assert abs(traffic.sampled - 400) < 5 * math.sqrt(2000 * 0.2 * 0.8)
+    assert report["Success@1"].n_total == traffic.sampled == len((tmp_path / "t.jsonl").read_text().splitlines())
+    assert report["Success@1"].low < 0.7 < report["Success@1"].high
+    assert f"({traffic.sampled:,}) was taken for the figures" in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.1, True, "all", math.nan])
+def test_a_sample_rate_that_cannot_be(value: object) -> None:
+    with pytest.raises(rs.InputError, match="sample_rate must be a number above 0 and up to 1"):
+        Monitor(LABELS, scale="utility", sample_rate=value)
+
+
+# -- arms and outcomes ------------------------------------------------------------------------------
+
+
+def test_each_arm_has_the_figures_of_evaluate_over_its_retrievals() -> None:
+    monitor = Monitor(LABELS, scale="utility", corpus_size=100, depths=[1, 2, 3])
+    shown = {"a": lists(1), "b": lists(2)}
+    for query in LABELS:
+        for arm, of_arm in shown.items():
+            monitor.record(Retrieval(query, of_arm[query], arm=arm, seconds=1.0 if arm == "a" else 3.0))
+    monitor.record(Retrieval("question 0?", ["d0"]))
+    report = monitor.report(FEW, by_arm=True)
+    assert list(report) == ["a", "b"]
+    for arm, of_arm in shown.items():
+        same_figures(report, arm, of_arm)
+    assert monitor.report()["Success@1"].n_total == 81
+    arms = monitor.traffic.arms
+    assert {arm: (each.retrievals, each.labelled, each.seconds) for arm, each in arms.items()} == {
+        "a": (40, 40, 1.0),
+        "b": (40, 40, 3.0),
+    }
+    assert "b" in str(report)
+
+
+def test_arms_beyond_the_most_are_counted_with_all(caplog: pytest.LogCaptureFixture) -> None:
+    monitor = Monitor(LABELS, scale="utility")
+    with pytest.raises(rs.InputError, match="none of the 0 retrievals so far had labels"):
+        monitor.report(by_arm=True)
+    for i in range(20):
+        monitor.record(Retrieval("question 0?", ["d0"], arm=f"arm {i}"))
+    assert len(monitor.traffic.arms) == len(monitor.report(by_arm=True).runs) == 16
+    assert monitor.report()["Success@1"].n_total == 20
+    assert caplog.text.count("more than 16 arms") == 1
+    lone = Monitor(LABELS, scale="utility")
+    lone.record(Retrieval("question 0?", ["d0"]))
+    with pytest.raises(rs.InputError, match="no measured retrieval named its arm"):
+        lone.report(by_arm=True)
+
+
+def test_outcomes_at_once_late_and_changed(tmp_path: Path) -> None:
+    monitor = Monitor(LABELS, scale="utility", trace=tmp_path / "t.jsonl")
+    monitor.record(Retrieval("question 0?", ["d0"], arm="a", outcome=True))
+    monitor.record(Retrieval("question 1?", ["x"], id="r1", arm="b"))
+    monitor.record(Retrieval("question 2?", ["d2"], id="r1"))
+    assert monitor.outcome("r1", 0.25)
+    assert monitor.outcome("r1", 0.75)
+    assert not monitor.outcome("of another process", False)
+    monitor.close()
+    traffic = monitor.traffic
+    assert (traffic.outcomes, traffic.outcome, traffic.lost_outcomes) == (2, 0.875, 1)
+    assert 0 <= traffic.outcome_low < 0.875 < traffic.outcome_high <= 1
+    assert {arm: (each.outcomes, each.outcome) for arm, each in traffic.arms.items()} == {"a": (1, 1.0), "b": (1, 0.75)}
+    assert "outcome 0.875" in " ".join(str(monitor.report()).split())
+    trace = Trace.read(tmp_path / "t.jsonl")
+    assert list(trace.outcomes.values()) == [1.0, 0.75, 0.75]
+    assert list(trace.arms.values()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("value", [5, -0.1, math.nan, "yes", None])
+def test_an_outcome_that_cannot_be(value: object) -> None:
+    monitor = Monitor(LABELS, scale="utility")
+    with pytest.raises(rs.InputError, match=r"outcome must be True, False or a number from 0 to 1"):
+        monitor.outcome("r1", value)
+    if value is not None:
+        with pytest.raises(rs.InputError, match=r"divide a rating by its range"):
+            monitor.record(Retrieval("question 0?", ["d0"], outcome=value))
+        assert monitor.traffic.retrievals == 0
+    monitor.record(Retrieval("question 0?", ["d0"], outcome=np.True_))
+    assert monitor.traffic.outcome == 1.0
+
+
+def test_requests_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_module, "MOST_REQUESTS", 10)
+    monitor = Monitor(LABELS, scale="utility")
+    for i in range(100):
+        monitor.record(Retrieval("question 0?", ["d0"], id=str(i)))
+    assert [monitor.outcome(str(i), True) for i in (0, 89, 90, 99)] == [False, False, True, True]
+
+
+def test_a_request_names_what_the_framework_does_not() -> None:
+    monitor = Monitor(LABELS, scale="utility")
+
+    async def serve(i: int) -> None:
+        with monitor.request(f"r{i}", arm="a" if i % 2 else "b", query_id=f"question {i}?"):
+            await asyncio.sleep(0.001 * (i % 3))
+            await asyncio.to_thread(monitor.record, Retrieval("worded anew", [f"d{i}"]))
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*map(serve, range(40)))
+
+    asyncio.run(all_of_them())
+    monitor.record(Retrieval("outside", ["x"]))
+    report = monitor.report(by_arm=True)
+    assert [report[arm, "Success@1"].n_total for arm in ("a", "b")] == [20, 20]
+    assert report["a", "Success@1"].value == report["b", "Success@1"].value == 1.0
+    assert all(monitor.outcome(f"r{i}", i % 2) for i in range(40))
+    assert [monitor.traffic.arms[arm].outcome for arm in ("a", "b")] == [1.0, 0.0]
+    with pytest.raises(rs.InputError, match="arm must be a text, got 3"):
+        monitor.request(arm=3)
+
+
+def test_a_request_reaches_the_retrievals_of_langchain() -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableParallel
+    from rag_selectivity_langchain import SelectivityCallback
+
+    class Search(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
+            return [Document(id="d0", page_content="text")]
+
+    callback = SelectivityCallback(LABELS, scale="utility", identity="id")
+    chain, config = RunnableParallel(one=Search(), two=Search()), {"callbacks": [callback]}
+
+    async def serve(i: int) -> None:
+        with callback.monitor.request(f"r{i}", arm=f"arm {i}", query_id="question 0?"):
+            await chain.ainvoke("worded anew", config=config)
+
+    async def two_at_once() -> None:
+        await asyncio.gather(serve(0), serve(1))
+
+    asyncio.run(two_at_once())
+    with callback.monitor.request(arm="batch", query_id="question 0?"):
+        chain.batch(["one way", "or another"], config=config)
+    arms = callback.traffic.arms
+    assert {arm: (each.retrievals, each.labelled) for arm, each in arms.items()} == {
+        "arm 0": (2, 2),
+        "arm 1": (2, 2),
+        "batch": (4, 4),
+    }
+    assert callback.monitor.outcome("r1", True)
+
+
+def test_a_lower_rate_of_outcomes_raises_an_alarm() -> None:
+    heard: list[Alarm] = []
+    monitor = Monitor(alerts=["outcome < .5"], on_alert=heard.append)
+    for i in range(200):
+        monitor.record(Retrieval("q", ["x"], id=str(i)))
+        monitor.outcome(str(i), i % 10 == 0)
+    monitor.flush()
+    assert [(alarm.condition, alarm.raised) for alarm in heard] == [("outcome < .5", True)]
+
+
+def test_quantiles_of_tokens_and_seconds() -> None:
+    monitor = Monitor()
+    rng = np.random.default_rng(2)
+    seconds = rng.lognormal(-1, 1.5, 3000)
+    for i, value in enumerate(seconds):
+        monitor.record(Retrieval("q", ["x"], seconds=float(value), tokens=i, failed=i == 7))
+    monitor.record(Retrieval("q", ["x"], seconds=math.nan))
+    traffic = monitor.traffic
+    rest = np.delete(seconds, 7)
+    for share, found in ((0.5, traffic.seconds_p50), (0.95, traffic.seconds_p95)):
+        assert found == pytest.approx(np.quantile(rest, share, method="inverted_cdf"), rel=0.0101)
+    assert traffic.seconds == pytest.approx(rest.mean())
+    assert traffic.tokens_p95 == pytest.approx(2850, rel=0.0101)
+    assert math.isnan(Monitor().traffic.seconds_p95)
+
+
+# -- texts ------------------------------------------------------------------------------------------
+
+
+SECRET = "does Ms Ada Lovelace owe us money?"
+PASSAGE = "Ada Lovelace owes 300 pounds."
+
+
+def test_a_trace_hides_texts_and_still_finds_its_labels(tmp_path: Path) -> None:
+    labels = {SECRET: {"d1": 5, "j1": 1}}
+    for texts in (False, True):
+        path = tmp_path / f"{texts}.jsonl"
+        monitor = Monitor(labels, scale="utility", trace=path, trace_texts=texts)
+        monitor.record(Retrieval(SECRET, ["d1", "j1"], texts={"d1": PASSAGE, "j1": "Junk mail."}))
+        monitor.record(Retrieval(SECRET, ["x"], query_id="q7"))
+        monitor.close()
+        assert (SECRET in path.read_text(), PASSAGE in path.read_text()) == (texts, texts)
+        trace = Trace.read(path)
+        found = trace.labels_from(rs.Qrels.from_dict(labels))
+        assert set(found.to_dict()) == {SECRET if texts else text_id(SECRET), "q7"}
+    rows = [json.loads(line) for line in (tmp_path / "False.jsonl").read_text().splitlines()]
+    assert [row["query_hash"] for row in rows] == [text_id(SECRET)] * 2
+    assert (rows[1]["query_id"], "query" in rows[0]) == ("q7", False)
+    with pytest.raises(rs.InputError, match=r"trace with Monitor\(trace_texts=True\).* 2 of 2 retrievals"):
+        Trace.read(tmp_path / "False.jsonl").to_grade()
+
+
+def test_logs_and_alarms_hide_texts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def echoes(messages: object, schema: object) -> object:
+        raise RuntimeError(f"refused: {SECRET} {PASSAGE}")
+
+    caplog.set_level(logging.INFO)
+    heard: list[Alarm] = []
+    grader = BackgroundGrader(CallableJudge(echoes, "j"), tmp_path / "s.db", share=1.0, limits=Limits(attempts=1))
+    monitor = Monitor(alerts=["failed > 0"], on_alert=heard.append, grader=grader)
+    monitor.record(Retrieval(SECRET, ["d1"], texts={"d1": PASSAGE}))
+    monitor.record(Retrieval(SECRET, [], failed=True))
+    grader._grade = lambda *_: (_ for _ in ()).throw(ValueError(f"{SECRET} {PASSAGE}"))  # type: ignore[method-assign]
+    monitor.record(Retrieval(SECRET, ["d1"], texts={"d1": PASSAGE}))
+    monitor.close()
+    assert len(heard) == 1
+    assert grader.failed >= 1
+    assert text_id(SECRET) in caplog.text
+    for text in (SECRET, PASSAGE, "Lovelace"):
+        assert text not in caplog.text + str(heard)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"outcome_of": "r1"}, ":2: `outcome` must be a number from 0 to 1"),
+        ({"query_hash": "h", "shown": ["a"], "outcome": 7}, ":2: `outcome` must be a number from 0 to 1"),
+    ],
+)
+def test_a_trace_with_a_bad_outcome(tmp_path: Path, row: dict[str, object], message: str) -> None:
+    (tmp_path / "t.jsonl").write_text('{"query": "q", "shown": ["a"]}\n' + json.dumps(row))
+    with pytest.raises(rs.InputError, match=message):
+        Trace.read(tmp_path / "t.jsonl")
+
+
+# -- grading in the background ----------------------------------------------------------------------
+
+
+async def grades_three(messages: object, schema: object) -> object:
+    return {"reason": "r", "grade": 3}
+
+
+def asked(i: int) -> Retrieval:
+    return Retrieval(f"new question {i}", ["d"], texts={"d": f"text {i}"})
+
+
+def test_a_budget_of_a_day_is_renewed_at_midnight_and_not_by_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def new() -> BackgroundGrader:
+        judge = CallableJudge(grades_three, "rule")
+        return BackgroundGrader(judge, tmp_path / "s.db", share=1.0, budget=Budget(calls=3))
+
+    def graded(grader: BackgroundGrader, numbers: range) -> int:
+        monitor, before = Monitor(grader=grader), grader.graded
+        for i in numbers:
+            monitor.record(asked(i))
+            grader.drain()
+        return grader.graded - before
+
+    first = new()
+    assert graded(first, range(2)) == 2
+    restarted = new()
+    assert graded(restarted, range(2, 6)) == 1
+    assert restarted.stopped is not None
+    assert "budget of 3 requests" in restarted.stopped
+    assert restarted.left_out == {"the budget is used up": 3}
+    real = background_module._now
+    monkeypatch.setattr(background_module, "_now", lambda: real() + 86_400)
+    assert graded(restarted, range(6, 11)) == 3
+    assert restarted.failed == 0
+
+
+def test_the_endpoint_s_gate_holds_for_background_grading_too(tmp_path: Path) -> None:
+    under_way = most = 0
+
+    async def slow(messages: object, schema: object) -> object:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.005)
+        under_way -= 1
+        return {"reason": "r", "grade": 3}
+
+    gate = Gate(Limits(concurrency=1), Budget(calls=12))
+    judge = CallableJudge(slow, "rule")
+    grader = BackgroundGrader(judge, tmp_path / "live.db", share=1.0, limits=Limits(concurrency=4), gate=gate)
+    monitor = Monitor(grader=grader)
+    for i in range(5):
+        texts = {f"d{k}": f"text {i} {k}" for k in range(2)}
+        monitor.record(Retrieval(f"new question {i}", list(texts), texts=texts))
+    queries, corpus = {"q": "another?"}, {f"c{i}": f"passage {i}" for i in range(4)}
+    rs.grade(queries, corpus, {"q": list(corpus)}, store=tmp_path / "s.db", judge=judge, gate=gate, progress=False)
+    grader.drain()
+    assert most == 1
+    assert gate.spending.requests == 12
+    assert grader.stopped is None or "12 requests" in grader.stopped
+    assert grader.left_out.total() + grader.graded == 5
+
+
+def test_retrievals_without_texts_are_left_out_and_counted(tmp_path: Path) -> None:
+    grader = BackgroundGrader(CallableJudge(grades_three, "rule"), tmp_path / "s.db", share=1.0)
+    monitor = Monitor(grader=grader)
+    monitor.record(Retrieval("new?", ["d"]))
+    monitor.close()
+    assert (grader.graded, grader.left_out) == (0, {"no texts": 1})

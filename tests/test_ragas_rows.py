@@ -1,0 +1,221 @@
+"""The Ragas adapter's rows in the real Ragas: experiments, ids and texts, N from a store, and what hosts hide."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from tests.ragas_rows import LABELS, ROWS, expected, run
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def m():
+    import rag_selectivity_ragas
+
+    return rag_selectivity_ragas
+
+
+# -- experiments -------------------------------------------------------------------------------------
+
+
+def in_experiment(scored, rows=ROWS, fail=()):
+    """The experiment of a row function over rows; those whose question is in `fail` raise."""
+    from ragas import Dataset, experiment
+
+    @experiment()
+    async def measured(row):
+        if row["user_input"] in fail:
+            raise RuntimeError("lost")
+        return {**row, **await scored(row)}
+
+    data = Dataset(name="rows", backend="inmemory", data=rows)
+    return data, asyncio.run(measured.arun(data, name="run"))
+
+
+def test_one_call_gives_all_figures_of_a_row_and_one_the_report(m) -> None:
+    figures = m.RowFigures(LABELS, scale="utility", corpus_size=1000, depths=[1, 2])
+    data, found = in_experiment(lambda row: figures.ascore(**row))
+    names = ["Success@1", "Success@2", "RandomSuccess@1", "RandomSuccess@2", "RA-nWG@1", "RA-nWG@2", "Harm@1", "Harm@2"]
+    core = expected([*names, "BoR@2"], (1, 2), corpus_size=1000)
+    rows = {row["query"]: row for row in core.per_query()}
+    assert len(found) == 8
+    for row in found:
+        assert {name: row[name] for name in names} == pytest.approx({n: rows[row["user_input"]][n] for n in names})
+        assert figures.score(**row) == {name: row[name] for name in names}
+    assert m.bor_from_result(found, k=2).value == pytest.approx(core["BoR@2"].value)
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [1, 2], "measures": [*names, "BoR"]}
+    report = m.selectivity(found, LABELS, asked=data, **options)
+    for name in (*names, "BoR@2"):
+        ours, theirs = report[name], core[name]
+        assert (ours.value, ours.n) == pytest.approx((theirs.value, theirs.n))
+        assert ours.low == pytest.approx(theirs.low, nan_ok=True)
+    notes = m.selectivity(found, LABELS, **options).runs["ragas"].notes
+    assert "an experiment drops rows that fail: give asked=dataset, so that they count" in notes
+
+
+def test_rows_that_an_experiment_dropped_count_as_failures(m) -> None:
+    figures = m.RowFigures(LABELS, scale="utility", corpus_size=1000, depths=[2])
+    data, found = in_experiment(lambda row: figures.ascore(**row), fail={"q1?", "q3?"})
+    assert len(found) == 6
+    options = {"scale": "utility", "corpus_size": 1000, "depths": [2], "measures": ["Success", "BoR"]}
+    report = m.selectivity(found, LABELS, asked=data, **options)
+    lists = {row["user_input"]: row["retrieved_context_ids"] for row in ROWS if row["user_input"] not in ("q1?", "q3?")}
+    core = rs.evaluate(LABELS, {"r": lists}, **options)
+    assert (report["Success@2"].value, report["BoR@2"].value) == (core["Success@2"].value, core["BoR@2"].value)
+    assert (report["Success@2"].n, report["Success@2"].value) == (8, 2 / 8)
+    assert any(note.startswith("2 samples were asked and have no row") for note in report.runs["ragas"].notes)
+    assert m.selectivity(found, LABELS, asked=data, missing_query="skip", **options)["Success@2"].n == 6
+    assert (m.bor_from_result(found, total=data).n, m.bor_from_result(found, total=data).n_total) == (6, 8)
+
+
+def test_an_undefined_figure_of_a_row_is_none(m) -> None:
+    figures = m.RowFigures({"q0?": {"a": 1}}, measures=["P", "RR"], depths=[1])
+    assert figures.score(user_input="who?", retrieved_context_ids=["a"]) == {"P@1": None, "RR": None}
+    with pytest.raises(rs.InputError, match="BoR@1 is a ratio of means"):
+        m.RowFigures(LABELS, scale="utility", measures=["BoR"], depths=[1])
+    with pytest.raises(rs.InputError, match="has neither retrieved_context_ids nor retrieved_contexts"):
+        figures.score(user_input="q0?")
+
+
+# -- many rows at the same time --------------------------------------------------------------------
+
+
+def test_one_faulty_row_does_not_touch_those_measured_with_it(m) -> None:
+    rows = [*ROWS[:4], {**ROWS[4], "utility_grades": {"a": 9}}, *ROWS[5:]]
+    metric = m.RANWG(LABELS, scale="utility", k=2)
+    plain = expected(["RA-nWG"]).per_query()
+
+    async def all_rows():
+        return await asyncio.gather(*(metric.ascore(**row) for row in rows), return_exceptions=True)
+
+    found = asyncio.run(all_rows())
+    assert isinstance(found[4], rs.InputError)
+    assert "off the utility scale" in str(found[4])
+    for i in (0, 1, 2, 3, 5, 6, 7):
+        assert found[i].value == pytest.approx(plain[i]["RA-nWG@2"])
+
+
+def test_a_cancelled_row_leaves_the_others_alone(m) -> None:
+    metric = m.Harm(LABELS, scale="utility", k=2)
+
+    async def some() -> list[float]:
+        tasks = [asyncio.create_task(metric.ascore(**row)) for row in ROWS]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(found[0], asyncio.CancelledError)
+        return [each.value for each in found[1:]]
+
+    assert asyncio.run(some()) == [row["Harm@2"] for row in expected(["Harm"]).per_query()[1:]]
+
+
+# -- ids, texts and N ------------------------------------------------------------------------------
+
+
+def by_texts(labels=LABELS):
+    return {query: {f"text {p}": grade for p, grade in row.items()} for query, row in labels.items()}
+
+
+@pytest.mark.parametrize("absent", [None, [], "missing"])
+def test_rows_without_ids_go_by_their_texts_beside_rows_with_ids(m, absent) -> None:
+    labels = {query: row if i % 2 else by_texts({query: row})[query] for i, (query, row) in enumerate(LABELS.items())}
+    rows = []
+    for i, row in enumerate(ROWS):
+        without = {name: value for name, value in row.items() if name != "retrieved_context_ids"}
+        rows.append(row if i % 2 else without if absent == "missing" else {**row, "retrieved_context_ids": absent})
+    report = m.selectivity(rows, labels, scale="utility", depths=[2], measures=["RA-nWG", "Harm"])
+    core = expected(["RA-nWG", "Harm"])
+    for name in ("RA-nWG@2", "Harm@2"):
+        assert report[name].value == pytest.approx(core[name].value)
+    assert "4 of 8 samples have no retrieved_context_ids: their passages go by texts" in report.runs["ragas"].notes
+    assert np.mean(run([m.RANWG(labels, scale="utility", k=2)], rows)["RA-nWG@2"]) == pytest.approx(
+        core["RA-nWG@2"].value
+    )
+
+
+def test_texts_without_a_label_are_counted_and_named(m) -> None:
+    rows = [{k: v for k, v in row.items() if k != "retrieved_context_ids"} for row in ROWS]
+    rows[2] = {**rows[2], "retrieved_contexts": ["cut anew", "and again"]}
+    report = m.selectivity(rows, by_texts(), scale="utility", depths=[2])
+    (note,) = [each for each in report.runs["ragas"].notes if "hold no text that has a label" in each]
+    assert note.startswith("1 of 8 samples without retrieved_context_ids")
+    assert "'q2?'; retrieved were 'cut anew', 'and again'" in note
+
+
+def test_ids_of_an_ingestion_give_way_to_what_the_labels_name(m) -> None:
+    """New uuids in the ids; labels by the texts, or by a column with the documents."""
+    rows = [{**row, "retrieved_context_ids": [f"{i}-{p}" for p in range(3)]} for i, row in enumerate(ROWS)]
+    core = expected(["RA-nWG"])["RA-nWG@2"].value
+    report = m.selectivity(rows, by_texts(), scale="utility", depths=[2], measures=["RA-nWG"])
+    assert report["RA-nWG@2"].value == pytest.approx(core)
+    assert any(note.startswith("Passages are known by text: ") for note in report.runs["ragas"].notes)
+    assert np.mean(run([m.RANWG(by_texts(), scale="utility", k=2)], rows)["RA-nWG@2"]) == pytest.approx(core)
+    documents = [{**row, "source": was["retrieved_context_ids"]} for row, was in zip(rows, ROWS, strict=True)]
+    report = m.selectivity(documents, LABELS, scale="utility", depths=[2], measures=["RA-nWG"])
+    assert report["RA-nWG@2"].value == pytest.approx(core)
+    assert report.runs["ragas"].input["identity"]["taken"] == "source"
+    figures = m.RowFigures(LABELS, scale="utility", measures=["RA-nWG"], depths=[2])
+    assert np.mean([figures.score(**row)["RA-nWG@2"] for row in documents]) == pytest.approx(core)
+    with pytest.raises(rs.InputError, match=r"has no pages for each of its 3 passages"):
+        m.selectivity(rows, LABELS, scale="utility", identity="pages")
+
+
+def test_the_ids_of_another_tenant_are_doubted(m) -> None:
+    rows = [{"user_input": f"q{i}?", "retrieved_context_ids": ["x1", "x2"]} for i in range(12)]
+    labels = {row["user_input"]: {"a": 5, "b": 1} for row in rows}
+    metric = m.RANWG(labels, scale="utility", k=2)
+    with pytest.warns(rs.SelectivityWarning, match="the labels name 'a', 'b', and retrieved were 'x1', 'x2'"):
+        found = metric.batch_score(rows)
+    assert all(math.isnan(each.value) and "ids may differ" in each.reason for each in found)
+    assert metric.score(user_input="q0?", retrieved_context_ids=["a"]).value == 1
+    assert metric.score(**rows[0]).value == 0  # ids do meet
+    with pytest.raises(rs.InputError, match="'x1'"):
+        m.selectivity(rows, labels, scale="utility", depths=[2])
+
+
+def test_n_comes_from_a_store_with_the_chunks_of_labelled_documents(m) -> None:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store.add_documents([Document(f"chunk {i} of {d}", metadata={"doc": d}) for d in "abcdx" for i in range(3)])
+    rows = [{**row, "retrieved_context_ids": ["a", "a", "b"]} for row in ROWS]
+    lists = {row["user_input"]: row["retrieved_context_ids"] for row in rows}
+    counts = dict.fromkeys("abcdx", 3)
+    core = rs.evaluate(LABELS, {"r": lists}, scale="utility", passages_of=counts, measures=["BoR"], depths=[2])
+    report = m.selectivity(rows, LABELS, scale="utility", corpus_size=store, measures=["BoR"], depths=[2])
+    assert (report["BoR@2"].value, report.corpus_size) == (pytest.approx(core["BoR@2"].value), 15)
+    for source in (store, store.as_retriever()):
+        scored = run([*m.BoR(LABELS, scale="utility", corpus_size=source, k=2)], rows)
+        assert m.bor_from_result(scored).value == pytest.approx(core["BoR@2"].value)
+    with pytest.raises(rs.InputError, match="corpus_size is a object, which does not say"):
+        m.RANWG(LABELS, scale="utility", corpus_size=object())
+    with pytest.warns(rs.SelectivityWarning, match="not one labelled passage is in the index: the labels name 'no'"):
+        m.Success({"q0?": ["no"]}, corpus_size=store)
+
+
+# -- what hosts hide -------------------------------------------------------------------------------
+
+
+def test_exceptions_that_ragas_swallows_are_counted(m) -> None:
+    rows = [{**row, "rubrics": {"corpus_size": "1" if i == 5 else "1000"}} for i, row in enumerate(ROWS)]
+    result = run(m.BoR(LABELS, scale="utility", k=2), rows)
+    with pytest.warns(rs.SelectivityWarning, match=r"1 of 8 rows raised an exception in Success@2 or RandomSuccess@2"):
+        estimate = m.bor_from_result(result)
+    assert (estimate.n, estimate.n_total) == (7, 8)
+
+
+def test_a_dataset_that_went_through_csv_is_named_with_the_mend(m, tmp_path) -> None:
+    from ragas import Dataset
+
+    Dataset(name="rows", backend="local/csv", root_dir=str(tmp_path), data=ROWS).save()
+    kept = Dataset.load("rows", backend="local/csv", root_dir=str(tmp_path))
+    with pytest.raises(rs.InputError, match=r"sample 1: retrieved_context_ids is a text, not a list .*local/jsonl"):
+        m.selectivity(kept, LABELS, scale="utility", depths=[2])

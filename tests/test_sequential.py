@@ -1,0 +1,111 @@
+"""The test behind alarms, with known truth: it is rarely wrong, and finds a change soon. And quantiles, intervals."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.statistics.intervals_of_means import interval_of_mean
+from rag_selectivity.statistics.log_histogram import LogHistogram
+from rag_selectivity.statistics.sequential import RiseDetector
+
+Draw = Callable[[random.Random], float]
+
+
+def alarm_at(draw: Draw, least: float, run_length: float, seed: int, most: int) -> int:
+    """After how many values a rise is shown; `most` if it is not."""
+    rng, detector = random.Random(seed), RiseDetector[int](run_length)
+    return next((i for i in range(1, most) if detector.add(draw(rng), least, i)), most)
+
+
+def rate(true: float, limit: float) -> Draw:
+    return lambda rng: (rng.random() < true) - limit
+
+
+#: Values whose mean is exactly 0, and the lowest of them.
+AT_THE_LIMIT: dict[str, tuple[Draw, float]] = {
+    "a rate of one half": (rate(0.5, 0.5), 0.5),
+    "a rate near 0": (rate(0.01, 0.01), 0.01),
+    "a rate near 1": (rate(0.99, 0.99), 0.99),
+    # Pareto with an infinite variance and the mean 3.
+    "a heavy tail": (lambda rng: rng.paretovariate(1.5) - 3, 3.0),
+    "success beside chance": (lambda rng: (rng.random() < 4 * (p := rng.choice([0.01, 0.2]))) - 4 * p, 0.8),
+}
+
+
+@pytest.mark.parametrize("name", AT_THE_LIMIT)
+def test_false_alarms_are_as_rare_as_promised(name: str) -> None:
+    draw, least = AT_THE_LIMIT[name]
+    runs = [alarm_at(draw, least, 200, seed, 2000) for seed in range(60)]
+    assert np.mean(runs) >= 200
+
+
+def test_a_detector_that_needs_less_evidence_breaks_the_promise() -> None:
+    draw, least = AT_THE_LIMIT["a rate of one half"]
+    runs = [alarm_at(draw, least, 1.5, seed, 2000) for seed in range(60)]
+    assert np.mean(runs) < 200
+
+
+@pytest.mark.parametrize(("true", "limit", "soon"), [(0.6, 0.4, 300), (0.8, 0.4, 70), (0.2, 0.05, 180)])
+def test_a_change_after_long_good_traffic_is_found(true: float, limit: float, soon: int) -> None:
+    delays = []
+    for seed in range(11):
+        rng, detector = random.Random(seed), RiseDetector[int](100_000)
+        good, bad = rate(limit / 2, limit), rate(true, limit)
+        assert not any(detector.add(good(rng), limit, i) for i in range(3000))
+        delays.append(next(i for i in range(20_000) if detector.add(bad(rng), limit, 3000 + i)))
+        assert detector.mark is not None
+        assert 2900 <= detector.mark <= 3000 + delays[-1]
+        assert detector.evidence >= 100_000
+    assert np.median(delays) <= soon
+
+
+def test_what_a_detector_cannot_be() -> None:
+    for run_length in (1, 0, math.nan, math.inf, True):
+        with pytest.raises(InputError, match="must be a number above 1"):
+            RiseDetector(run_length)
+
+
+@given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e9)), min_size=1, max_size=200), st.floats(0.01, 0.99))
+def test_quantiles_are_within_one_percent(values: list[float], share: float) -> None:
+    histogram = LogHistogram()
+    for value in values:
+        histogram.add(value)
+    exact = float(np.quantile(values, share, method="inverted_cdf"))
+    assert histogram.quantile(share) == pytest.approx(exact, rel=0.0101)
+
+
+def test_the_histogram_does_not_grow() -> None:
+    histogram = LogHistogram()
+    for i in range(20_000):
+        histogram.add(10 ** (-20 + 40 * i / 20_000))
+    assert len(histogram._counts) < 2400
+    assert math.isnan(LogHistogram().quantile(0.5))
+
+
+@pytest.mark.parametrize("kind", ["binary", "thirds"])
+@pytest.mark.parametrize("n", [5, 40])
+def test_the_interval_of_a_mean_holds_the_truth(kind: str, n: int) -> None:
+    rng = np.random.default_rng(3)
+    inside = 0
+    for _ in range(400):
+        values = (
+            (rng.random(n) < 0.8).astype(float) if kind == "binary" else rng.choice([0, 1 / 3, 1], n, p=[0.1, 0.3, 0.6])
+        )
+        low, high = interval_of_mean(float(values.sum()), float((values**2).sum()), n)
+        inside += low <= (0.8 if kind == "binary" else 0.7) <= high
+    assert inside >= 0.92 * 400
+
+
+def test_values_that_agree_still_have_an_interval() -> None:
+    assert interval_of_mean(0.0, 0.0, 50) == (0.0, pytest.approx(1 - 0.025 ** (1 / 50)))
+    low, high = interval_of_mean(25.0, 12.5, 50)
+    assert low < 0.5 < high
+    assert all(math.isnan(end) for end in interval_of_mean(1.0, 1.0, 1))
