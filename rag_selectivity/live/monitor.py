@@ -196,8 +196,7 @@ class Monitor:
         """Whether it matters which passages a query gets: it has labels, or a trace or a grader takes them."""
         if query_id is None and (request := CURRENT.get()) is not None:
             query_id = request.query_id
-        labelled = query in self.labels.by_query or query_id in self.labels.by_query
-        return labelled or self._trace is not None or self._grader is not None
+        return bool({query, query_id} & self.labels.by_query.keys() or self._trace or self._grader)
 
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
