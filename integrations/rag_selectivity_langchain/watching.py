@@ -176,9 +176,7 @@ class _Watching:
         try:
             return documents_selected(outputs, taken)
         except InputError as error:
-            raise InputError(
-                f"the step {self._rerank!r} does not tell what it selected: {error} What was retrieved counts as shown"
-            ) from None
+            raise InputError(f"the step {self._rerank!r} does not tell what it selected: {error}") from None
 
     def _fail(self, run_id: UUID) -> None:
         self._leave_task(run_id)

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore
 from pydantic import PrivateAttr
 
 from rag_selectivity import Monitor, Report
-from rag_selectivity.live.calls import CallTree, Faults, Identity, Kind, Passages, approximate_tokens
-from rag_selectivity_llama_index.nodes import parts_of, text_of
+from rag_selectivity.live.calls import approximate_tokens
+from rag_selectivity_llama_index.spans import Spans
 
 
 class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
     """Watches every retrieval of the application and what its postprocessors left of it.
 
-    The nodes of the outermost retriever are the pool; the result of the last postprocessor after it, or the
-    source nodes of the query's response, is what the LLM was shown. A retrieval is recorded when its query
-    engine is done, or whatever it was part of (a chat turn, an agent's run); one that is part of nothing
-    at once.
+    The nodes of the outermost retriever and of the retrievers inside it are the pool; the result of the last
+    postprocessor after it, or the source nodes of the query's response, is what the LLM was shown. A retrieval is
+    recorded when its query engine is done, or whatever it was part of (a chat turn, an agent's run); one that is
+    part of nothing at once.
+
+    A retrieval belongs to the query that the tag names; else to its own query, if that has labels; else to the nearest
+    question around it that has labels: a sub-question, a chat message, what the user asked an agent, or a text in the
+    start event of a workflow.
 
     Parameters
     ----------
@@ -49,11 +50,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     """
 
     _monitor: Monitor = PrivateAttr()
-    _calls: CallTree = PrivateAttr()
-    _identity: Identity = PrivateAttr()
-    _tag: str = PrivateAttr()
-    _count: Callable[[str], int] = PrivateAttr()
-    _faults: Faults = PrivateAttr()
+    _spans: Spans = PrivateAttr()
 
     def __init__(
         self,
@@ -68,10 +65,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     ) -> None:
         super().__init__(open_spans={}, completed_spans=[], dropped_spans=[], current_span_ids={})
         self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
-        self._calls = CallTree(self._monitor.record)
-        self._identity = self._monitor.identity(identity)
-        self._tag, self._count = query_id_tag, count_tokens
-        self._faults = Faults("a retrieval was not recorded")
+        self._spans = Spans(self._monitor, identity, query_id_tag, count_tokens)
 
     @classmethod
     def class_name(cls) -> str:
@@ -86,7 +80,7 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
     @property
     def faults(self) -> int:
         """How often something went wrong in here; each time is in the log `rag_selectivity`."""
-        return self._faults.count
+        return self._spans.faults.count
 
     def report(self, **options: Any) -> Report:
         """The monitor's report of what was recorded so far."""
@@ -94,14 +88,19 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
 
     def attach(self) -> Self:
         """Start watching."""
-        get_dispatcher().add_span_handler(self)
+        dispatcher = get_dispatcher()
+        # LlamaIndex makes no span of a reranker's own asynchronous code (LLMRerank). Its decorator takes effect once.
+        asynchronous = vars(BaseNodePostprocessor)["apostprocess_nodes"]
+        BaseNodePostprocessor.apostprocess_nodes = dispatcher.span(asynchronous)  # type: ignore[method-assign,unused-ignore]
+        if all(handler is not self for handler in dispatcher.span_handlers):
+            dispatcher.add_span_handler(self)
         return self
 
     def detach(self) -> None:
         """Stop watching; what is under way is recorded as it stands."""
         dispatcher = get_dispatcher()
         dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
-        self._calls.finish()
+        self._spans.calls.finish()
 
     def __enter__(self) -> Self:
         return self.attach()
@@ -121,42 +120,19 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         **kwargs: Any,
     ) -> None:
         """A call has begun."""
-        kind, query = _kind(id_, instance), ""
-        given: tuple[str, ...] = ()
-        with self._faults:
-            asked: Any = next(iter(bound_args.arguments.values()), None)
-            if kind is Kind.RETRIEVE:
-                query = str(getattr(asked, "query_str", asked))
-            elif kind is Kind.SELECT:
-                # What goes in, before it is changed in place.
-                given = self._ids(asked or ())
-        tag = (tags or {}).get(self._tag)
-        query_id = None if tag is None else str(tag)
-        with self._faults:
-            self._calls.begin(id_, parent_id, kind, query=query, query_id=query_id, given=given)
+        self._spans.enter(id_, bound_args.arguments, instance, parent_id, tags)
 
     def span_exit(
         self, id_: str, bound_args: Any, instance: Any | None = None, result: Any | None = None, **kwargs: Any
     ) -> None:
         """A call is over."""
-        passages = None
-        with self._faults:
-            kind = self._calls.kind_of(id_)
-            if kind is Kind.RETRIEVE and result is None:
-                self._calls.fail(id_)
-            elif kind is Kind.RETRIEVE or kind is Kind.SELECT:
-                passages = self._passages(result or ())
-            elif kind is Kind.ANSWER:
-                passages = self._passages(getattr(result, "source_nodes", None) or ())
-        with self._faults:
-            self._calls.end(id_, passages)
+        self._spans.exit(id_, result)
 
     def span_drop(
         self, id_: str, bound_args: Any, instance: Any | None = None, err: BaseException | None = None, **kwargs: Any
     ) -> None:
         """A call has failed; what was retrieved before that still counts, and a retrieval under way is a failure."""
-        with self._faults:
-            self._calls.fail(id_)
+        self._spans.drop(id_)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:
         """Not needed: calls are kept in a tree of their own."""
@@ -166,28 +142,3 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
 
     def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
         """Not needed."""
-
-    def _ids(self, nodes: Sequence[NodeWithScore]) -> tuple[str, ...]:
-        return tuple([self._identity.id_of(**parts_of(each.node)) for each in nodes])
-
-    def _passages(self, nodes: Sequence[NodeWithScore]) -> Passages:
-        return Passages.of(
-            self._ids(nodes),
-            [text_of(each.node) for each in nodes],
-            scores=[each.score for each in nodes],
-            count_tokens=self._count,
-            keep_texts=self._monitor.wants_texts,
-        )
-
-
-def _kind(id_: str, instance: Any) -> Kind:
-    """What a span of LlamaIndex is here, by its name `Class.method-uuid` and its object."""
-    method = id_.partition("-")[0].rpartition(".")[2]
-    if isinstance(instance, BaseRetriever) and method in ("retrieve", "aretrieve"):
-        return Kind.RETRIEVE
-    # The span is that of the hook which `postprocess_nodes` calls.
-    if isinstance(instance, BaseNodePostprocessor) and method.endswith("postprocess_nodes"):
-        return Kind.SELECT
-    if isinstance(instance, BaseQueryEngine) and method in ("query", "aquery"):
-        return Kind.ANSWER
-    return Kind.OTHER

@@ -1,11 +1,13 @@
-"""LlamaIndex's nodes as ids and texts."""
+"""LlamaIndex's nodes as ids and texts, and the texts of what is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.workflow import StartEvent
 
 from rag_selectivity.single import candidates, passage_identity
 
@@ -42,3 +44,26 @@ def identities_of(nodes: Sequence[NodeWithScore], identity: str = "node_id") -> 
 def text_of(node: BaseNode) -> str:
     """A node's text without its metadata."""
     return str(node.get_content(metadata_mode=MetadataMode.NONE))
+
+
+def texts_of(asked: Any) -> Iterator[str]:
+    """The texts in the arguments of a call: of a question, of a chat message, in a workflow's start event.
+
+    Of several in a list (a chat's history) the last comes first.
+    """
+    if isinstance(asked, str):
+        yield asked
+    elif isinstance(asked, QueryBundle):
+        yield asked.query_str
+    elif isinstance(asked, ChatMessage):
+        yield asked.content or ""
+    elif isinstance(asked, StartEvent):
+        yield from texts_of(
+            {**{name: getattr(asked, name) for name in type(asked).model_fields}, **dict(asked.items())}
+        )
+    elif isinstance(asked, Mapping):
+        for value in asked.values():
+            yield from texts_of(value)
+    elif isinstance(asked, (list, tuple)):
+        for value in reversed(asked):
+            yield from texts_of(value)

@@ -6,22 +6,18 @@ are retrievals.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from types import TracebackType
 
+from rag_selectivity.live.faults import Faults
 from rag_selectivity.live.identity import Identity
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 
 __all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "approximate_tokens"]
-
-_log = logging.getLogger("rag_selectivity")
-
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
@@ -79,47 +75,6 @@ def _tokens(texts: Sequence[str]) -> int:
     return sum([(len(text) + 3) // 4 for text in texts])
 
 
-class Faults:
-    """Keeps what goes wrong in an adapter from the application: each fault is counted and logged.
-
-    Parameters
-    ----------
-    what_is_lost : str
-        What the log says of each: "a retrieval was not recorded". The first comes with its traceback.
-
-    Examples
-    --------
-    >>> faults = Faults("a retrieval was not recorded")
-    >>> with faults:
-    ...     raise KeyError("url")
-    >>> faults.count
-    1
-
-    Attributes
-    ----------
-    count : int
-    last : str or None
-        The message of the last fault.
-    """
-
-    def __init__(self, what_is_lost: str) -> None:
-        self.what_is_lost = what_is_lost
-        self.count = 0
-        self.last: str | None = None
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        self.count += 1
-        self.last = str(error) or type(error).__name__
-        _log.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
-        return True
-
-
 @dataclass(slots=True)
 class _Open:
     """A call that is under way; `retrieval` and `tool` are the nearest of their kind around it."""
@@ -138,7 +93,10 @@ class _Open:
 
 @dataclass(slots=True)
 class _Retrieved:
-    """A retrieval that is over, until it is known what was selected from it."""
+    """A retrieval that is over, until it is known what was selected from it.
+
+    `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
+    """
 
     query: str
     query_id: str | None
@@ -148,6 +106,7 @@ class _Retrieved:
     seconds: float
     final: Passages | None
     failed: bool = False
+    selected: bool = False
 
 
 @dataclass(slots=True)
@@ -164,10 +123,13 @@ class CallTree:
 
     The outermost of nested retrievals counts. A selection (a reranker, a filter) after it decides what was shown;
     so do the sources of the answer that it served, where no selection did. A retrieval is handed over when that
-    answer is given, or else when the tool or the outermost call around it ends.
+    answer is given, or else when the tool or the outermost call around it ends. Calls that outlive the outermost one
+    are still followed.
 
     A tool that gives passages is one retrieval: they are what was shown, and what was retrieved inside it is the pool.
     A tool that gives none leaves the retrievals inside it as they are.
+
+    A call without a query id of its own has that of the call around it.
 
     A retrieval that failed is handed over with an empty list and an empty pool when the call around it ends, unless
     another attempt at the same query within that call succeeded.
@@ -213,7 +175,7 @@ class CallTree:
         query_id: str | None = None,
         given: Collection[str] = (),
     ) -> None:
-        """A call begins. `given` are the ids of the passages that a selection gets.
+        """A call begins. `given` are the ids of the passages that a selection gets, `query` is what it selects for.
 
         A call that is under way already does not begin again: a framework may tell of it twice.
         """
@@ -227,6 +189,7 @@ class CallTree:
             if above is not None:
                 around = parent if above.kind is Kind.RETRIEVE else above.retrieval
                 tool = parent if above.kind is Kind.TOOL else above.tool
+                query_id = above.query_id if query_id is None else query_id
             within = None if above is None else parent
             self._calls[call] = _Open(within, root, kind, around, tool, query, query_id, given, time.perf_counter())
             tree = self._trees.get(root)
@@ -238,12 +201,19 @@ class CallTree:
         self._hand_over(done)
 
     def end(self, call: Hashable, passages: Passages | None = None) -> None:
-        """A call ends, with the passages that it retrieved, selected or answered from."""
+        """A call ends, with the passages that it retrieved, selected or answered from.
+
+        Without passages, a retrieval is not handed over, nor is one from which something was selected that is unknown.
+        """
         with self._lock:
             open_call = self._calls.get(call)
             if open_call is None:
                 return
-            done = self._finished(call, open_call, passages) if passages is not None else []
+            if passages is not None:
+                done = self._finished(call, open_call, passages)
+            else:
+                done = []
+                self._lose(open_call)
             done += self._close(call, open_call)
         self._hand_over(done)
 
@@ -277,7 +247,7 @@ class CallTree:
                 done += self._failed(each)
                 if key != call:
                     done += self._close(key, each)
-            done += self._close(call, open_call)
+            done += self._close(call, open_call, failed=True)
         self._hand_over(done)
 
     def kind_of(self, call: Hashable) -> Kind | None:
@@ -305,7 +275,10 @@ class CallTree:
         if of.kind is Kind.RETRIEVE:
             pool, final = passages, None
             if of.children:
-                pool, final = _union(of.children), passages
+                pool = _union([*of.children, passages])
+                # A retriever that only passes on what another one found selects nothing.
+                passed_on = len(of.children) == 1 and of.children[0].ids == passages.ids
+                pool, final = (passages, None) if passed_on else (pool, passages)
             retrieval = _Retrieved(
                 of.query,
                 of.query_id,
@@ -324,12 +297,14 @@ class CallTree:
             tree.retrievals = [each for each in tree.retrievals if call not in each.ancestors]
             return self._given_by_tool(of, inside, passages)
         elif of.kind is Kind.SELECT:
-            tree.retrievals = _selected(tree.retrievals, of, passages)
+            tree.retrievals = _selected(tree.retrievals, of, list(self._above(of)), passages)
         elif of.kind is Kind.ANSWER:
             done = [retrieval for retrieval in tree.retrievals if call in retrieval.ancestors]
             tree.retrievals = [retrieval for retrieval in tree.retrievals if call not in retrieval.ancestors]
-            if len(done) == 1 and done[0].final is None and set(passages.ids) & set(done[0].pool.ids):
-                done[0].final = passages
+            if len(done) == 1 and not done[0].selected:
+                returned = done[0].final or done[0].pool
+                if passages.ids != returned.ids and set(passages.ids) & set(done[0].pool.ids):
+                    done[0].final = passages
             return done
         return []
 
@@ -345,6 +320,13 @@ class CallTree:
         pool, seconds = _union([each.pool for each in inside]), sum(each.seconds for each in inside)
         return [replace(last, query=of.query or last.query, pool=pool, seconds=seconds, final=passages)]
 
+    def _lose(self, of: _Open) -> None:
+        """Drop what a selection with an unknown result worked on: the whole pool was not what it left."""
+        if of.kind is Kind.SELECT and of.retrieval is None:
+            tree = self._trees[of.root]
+            lost = _worked_on(tree.retrievals, of, list(self._above(of)))
+            tree.retrievals = _without(tree.retrievals, lost)
+
     def _failed(self, of: _Open) -> list[_Retrieved]:
         nothing, seconds = Passages(()), time.perf_counter() - of.started
         failure = _Retrieved(
@@ -355,15 +337,18 @@ class CallTree:
         self._trees[of.root].failures.append(failure)
         return []
 
-    def _close(self, call: Hashable, of: _Open) -> list[_Retrieved]:
+    def _close(self, call: Hashable, of: _Open, *, failed: bool = False) -> list[_Retrieved]:
         del self._calls[call]
         tree = self._trees.get(of.root)
         if tree is None:
             return []
         tree.calls -= 1
-        # A stream may outlive the call that began it: what it still calls has another root.
-        if tree.calls <= 0 or call == of.root:
+        if tree.calls <= 0 or (failed and call == of.root):
             return self._forget(of.root)
+        if call == of.root:
+            done = [each for each in (*tree.retrievals, *tree.failures) if each.ancestors.isdisjoint(self._calls)]
+            tree.retrievals, tree.failures = _without(tree.retrievals, done), _without(tree.failures, done)
+            return done
         failures = [each for each in tree.failures if each.scope == call]
         tree.failures = [each for each in tree.failures if each.scope != call]
         if of.kind is not Kind.TOOL:
@@ -377,36 +362,19 @@ class CallTree:
         if tree is None:
             return []
         if tree.calls > 0:
-            below = [(call, each) for call, each in self._calls.items() if each.root == root]
-            for call, _ in below:
-                del self._calls[call]
-            for call, each in below:
-                self._go_on_alone(call, each)
+            self._calls = {call: each for call, each in self._calls.items() if each.root != root}
         return [*tree.retrievals, *tree.failures]
 
-    def _go_on_alone(self, call: Hashable, of: _Open) -> None:
-        """A retrieval may outlive the outermost call around it: it was begun in the background, or cancelled."""
-        if of.kind is Kind.RETRIEVE and call != of.root:
-            root = call
-            if of.retrieval is not None:
-                around = self._calls.get(of.retrieval)
-                if around is None:
-                    return
-                root = around.root
-            else:
-                of.parent = None
-            of.root, of.tool = root, None
-            self._calls[call] = of
-            self._trees.setdefault(root, _Tree()).calls += 1
-
     def _ancestors(self, of: _Open) -> frozenset[Hashable]:
-        ancestors = set()
+        return frozenset(self._above(of))
+
+    def _above(self, of: _Open) -> Iterator[Hashable]:
+        """The calls around a call, the nearest first."""
         above = of.parent
         while above is not None:
-            ancestors.add(above)
+            yield above
             enclosing = self._calls.get(above)
             above = enclosing.parent if enclosing is not None else None
-        return frozenset(ancestors)
 
     # -- without it ----------------------------------------------------------------------------------
 
@@ -445,19 +413,59 @@ def _union(parts: Sequence[Passages]) -> Passages:
     return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))
 
 
-def _selected(retrievals: list[_Retrieved], of: _Open, left: Passages) -> list[_Retrieved]:
-    """The retrievals, with what a selection left written to the one that it worked on.
+def _selected(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable], left: Passages) -> list[_Retrieved]:
+    """The retrievals, with what a selection left written to those that it worked on, as one retrieval with one pool."""
+    worked_on = _worked_on(retrievals, of, above)
+    if not worked_on:
+        return retrievals
+    merged = replace(
+        worked_on[-1],
+        pool=_union([each.pool for each in worked_on]),
+        seconds=sum(each.seconds for each in worked_on),
+        final=left,
+        selected=True,
+    )
+    return [*_without(retrievals, worked_on), merged]
 
-    That is the last whose passages went in, else the last of the same call; several for the same query whose
-    passages went in together are one retrieval with one pool.
+
+def _worked_on(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable]) -> list[_Retrieved]:
+    """The retrievals that a selection works on; the last is the one that it belongs to.
+
+    Tools that run side by side bring some of the same passages: of the retrievals whose passages went in, those count
+    that share the nearest call with the selection. Of these it belongs to one for the same query, or else to the one
+    with most passages in it, or else to the last. Others take part if some of what went in is from them alone, or if
+    they are for the same query or in the same call and all that they found went in.
     """
     given = set(of.given)
-    went_in = [each for each in retrievals if not given.isdisjoint(each.pool.ids)]
-    touched = went_in or [each for each in retrievals if each.scope == of.parent]
-    if not touched:
-        return retrievals
-    last = touched[-1]
-    together = [each for each in went_in if (each.query, each.scope) == (last.query, last.scope)] or [last]
-    pool = _union([each.pool for each in together])
-    merged = replace(last, pool=pool, seconds=sum(each.seconds for each in together), final=left)
-    return [*(each for each in retrievals if all(each is not other for other in together)), merged]
+    candidates = retrievals
+    if given:
+        candidates = [each for each in retrievals if not given.isdisjoint(each.pool.ids)]
+        candidates = candidates or [each for each in retrievals if each.scope == of.parent][-1:]
+    distance = {call: steps for steps, call in enumerate(above)}
+    by_distance: dict[int, list[_Retrieved]] = {}
+    for each in candidates:
+        steps = min((distance[call] for call in each.ancestors if call in distance), default=len(distance))
+        by_distance.setdefault(steps, []).append(each)
+    if not by_distance:
+        return []
+    candidates = by_distance[min(by_distance)]
+    if not given:
+        candidates = [each for each in candidates if not each.pool.ids] or candidates
+    *others, first = sorted(candidates, key=lambda each: (each.query == of.query, _overlap(each, given)))
+    together, covered = [first], set(first.pool.ids)
+    for each in reversed(others):
+        alike = (each.query == first.query) + (each.scope == first.scope)
+        whole = alike == 1 and not each.selected and given.issuperset(each.pool.ids)
+        if given and (alike == 2 or whole or not given.intersection(each.pool.ids) <= covered):
+            together.append(each)
+            covered.update(each.pool.ids)
+    return [*(each for each in retrievals if any(each is other for other in together[1:])), first]
+
+
+def _overlap(retrieval: _Retrieved, ids: Collection[str]) -> int:
+    return sum(id_ in ids for id_ in retrieval.pool.ids)
+
+
+def _without(retrievals: Iterable[_Retrieved], others: Collection[_Retrieved]) -> list[_Retrieved]:
+    # Two retrievals may be equal.
+    return [each for each in retrievals if all(each is not other for other in others)]

@@ -1,0 +1,331 @@
+"""`LiveSelectivity` in agents and workflows: every list that the LLM was shown, once, as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import FunctionTool, RetrieverTool, function_tool
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
+from llama_index_instrumentation.dispatcher import instrument_tags
+from rag_selectivity_llama_index import LiveSelectivity
+
+from tests.llama_index_world import (
+    ASKED,
+    BOTH,
+    FRANCE,
+    GERMANY,
+    OPTIONS,
+    Scripted,
+    assert_recorded,
+    engine,
+    reranked,
+    retrieved,
+    that_calls,
+    tools,
+    watched,
+)
+from tests.test_llama_index import BY_TEXT, QUERIES, KeepLast, WordRetriever
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+ASK, LOOK = ("ask", {"input": FRANCE}), ("look", {"input": GERMANY})
+REACT = 'Thought: I need a tool.\nAction: ask\nAction Input: {"input": "' + FRANCE + '"}\n'
+
+
+def function_agent(*turns: Any, **options: Any) -> FunctionAgent:
+    return FunctionAgent(tools=tools(KeepLast()), llm=that_calls(*turns), name="a", description="d", **options)
+
+
+async def tagged(run: Callable[[], Any], query: str = "q1") -> None:
+    with instrument_tags({"query_id": query}):
+        handler = run()
+        async for _ in handler.stream_events():
+            pass
+        await handler
+
+
+@pytest.mark.parametrize(
+    ("make", "lists"),
+    [
+        (lambda: function_agent([ASK], [LOOK]), BOTH),
+        (lambda: function_agent([ASK, LOOK]), BOTH),
+        (lambda: AgentWorkflow(agents=[function_agent([ASK, LOOK])], root_agent="a"), BOTH),
+        (
+            lambda: ReActAgent(
+                tools=tools(KeepLast()), llm=Scripted(texts=[REACT, "Thought: I can answer.\nAnswer: done"])
+            ),
+            BOTH[:1],
+        ),
+    ],
+    ids=["one after another", "side by side", "agent workflow", "react"],
+)
+@pytest.mark.parametrize("by", ["tag", "user_msg", "chat_history"])
+def test_what_an_agent_retrieves_belongs_to_the_users_question(make, lists, by) -> None:
+    async def ask() -> None:
+        if by == "tag":
+            await tagged(lambda: make().run(user_msg="rewritten"))
+        elif by == "user_msg":
+            await make().run(user_msg=ASKED)
+        else:
+            await make().run(chat_history=[ChatMessage(role="user", content=ASKED)])
+
+    assert_recorded(watched(ask), lists)
+
+
+def test_many_agents_in_one_loop_do_not_mix() -> None:
+    async def ask() -> None:
+        agent = function_agent([ASK, LOOK])
+        await asyncio.gather(*(tagged(lambda: agent.run(user_msg="x"), query) for query in list(QUERIES) * 5))
+
+    assert_recorded(watched(ask), [(query, shown, pool) for query in list(QUERIES) * 5 for _, shown, pool in BOTH])
+
+
+class Late(WordRetriever):
+    """Answers after a pause."""
+
+    def __init__(self, pause: float) -> None:
+        super().__init__()
+        self.wait = pause
+
+    async def _aretrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        await asyncio.sleep(self.wait)
+        return self._retrieve(query_bundle)
+
+
+class LateLast(KeepLast):
+    """A reranker with asynchronous code of its own, of which LlamaIndex makes no span."""
+
+    pause: float
+
+    async def _apostprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        await asyncio.sleep(self.pause)
+        return nodes[-2:]
+
+
+def test_rerankers_of_tools_that_run_side_by_side_keep_to_their_own_lists() -> None:
+    both = [
+        RetrieverTool.from_defaults(
+            Late(before), name=name, description="d", node_postprocessors=[LateLast(pause=after)]
+        )
+        for name, before, after in (("first", 0.0, 0.2), ("second", 0.05, 0.0))
+    ]
+    llm = that_calls([("first", {"input": ASKED}), ("second", {"input": QUERIES["q2"]})])
+    live = watched(lambda: tagged(lambda: FunctionAgent(tools=both, llm=llm).run(user_msg="x")))
+    assert_recorded(live, [reranked("q1", f"input is {text}") for text in (ASKED, QUERIES["q2"])])
+
+
+def search(query: str) -> str:
+    return str(KeepLast().postprocess_nodes(WordRetriever().retrieve(query)))
+
+
+async def asearch(query: str) -> str:
+    return str(KeepLast().postprocess_nodes(await WordRetriever().aretrieve(query)))
+
+
+@pytest.mark.parametrize("function", [search, asearch])
+def test_functions_as_tools(function) -> None:
+    if function is search and "copy_context" not in inspect.getsource(function_tool):
+        pytest.skip("this LlamaIndex runs synchronous tools in threads without their context")
+    llm = that_calls([(function.__name__, {"query": FRANCE})])
+    agent = FunctionAgent(tools=[FunctionTool.from_defaults(function)], llm=llm)
+    assert_recorded(watched(lambda: tagged(lambda: agent.run(user_msg="x"))), BOTH[:1])
+
+
+# -- workflows -------------------------------------------------------------------------------------
+
+
+class Found(Event):
+    nodes: list[Any]
+    question: str
+
+
+class Part(Event):
+    query: str
+
+
+class Typed(StartEvent):
+    question: str
+
+
+class TwoSteps(Workflow):
+    """Retrieves for two rewritten queries in one step, and reranks in the next."""
+
+    @step
+    async def retrieve(self, start: StartEvent) -> Found:
+        nodes = await WordRetriever().aretrieve(f"{start.question} now")
+        nodes += await WordRetriever(2).aretrieve("flour of bread")
+        return Found(nodes=nodes, question=start.question)
+
+    @step
+    async def rerank(self, found: Found) -> StopEvent:
+        return StopEvent(result=await KeepLast().apostprocess_nodes(found.nodes, query_str=found.question))
+
+
+class Synchronous(Workflow):
+    """Filters everything out before the reranker, if asked to."""
+
+    keep = True
+
+    @step
+    def retrieve(self, start: Typed) -> Found:
+        return Found(nodes=WordRetriever().retrieve(f"{start.question} now"), question=start.question)
+
+    @step
+    def rerank(self, found: Found) -> StopEvent:
+        return StopEvent(result=KeepLast().postprocess_nodes(found.nodes if self.keep else []))
+
+
+class FanOut(Workflow):
+    """Retrieves side by side, and reranks everything together."""
+
+    @step
+    async def divide(self, context: Context, start: StartEvent) -> Part | None:
+        for query in ("capital of France", "the Rhine sea", "bread flour"):
+            context.send_event(Part(query=query))
+        return None
+
+    @step(num_workers=3)
+    async def retrieve(self, part: Part) -> Found:
+        return Found(nodes=await WordRetriever(3).aretrieve(part.query), question="")
+
+    @step
+    async def rerank(self, context: Context, found: Found) -> StopEvent | None:
+        parts = context.collect_events(found, [Found] * 3)
+        if parts is None:
+            return None
+        nodes = sorted((node for part in parts for node in part.nodes), key=lambda each: each.node.node_id)
+        return StopEvent(result=await KeepLast().apostprocess_nodes(nodes))
+
+
+def test_two_steps_of_a_workflow_are_one_retrieval_for_each_question() -> None:
+    async def ask() -> None:
+        await asyncio.gather(*(TwoSteps().run(question=text) for text in QUERIES.values() for _ in range(3)))
+
+    live = watched(ask)
+    lists = []
+    for query, text in QUERIES.items():
+        both = (*retrieved(f"{text} now"), *retrieved("flour of bread", 2))
+        lists += [(query, both[-2:], tuple(dict.fromkeys(both)))] * 3
+    in_any_order = [(query, shown, tuple(sorted(pool))) for query, shown, pool in lists]
+    assert Counter((q, s, tuple(sorted(p))) for q, s, p in of(live)) == Counter(in_any_order)
+    assert live.monitor.traffic.retrievals == 9
+
+
+def of(live: LiveSelectivity) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    ids = {text: query for query, text in QUERIES.items()}
+    return [(ids[str(each.query_id)], tuple(each.shown), tuple(each.pool or ())) for each in live.monitor.sample]
+
+
+def test_a_reranker_that_got_nothing_left_nothing() -> None:
+    pool = retrieved(f"{ASKED} now")
+
+    async def ask() -> None:
+        workflow = Synchronous()
+        await workflow.run(question=ASKED)
+        workflow.keep = False
+        await workflow.run(question=ASKED)
+
+    assert_recorded(watched(ask), [("q1", pool[-2:], pool), ("q1", (), pool)])
+
+
+def test_retrievals_side_by_side_and_one_reranker_are_one_retrieval() -> None:
+    live = watched(lambda: tagged(lambda: FanOut().run(), "q3"))
+    ((query, shown, pool),) = of_tags(live)
+    parts = [retrieved(text, 3) for text in ("capital of France", "the Rhine sea", "bread flour")]
+    together = sorted(name for part in parts for name in part)
+    assert (query, shown, set(pool)) == ("q3", tuple(together[-2:]), set(together))
+    assert live.monitor.traffic.retrievals == 1
+
+
+def of_tags(live: LiveSelectivity) -> list[tuple[str | None, tuple[str, ...], tuple[str, ...]]]:
+    return [(each.query_id, tuple(each.shown), tuple(each.pool or ())) for each in live.monitor.sample]
+
+
+def test_a_retrieval_that_outlives_its_workflow_counts() -> None:
+    tasks: list[asyncio.Task[Any]] = []
+
+    class Forgets(Workflow):
+        @step
+        async def begin(self, start: StartEvent) -> StopEvent:
+            tasks.append(asyncio.create_task(Late(0.1).aretrieve(start.question)))
+            await asyncio.sleep(0.02)
+            return StopEvent()
+
+    async def ask() -> None:
+        await Forgets().run(question=ASKED)
+        await tasks[0]
+
+    assert_recorded(watched(ask), [("q1", retrieved(ASKED), None)])
+
+
+# -- what goes wrong inside ------------------------------------------------------------------------
+
+
+class Away(WordRetriever):
+    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        raise ConnectionError("the index is away")
+
+
+@pytest.mark.parametrize("how", ["raises", "cancel_run", "timeout", "wait_for"])
+def test_a_failure_that_the_agent_swallows_is_a_failure(how) -> None:
+    async def ask() -> None:
+        retriever = Away() if how == "raises" else Late(30)
+        agent = FunctionAgent(
+            tools=tools(retriever=retriever), llm=that_calls([ASK, LOOK]), timeout=0.2 if how == "timeout" else None
+        )
+        handler = agent.run(user_msg=ASKED)
+        if how == "cancel_run":
+            await asyncio.sleep(0.2)
+            await handler.cancel_run()
+        swallowed = contextlib.nullcontext() if how == "raises" else pytest.raises((Exception, asyncio.CancelledError))
+        with swallowed:
+            await asyncio.wait_for(handler, 0.2 if how == "wait_for" else None)
+
+    live = watched(ask)
+    assert_recorded(live, [("q1", (), ()), ("q1", (), ())])
+    assert live.monitor.traffic.failed == 2
+
+
+def test_a_list_whose_ids_are_not_known_is_a_fault_and_not_the_whole_pool() -> None:
+    class Adds(KeepLast):
+        def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+            return [*nodes[-1:], NodeWithScore(node=TextNode(text="without a key"))]
+
+    with LiveSelectivity({ASKED: {"k-n1": 5}}, identity="key", **OPTIONS) as live:
+        nodes = WordRetriever().retrieve(ASKED)
+        tools(Adds())[1].call(ASKED)
+    assert nodes
+    assert live.faults == 1
+    assert live.monitor.traffic.retrievals == 1
+
+
+def test_attaching_twice_records_once() -> None:
+    with LiveSelectivity(BY_TEXT, **OPTIONS) as live:
+        live.attach()
+        engine(KeepLast()).query(ASKED)
+    assert live.monitor.traffic.retrievals == 1
+
+
+def test_an_inner_tag_without_the_query_id_does_not_lose_it() -> None:
+    class Inner(WordRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return super()._retrieve(query_bundle)
+
+    def look(query: str) -> str:
+        with instrument_tags({"step": "look"}):
+            return str(Inner().retrieve(query))
+
+    async def alook(query: str) -> str:
+        return look(query)
+
+    agent = FunctionAgent(tools=[FunctionTool.from_defaults(alook)], llm=that_calls([("alook", {"query": FRANCE})]))
+    assert_recorded(watched(lambda: tagged(lambda: agent.run(user_msg="x"))), [("q1", retrieved(FRANCE), None)])

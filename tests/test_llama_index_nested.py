@@ -1,0 +1,193 @@
+"""`LiveSelectivity` on retrievers in retrievers, and on engines that rewrite the question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex, get_response_synthesizer
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
+from llama_index.core.llms.mock import MockLLM
+from llama_index.core.query_engine import SubQuestionQueryEngine
+from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever, RecursiveRetriever, RouterRetriever
+from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.storage import StorageContext
+from llama_index.core.tools import RetrieverTool
+from rag_selectivity_llama_index import LiveSelectivity, SelectivityEvaluator
+
+from tests.llama_index_world import (
+    ASKED,
+    BOTH,
+    FRANCE,
+    OPTIONS,
+    Scripted,
+    assert_recorded,
+    engine,
+    reranked,
+    retrieved,
+    tools,
+    watched,
+)
+from tests.test_llama_index import BY_TEXT, GRADES, QUERIES, TEXTS, KeepLast, WordRetriever
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+# -- nested retrievers -----------------------------------------------------------------------------
+
+
+def fusion(*, use_async: bool) -> QueryFusionRetriever:
+    llm = Scripted(texts=["bread flour\nthe Rhine sea"] * 9)
+    parts = [WordRetriever(3), WordRetriever(2)]
+    return QueryFusionRetriever(parts, num_queries=3, use_async=use_async, llm=llm, similarity_top_k=3)
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+@pytest.mark.parametrize("how", ["retrieve", "aretrieve", "in a loop"])
+def test_a_fusion_is_one_retrieval_from_what_its_parts_found(use_async, how) -> None:
+    async def in_a_loop() -> None:
+        fusion(use_async=use_async).retrieve(ASKED)
+
+    ways = {
+        "retrieve": lambda: fusion(use_async=use_async).retrieve(ASKED),
+        "aretrieve": lambda: fusion(use_async=use_async).aretrieve(ASKED),
+        "in a loop": in_a_loop,
+    }
+    shown = tuple(each.node.node_id for each in fusion(use_async=False).retrieve(ASKED))
+    pool = tuple(dict.fromkeys(name for text in (ASKED, "bread flour", "the Rhine sea") for name in retrieved(text, 3)))
+    assert set(shown) < set(pool)
+    assert_recorded(watched(ways[how]), [("q1", shown, pool)])
+
+
+def test_live_and_the_evaluator_agree_on_a_fusion_behind_a_reranker() -> None:
+    live = watched(lambda: [engine(KeepLast(), retriever=fusion(use_async=False)).query(t) for t in QUERIES.values()])
+    offline = SelectivityEvaluator(fusion(use_async=True), node_postprocessors=[KeepLast()], labels=GRADES, **OPTIONS)
+    expected = offline.evaluate_dataset(QUERIES).report
+    for key in ("Success@1", "BoR@2", "RA-nWG@2", "Harm@2"):
+        assert live.report()[key].value == pytest.approx(expected[key].value), key
+
+
+def test_n_of_a_fusion_counts_the_nodes_of_all_its_indexes() -> None:
+    nodes = [TextNode(id_=name, text=text) for name, text in TEXTS.items()]
+    indexes = [VectorStoreIndex(part, embed_model=MockEmbedding(embed_dim=3)) for part in (nodes[:4], nodes[2:])]
+    parts = [each.as_retriever(similarity_top_k=2) for each in indexes]
+    both = QueryFusionRetriever(parts, num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=3)
+    with LiveSelectivity(BY_TEXT, corpus_size=both, scale="utility", depths=[2]) as live:
+        for text in QUERIES.values():
+            both.retrieve(text)
+    offline = SelectivityEvaluator(both, labels=GRADES, scale="utility", depths=[2])
+    expected = offline.evaluate_dataset(QUERIES).report
+    assert live.report().corpus_size == expected.corpus_size == 6
+    assert live.report()["BoR@2"].value == expected["BoR@2"].value
+
+
+class All(BaseSelector):
+    """Selects every choice."""
+
+    def _select(self, choices: Any, query: Any) -> SelectorResult:
+        return SelectorResult(selections=[SingleSelection(index=i, reason="") for i in range(len(choices))])
+
+    async def _aselect(self, choices: Any, query: Any) -> SelectorResult:
+        return self._select(choices, query)
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None: ...
+
+
+class Links(BaseRetriever):
+    """Finds a passage, and a link to another retriever."""
+
+    def __init__(self, target: BaseRetriever | None = None) -> None:
+        self.target = target
+        super().__init__()
+
+    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        link = IndexNode(id_="link", index_id="other", text="see there", obj=self.target)
+        return [NodeWithScore(node=link), NodeWithScore(node=TextNode(id_="n5", text="bread"))]
+
+
+def router() -> RouterRetriever:
+    parts = [RetrieverTool.from_defaults(WordRetriever(k), name=str(k), description="d") for k in (2, 3)]
+    return RouterRetriever(selector=All(), retriever_tools=parts, llm=MockLLM())
+
+
+@pytest.mark.parametrize(
+    ("retriever", "shown", "pool"),
+    [
+        (router(), ("n1", "n3", "n2"), ("n1", "n3", "n2")),
+        (Links(WordRetriever(2)), ("n1", "n3", "n5"), ("n1", "n3", "n5")),
+        (
+            RecursiveRetriever("root", {"root": Links(), "other": WordRetriever(2)}),
+            ("n1", "n3", "n5"),
+            ("link", "n5", "n1", "n3"),
+        ),
+    ],
+    ids=["router", "index node", "recursive"],
+)
+def test_of_retrievers_in_a_retriever_the_outermost_is_what_was_shown(retriever, shown, pool) -> None:
+    assert_recorded(watched(lambda: retriever.retrieve(ASKED)), [("q1", shown, pool)])
+    assert_recorded(watched(lambda: engine(KeepLast(), retriever=retriever).query(ASKED)), [("q1", shown[-2:], pool)])
+
+
+def test_merged_parents_are_what_was_shown() -> None:
+    parent = TextNode(id_="n1", text="Paris and France")
+    leaves = [
+        TextNode(
+            id_=f"leaf{i}", text=text, relationships={NodeRelationship.PARENT: RelatedNodeInfo(node_id=parent.node_id)}
+        )
+        for i, text in enumerate(["Paris", "France"])
+    ]
+    parent.relationships[NodeRelationship.CHILD] = [RelatedNodeInfo(node_id=leaf.node_id) for leaf in leaves]
+    storage = StorageContext.from_defaults()
+    storage.docstore.add_documents([parent, *leaves])
+
+    class Leaves(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return [NodeWithScore(node=leaf, score=1.0) for leaf in leaves]
+
+    merging = AutoMergingRetriever(Leaves(), storage)
+    assert_recorded(watched(lambda: merging.retrieve(ASKED)), [("q1", ("n1",), ("leaf0", "leaf1", "n1"))])
+
+
+# -- engines that rewrite the question ---------------------------------------------------------------
+
+
+class TwoQuestions(BaseQuestionGenerator):
+    def generate(self, tools: Any, query: Any) -> list[SubQuestion]:
+        return [SubQuestion(sub_question=text, tool_name="ask") for text in (FRANCE, QUERIES["q2"])]
+
+    async def agenerate(self, tools: Any, query: Any) -> list[SubQuestion]:
+        return self.generate(tools, query)
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None: ...
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+def test_a_sub_question_without_labels_belongs_to_the_question(use_async) -> None:
+    llm = MockLLM(max_tokens=3)
+    sub_questions = SubQuestionQueryEngine.from_defaults(
+        tools(KeepLast())[:1],
+        llm=llm,
+        question_gen=TwoQuestions(),
+        response_synthesizer=get_response_synthesizer(llm=llm),
+        use_async=use_async,
+        verbose=False,
+    )
+    # The second has labels of its own.
+    lists = [reranked("q1", FRANCE), reranked("q2", QUERIES["q2"])]
+    assert_recorded(watched(lambda: sub_questions.query(ASKED)), lists)
+
+
+def test_a_condensed_chat_question_belongs_to_the_message() -> None:
+    chat = CondenseQuestionChatEngine.from_defaults(
+        engine(KeepLast()), llm=Scripted(texts=[FRANCE]), chat_history=[ChatMessage(role="user", content="hello")]
+    )
+    assert_recorded(watched(lambda: chat.chat(ASKED)), BOTH[:1])
