@@ -111,6 +111,8 @@ BEARING = {
         "langchain and not legacy or tool_selection",
         ("llama-index-core", "openai"),
     ),
+    "otel": Bearing("spans", "not langchain and not llama and not figures_as_metrics"),
+    "mcp": Bearing("mcp"),
     "ray": Bearing("ray", imports=("pydantic",)),
     "mlflow": Bearing(""),
     "deepeval": Bearing(""),

@@ -1,30 +1,30 @@
-"""Compare two selections of tools for an agent: all 58 tools, and the five that BM25 retrieves.
+"""Select tools from Python's standard library: 58, 500 and all of its functions, found by BM25.
 
     pip install -e '.[langchain,demo]' && python examples/langchain_tool_selection.py [FOLDER]
 
-The tools are functions of Python's standard library; their docstrings are the descriptions. The tasks, and the tools
-that apply to each task, were written by hand. The chat model is LangChain's fake; it calls the shown tool whose name
-and description share the most words with the task. Everything runs offline. The script writes
+Every public function of a public module that has a docstring is a tool. The first line of the docstring is the question
+to which the tool is the answer; the selector sees the rest: the name, the names of the parameters, and the docstring
+without its first line. Functions with the same first line answer the same question. The smaller sets are drawn from all
+functions with a fixed seed. The figures differ a little between versions of Python.
+
+Then a chat model, LangChain's fake, is given the tools of the smallest set: all of them, and the five that BM25 finds.
+It calls the shown tool that shares the most words with the question. Everything runs offline. The script writes
 langchain-tool-selection.png to FOLDER (default: the current folder).
 """
 
 from __future__ import annotations
 
-import base64
-import calendar
-import difflib
-import glob
-import html
+import contextlib
+import importlib
 import inspect
-import math
+import io
+import pkgutil
 import random
 import re
-import shutil
-import statistics
 import sys
-import textwrap
-import urllib.parse
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,70 +37,108 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from rag_selectivity_langchain import ToolSelectivityCallback
 
-from rag_selectivity.render import plots
+import rag_selectivity as rs
 
-FUNCTIONS: dict[Any, str] = {
-    statistics: "mean fmean geometric_mean harmonic_mean median mode stdev pstdev variance quantiles correlation "
-    "linear_regression",
-    math: "sqrt factorial gcd lcm comb perm log exp floor ceil isclose dist hypot prod",
-    random: "choice choices sample shuffle randint uniform gauss",
-    textwrap: "wrap fill shorten dedent indent",
-    shutil: "copy copytree move rmtree disk_usage make_archive unpack_archive which",
-    base64: "b64encode b64decode",
-    html: "escape unescape",
-    difflib: "get_close_matches unified_diff",
-    calendar: "monthrange isleap",
-    glob: "glob",
-    urllib.parse: "quote unquote urlparse",
-}
-
-#: The tools that apply to each task.
-TASKS = {
-    "the average of these exam results": "mean fmean median",
-    "a typical value that outliers do not move": "median quantiles mode",
-    "how far do the measurements spread around their mean": "stdev pstdev variance",
-    "do height and weight go together": "correlation linear_regression",
-    "the average growth rate over ten years": "geometric_mean",
-    "the average speed over equal distances": "harmonic_mean",
-    "the number of ways to choose 3 of 20 people": "comb perm factorial",
-    "the distance between two points": "dist hypot sqrt",
-    "the greatest common divisor of two integers": "gcd",
-    "round a price up to the next integer": "ceil",
-    "pick one element from a list at random": "choice choices sample randint",
-    "put a list into random order": "shuffle sample",
-    "a random number with a normal distribution": "gauss",
-    "break a long paragraph into lines of 70 characters": "wrap fill",
-    "remove the common leading whitespace from every line of a text": "dedent",
-    "truncate the text to fit in the given width": "shorten",
-    "copy a whole directory tree": "copytree copy",
-    "delete an entire directory tree": "rmtree",
-    "create a zip archive file of a folder": "make_archive",
-    "how much space is left on the disk": "disk_usage",
-    "encode bytes as base64": "b64encode",
-    "make text safe for an HTML page": "escape",
-    "find the words most similar to a misspelled one": "get_close_matches",
-    "is this year a leap year": "isleap",
-    "all files whose names match a pattern": "glob",
-    "quote special characters for use in a URL": "quote",
-}
+SIZES = (58, 500)
+DEPTHS = (1, 5)
+#: Modules that open a window or a browser, print a poem, or are programs and tests.
+LEFT_OUT = {"antigravity", "this", "idlelib", "turtledemo", "turtle", "tkinter", "lib2to3", "ensurepip", "venv", "test"}
 
 
-def toolbox() -> list[StructuredTool]:
-    """58 tools with real names and real descriptions."""
-    found = []
-    for module, names in FUNCTIONS.items():
-        for name in names.split():
-            # The real function is not called: only the selection of tools is measured here.
-            def run(request: str) -> str:
-                return f"done: {request}"
+@dataclass(frozen=True)
+class Function:
+    """A function of the standard library: the question that it answers, and what a selector may read."""
 
-            described = " ".join((inspect.getdoc(getattr(module, name)) or name).split())[:400]
-            found.append(StructuredTool.from_function(run, name=name, description=described))
-    return found
+    name: str
+    question: str
+    parameters: str
+    rest: str
+
+    @property
+    def text(self) -> str:
+        return f"{re.sub('[._]', ' ', self.name)} {self.parameters} {self.rest}"
+
+
+def standard_library() -> list[Function]:
+    """Every public function of a public module that has a docstring, once."""
+    found: dict[int, Function] = {}
+    for module in public_modules():
+        for name, function in sorted(vars(module).items()):
+            if name.startswith("_") or not inspect.isroutine(function) or id(function) in found:
+                continue
+            question, _, rest = (inspect.getdoc(function) or "").strip().partition("\n")
+            if question:
+                path = f"{module.__name__}.{name}"
+                found[id(function)] = Function(path, " ".join(question.split()), parameters_of(function), rest)
+    return list(found.values())
+
+
+def public_modules() -> Iterator[Any]:
+    for name in sorted(sys.stdlib_module_names - LEFT_OUT):
+        if name.startswith("_"):
+            continue
+        module = imported(name)
+        if module is None:
+            continue
+        yield module
+        for part in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{name}.", onerror=lambda _: None):
+            parts = part.name.split(".")
+            if not any(each.startswith("_") or each in ("test", "tests") for each in parts):
+                inner = imported(part.name)
+                if inner is not None:
+                    yield inner
+
+
+def imported(name: str) -> Any:
+    """The module, or None if this platform lacks it."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        try:
+            return importlib.import_module(name)
+        except Exception:
+            return None
+
+
+def parameters_of(function: Any) -> str:
+    try:
+        return " ".join(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # some functions that are written in C do not tell
+        return ""
+
+
+def drawn(functions: Sequence[Function], size: int) -> list[Function]:
+    return random.Random(7).sample(functions, size) if size < len(functions) else list(functions)
+
+
+def labels_of(functions: Sequence[Function]) -> dict[str, list[str]]:
+    """The functions that answer each question."""
+    labels: dict[str, list[str]] = {}
+    for function in functions:
+        labels.setdefault(function.question, []).append(function.name)
+    return labels
+
+
+def bm25(functions: Sequence[Function]) -> Callable[[Sequence[str], int], list[list[str]]]:
+    """A selector: questions and K to the names of the K functions whose texts fit each question best."""
+    index = bm25s.BM25()
+    index.index(_tokens([function.text for function in functions]), show_progress=False)
+
+    def select(questions: Sequence[str], keep: int) -> list[list[str]]:
+        found, _ = index.retrieve(_tokens(questions), k=keep, show_progress=False, sorted=True)
+        return [[functions[i].name for i in row] for row in found.tolist()]
+
+    return select
+
+
+def _tokens(texts: Sequence[str]) -> Any:
+    return bm25s.tokenize(list(texts), stopwords="en", show_progress=False)
+
+
+# -- an agent ----------------------------------------------------------------------------------------
 
 
 class OverlapModel(GenericFakeChatModel):
-    """Calls the shown tool that shares the most words with the task, and answers after the tool's reply."""
+    """Calls the shown tool that shares the most words with the question, and answers after the tool's reply."""
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
@@ -108,10 +146,10 @@ class OverlapModel(GenericFakeChatModel):
     def _generate(self, messages: list[BaseMessage], *args: Any, tools: Any = (), **kwargs: Any) -> ChatResult:
         reply = AIMessage("done")
         if not isinstance(messages[-1], ToolMessage):
-            task = str(messages[-1].content)
-            offered = [each["function"] for each in tools]
-            best = max(offered, key=lambda tool: len(_words(task) & _words(f"{tool['name']} {tool['description']}")))
-            reply = AIMessage("", tool_calls=[ToolCall(name=best["name"], args={"request": task}, id="1")])
+            question = str(messages[-1].content)
+            texts = {each["function"]["name"]: each["function"]["description"] for each in tools}
+            best = max(texts, key=lambda name: len(_words(question) & _words(f"{name} {texts[name]}")))
+            reply = AIMessage("", tool_calls=[ToolCall(name=best, args={"request": question}, id="1")])
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
@@ -119,69 +157,90 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]+", text.lower()))
 
 
-def run_agent(
-    tasks: Sequence[str], choose: Callable[[str], list[StructuredTool]], callback: ToolSelectivityCallback
-) -> None:
+def tool_of(function: Function) -> StructuredTool:
+    # The real function is not called: only the selection and the choice of tools are measured here.
+    def run(request: str) -> str:
+        return f"done: {request}"
+
+    return StructuredTool.from_function(run, name=function.name, description=function.text[:400])
+
+
+def run_agent(tools: dict[str, StructuredTool], shown: dict[str, list[str]], callback: ToolSelectivityCallback) -> None:
     """The usual loop: ask the model, run the tools that it calls, until it calls none."""
     model = OverlapModel(messages=iter(()))
-    for task in tasks:
-        shown = choose(task)
-        by_name = {tool.name: tool for tool in shown}
-        messages: list[BaseMessage] = [HumanMessage(task)]
+    config = {"callbacks": [callback]}
+    for question, names in shown.items():
+        bound = model.bind_tools([tools[name] for name in names])
+        messages: list[BaseMessage] = [HumanMessage(question)]
         while True:
-            reply = model.bind_tools(shown).invoke(messages, config={"callbacks": [callback]})
+            reply = bound.invoke(messages, config=config)
             messages.append(reply)
             if not reply.tool_calls:
                 break
             for call in reply.tool_calls:
-                messages.append(ToolMessage(by_name[call["name"]].invoke(call["args"]), tool_call_id=call["id"]))
+                output = tools[call["name"]].invoke(call["args"], config=config)
+                messages.append(ToolMessage(output, tool_call_id=call["id"]))
 
 
-def bm25_selector(tools: Sequence[StructuredTool], keep: int) -> Callable[[str], list[StructuredTool]]:
-    """The tools whose names and descriptions fit a task best."""
-    index = bm25s.BM25()
-    index.index(_tokens([f"{tool.name.replace('_', ' ')} {tool.description}" for tool in tools]), show_progress=False)
-
-    def choose(task: str) -> list[StructuredTool]:
-        found, _ = index.retrieve(_tokens([task]), k=keep, show_progress=False, sorted=True)
-        return [tools[i] for i in found[0].tolist()]
-
-    return choose
-
-
-def _tokens(texts: list[str]) -> Any:
-    return bm25s.tokenize(texts, stopwords="en", show_progress=False)
+# -- what it prints ----------------------------------------------------------------------------------
 
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
-    tools = toolbox()
-    labels = {task: names.split() for task, names in TASKS.items()}
-    choosers = {"all": lambda _: tools, "BM25": bm25_selector(tools, 5)}
-    reports = {}
-    for name, choose in choosers.items():
-        callback = ToolSelectivityCallback(labels, catalogue=tools)
-        run_agent(list(TASKS), choose, callback)
-        reports[name] = callback.report()
-        print(f"== {name} ==\n{reports[name]}\n")
-    everything, few = reports.values()
-    kept = few.selectivity["Success"].value if few.selectivity else math.nan
-    print(
-        f"Showing 5 of {len(tools)} tools keeps an applicable one in sight in {kept:.0%} of the calls, where a random "
-        f"5 would in {2**-few.BoR_max:.0%}, and takes {few.tokens:,.0f} tokens a call in place of "
-        f"{everything.tokens:,.0f}."
-    )
+    functions = standard_library()
+    version = ".".join(map(str, sys.version_info[:2]))
+    print(f"{len(functions):,} functions of the standard library of Python {version}\n")
+    print(f"{'N':>6} {'K':>3} {'Success':>8} {'BoR':>6} {'ceiling':>8}")
+    curve = []
+    for size in (*SIZES, len(functions)):
+        chosen = drawn(functions, size)
+        labels, select = labels_of(chosen), bm25(chosen)
+        shown = dict(zip(labels, select(list(labels), max(DEPTHS)), strict=True))
+        report = rs.evaluate(labels, {"BM25": shown}, corpus_size=size, depths=DEPTHS, bootstrap=None)
+        for depth in DEPTHS:
+            success, bits, ceiling = (report[f"{name}@{depth}"].value for name in ("Success", "BoR", "BoR_max"))
+            print(f"{size:>6,} {depth:>3} {success:>8.1%} {bits:>6.2f} {ceiling:>8.2f}")
+            if depth == 1:
+                curve.append((size, success, bits, ceiling))
 
-    # Without labels an assumption is needed. As in the published example, four tools apply to a task.
-    print("\nWithout labels, assuming that four tools apply:")
-    assumed = ToolSelectivityCallback(catalogue=tools, relevant=4, on_warning=print)
-    run_agent(list(TASKS)[:1], choosers["all"], assumed)
+    chosen = drawn(functions, SIZES[0])
+    labels, select = labels_of(chosen), bm25(chosen)
+    tools = {function.name: tool_of(function) for function in chosen}
+    five = dict(zip(labels, select(list(labels), 5), strict=True))
+    everything = {question: list(tools) for question in labels}
+    for name, shown in (("all", everything), ("five", five)):
+        callback = ToolSelectivityCallback(labels, catalogue=list(tools.values()))
+        run_agent(tools, shown, callback)
+        result = callback.report()
+        assert result.selection is not None
+        assert result.choice is not None
+        print(
+            f"\nWith {name} of {len(tools)} tools shown ({result.tokens:,.0f} tokens a call) a right one is shown in "
+            f"{result.selection['Success'].value:.0%} of the calls and called in {result.choice.right.value:.0%}: the "
+            f"wrong-tool rate is {result.choice.wrong.value:.0%} "
+            f"[{result.choice.wrong.low:.0%}, {result.choice.wrong.high:.0%}]"
+        )
+    print(f"\n{result}")
+    draw(curve, folder / "langchain-tool-selection.png")
 
+
+def draw(curve: Sequence[tuple[int, float, float, float]], path: Path) -> None:
+    """Bits at K = 1 grow with the number of tools, while success falls."""
     matplotlib.use("Agg")
-    axes = plots.ceiling(len(tools), 4, {"all": everything.shown, "BM25": few.shown})
-    axes.set_title("58 tools, four of which apply")
-    axes.figure.savefig(folder / "langchain-tool-selection.png", dpi=120)
-    print(f"{folder / 'langchain-tool-selection.png'} shows what is left to be won at either K")
+    from matplotlib import pyplot
+
+    sizes, successes, bits, ceilings = zip(*curve, strict=True)
+    _, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
+    left.plot(sizes, ceilings, color="#666666", label="ceiling")
+    left.plot(sizes, bits, "o-", color="#0072b2", label="BM25")
+    left.set(ylabel="bits over random at K = 1", ylim=(0, None))
+    left.legend(frameon=False)
+    right.plot(sizes, successes, "o-", color="#d55e00")
+    right.set(ylabel="Success@1", ylim=(0, 1))
+    for axes in (left, right):
+        axes.set(xscale="log", xlabel="N tools")
+    left.figure.savefig(path, dpi=120)
+    print(f"\n{path} shows both over N")
 
 
 if __name__ == "__main__":

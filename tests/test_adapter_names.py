@@ -62,12 +62,14 @@ def private_reads(tree: ast.AST) -> list[str]:
     return found
 
 
-def test_there_are_three_frameworks_and_four_hosts() -> None:
+def test_every_adapter_is_here() -> None:
     assert {path.parent.name for path in SOURCES} == {
         "rag_selectivity_deepeval",
         "rag_selectivity_ir_measures",
         "rag_selectivity_langchain",
         "rag_selectivity_llama_index",
+        "rag_selectivity_otel",
+        "rag_selectivity_mcp",
         "rag_selectivity_mlflow",
         "rag_selectivity_pytest",
         "rag_selectivity_ragas",

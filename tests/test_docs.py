@@ -45,6 +45,7 @@ NEEDS = {
     "llama-index.md": "llama_index.core",
     "langchain.md": "langchain_core",
     "langchain-agents.md": "langchain.agents",
+    "traces.md": "opentelemetry.sdk.metrics",
     "mlflow.md": "mlflow",
     "deepeval.md": "deepeval",
     "ir-measures.md": "ir_measures",
@@ -258,9 +259,24 @@ def folder(tmp_path_factory) -> Path:
         of_pool = {passage: texts[passage] for passage in CANDIDATES[query]}
         monitor.record(rs.Retrieval(questions[query], ids, CANDIDATES[query], query_id=query, texts=of_pool))
     monitor.close()
+    (place / "spans.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans()}]}]}))
     options: dict[str, Any] = {"scale": "utility", "measures": ["RA-nWG", "Harm"], "depths": [3, 10]}
     rs.evaluate(GRADES, {"bm25": BM25}, **options).save(place / "before.json")
     return place
+
+
+def spans() -> list[dict[str, Any]]:
+    """A retriever span for each query, with its id in the metadata."""
+    result = []
+    for number, (query, ids) in enumerate(BM25.items(), 1):
+        attributes = {"openinference.span.kind": "RETRIEVER", "input.value": f"question {query}"}
+        attributes["metadata"] = json.dumps({"query_id": query})
+        attributes |= {f"retrieval.documents.{i}.document.id": passage for i, passage in enumerate(ids)}
+        values = [{"key": name, "value": {"stringValue": value}} for name, value in attributes.items()]
+        ids_of_span = {"traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "search"}
+        times = {"startTimeUnixNano": f"{number}000000000", "endTimeUnixNano": f"{number}250000000"}
+        result.append({**ids_of_span, **times, "attributes": values})
+    return result
 
 
 def write_answers_of_a_person(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,15 @@ def test_langchain_live_monitor(tmp_path) -> None:
 def test_langchain_tool_selection(tmp_path) -> None:
     pytest.importorskip("langchain_core")
     printed = run("langchain_tool_selection.py", tmp_path)
-    assert "58 of 58 tools shown, and as many at random would serve in 100.0% of such calls" in printed
-    assert "Showing 5 of 58 tools keeps an applicable one in sight" in printed
+    rows = [
+        line.split() for line in printed.splitlines() if re.fullmatch(r" *[\d,]+ +1 +[\d.]+% +[\d.]+ +[\d.]+", line)
+    ]
+    sizes, successes, bits = ([float(row[i].strip("%").replace(",", "")) for row in rows] for i in (0, 2, 3))
+    # The functions differ between versions of Python; that success falls while bits rise does not.
+    assert sizes[:2] == [58, 500]
+    assert 1500 < sizes[2] < 2500
+    assert successes[0] - 10 > successes[1] > successes[2] + 5
+    assert bits == pytest.approx([5.3, 7.7, 9.2], abs=0.4)
+    assert "With five of 58 tools shown" in printed
+    assert "Choice: of 5" in printed
     assert (tmp_path / "langchain-tool-selection.png").stat().st_size > 10_000

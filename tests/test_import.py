@@ -55,6 +55,8 @@ def test_trec_files_are_read_without_pyarrow(tmp_path) -> None:
         ("rag_selectivity_ragas", "ragas", "ragas"),
         ("rag_selectivity_llama_index", "llama_index", "llama-index"),
         ("rag_selectivity_langchain", "langchain_core", "langchain"),
+        ("rag_selectivity_otel", "opentelemetry.sdk.trace", "otel"),
+        ("rag_selectivity_mcp", "mcp", "mcp"),
         ("rag_selectivity_mlflow", "mlflow", "mlflow"),
         ("rag_selectivity_deepeval", "deepeval", "deepeval"),
         ("rag_selectivity_pytest", "pytest", "pytest"),

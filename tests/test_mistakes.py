@@ -174,6 +174,7 @@ def test_a_wrong_address_is_named(folder) -> None:
         ("pydantic", "rs.grade", "pip install 'rag-selectivity[judge]'"),
         ("llama_index.core", "import rag_selectivity_llama_index", "pip install 'rag-selectivity[llama-index]'"),
         ("langchain_core", "import rag_selectivity_langchain", "pip install 'rag-selectivity[langchain]'"),
+        ("mcp", "import rag_selectivity_mcp", "pip install 'rag-selectivity[mcp]'"),
         ("pyarrow", "rs.read_qrels('q.parquet')", "pip install 'rag-selectivity[files]'"),
     ],
 )

@@ -65,6 +65,8 @@ HONOURED = {
 }
 REFUSED = {
     "trace": "trace.jsonl",
+    "identity": "id",
+    "query_id_key": "query_id",
     "pool": "short.trec",
     "corpus": "corpus.jsonl",
     "controls": "other.trec",

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+from collections import Counter
 from fractions import Fraction
+from itertools import combinations, pairwise
 from math import comb, exp, isnan, log2
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
 from rag_selectivity_langchain import ToolSelectivityCallback
+from scipy.stats import binomtest
 
 import rag_selectivity as rs
 from rag_selectivity.live.retrieval import approximate_tokens
-from rag_selectivity.live.tools import ToolMonitor
+from rag_selectivity.live.tools import ToolCall as Call
+from rag_selectivity.live.tools import ToolDefinition, ToolMonitor, misfit, similar_tools
 
 
 def miss(n: int, r: int, k: int) -> Fraction:
@@ -67,9 +74,9 @@ def test_with_labels_bor_is_that_of_the_core_and_the_ceiling_exact() -> None:
     assert pytest.approx(log2(3 / sum(chances)), rel=1e-12) == report.BoR_max
     assert report.lam == pytest.approx(sum(len(labels[q]) * len(shown[q]) for q in labels) / 58 / 3)
     assert report.basis == {"labels": 3, "assumed": 0, "used": 0}
-    assert report.selectivity is not None
-    assert report.selectivity["BoR"].value == pytest.approx(log2(2 / sum(chances)), rel=1e-12)
-    assert report.selectivity["Success"].n == 3
+    assert report.selection is not None
+    assert report.selection["BoR"].value == pytest.approx(log2(2 / sum(chances)), rel=1e-12)
+    assert report.selection["Success"].n == 3
 
 
 def test_without_labels_the_tools_used_for_such_queries_stand_for_those_that_apply() -> None:
@@ -107,6 +114,215 @@ def test_settings_that_cannot_be(options, message) -> None:
         ToolMonitor(**options)
     with pytest.raises(rs.InputError, match="no model call has been shown tools yet"):
         ToolMonitor().report()
+
+
+# -- the choice of a tool ----------------------------------------------------------------------------
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+WEATHER = ToolDefinition("get_weather", "The weather forecast of a city.", SCHEMA, 40)
+MAIL = ToolDefinition("send_mail", "Sends a mail.", None, 30)
+
+
+def test_five_wrong_calls_of_ten_are_a_wrong_tool_rate_of_one_half() -> None:
+    labels = {f"q{i}": [NAMES[i]] for i in range(10)}
+    called = {f"q{i}": [NAMES[i] if i < 5 else NAMES[20]] for i in range(10)}
+    monitor = ToolMonitor(labels, catalogue=NAMES)
+    for query in labels:
+        monitor.call(query, definitions(NAMES), called[query])
+    report = monitor.report()
+    size = {"corpus_size": 58, "bootstrap": None}
+    shown = rs.evaluate(labels, {"shown": dict.fromkeys(labels, NAMES)}, depths=[58], **size)
+    assert report.selection["Success"].value == shown["Success@58"].value == 1.0
+    choice = report.choice
+    assert choice.right.value == rs.evaluate(labels, {"called": called}, depths=[1], **size)["Success@1"].value == 0.5
+    exact = binomtest(5, 10).proportion_ci(0.95, "exact")
+    assert (choice.wrong.value, choice.wrong.n) == (0.5, 10)
+    assert (choice.wrong.low, choice.wrong.high) == pytest.approx((exact.low, exact.high))
+    assert [(cell.expected, cell.called, cell.calls, cell.right) for cell in choice.confusion][:2] == [
+        (("tool_05",), "tool_20", 1, False),
+        (("tool_06",), "tool_20", 1, False),
+    ]
+    assert next(tool for tool in report.tools if tool.name == "tool_20").wrong == 5
+    assert "Choice: of 10 model calls with labels 50.0% called a right tool, 50.0% [18.7%, 81.3%] a wrong tool" in str(
+        report
+    )
+    assert "Selection: a right tool was shown in 100.0% [69.2%, 100.0%] of 10 model calls" in str(report)
+    assert json.loads(report.to_json())["choice"]["wrong"]["value"] == 0.5
+
+
+def test_what_counts_as_right_wrong_none_and_answer() -> None:
+    monitor = ToolMonitor({"a": ["one", "two"], "b": ["two"], "c": {"one": 0}}, catalogue=["one", "two", "three"])
+    shown = ["one", "three"]
+    monitor.call("a", shown, ["one"])
+    monitor.call("a", shown, ["one", "three"])  # a right and a wrong one
+    monitor.call("a", shown, [])
+    monitor.call("a", shown, [], after_results=True)  # the answer
+    monitor.call("a", shown, ["three"], after_results=True)
+    monitor.call("b", shown, ["two"])  # right, although it was not offered
+    monitor.call("c", shown, [])  # right: none applies
+    monitor.call("c", shown, ["one"])
+    monitor.call("not labelled", shown, ["three"])
+    choice = monitor.report().choice
+    assert (choice.calls, choice.answers) == (7, 1)
+    assert [figure.value * 7 for figure in (choice.right, choice.wrong, choice.none)] == pytest.approx([3, 3, 1])
+    assert (choice.right_if_shown.value, choice.right_if_shown.n) == (0.25, 4)
+    assert {(cell.expected, cell.called): cell.calls for cell in choice.confusion} == {
+        (("one", "two"), "one"): 2,
+        (("one", "two"), "three"): 2,
+        (("one", "two"), None): 1,
+        (("two",), "two"): 1,
+        ((), None): 1,
+        ((), "one"): 1,
+    }
+    assert monitor.report().not_offered == {"two": 1}
+    assert monitor.report().basis["labels"] == 6  # no draw could serve a query to which no tool applies
+
+
+def test_runs_arguments_and_tools_that_were_not_offered_are_named_and_counted() -> None:
+    monitor = ToolMonitor({"q": ["get_weather"]})
+    for arguments in ({"city": "Rome"}, {"city": 3}, {}, '{"city": "Ro', {"city": "Rome", "day": 2}):
+        monitor.call("q", [WEATHER, MAIL], [Call("get_weather", arguments), Call("send_mail", {"to": "x"})])
+    for failed in (True, False, False, True):
+        monitor.ran("get_weather", failed=failed)
+    monitor.ran("nobody knows it", failed=True)
+    for i in range(1500):
+        monitor.call("other", [WEATHER, MAIL], [f"made_up_{i}"])
+    report = monitor.report()
+    assert (report.failed.value, report.failed.n) == (0.5, 4)
+    assert (report.misfit.value, report.misfit.n) == (0.8, 5)
+    assert {(each.tool, each.reason, each.calls) for each in report.misfits} == {
+        ("get_weather", reason, 1) for reason in ("type: city", "missing: city", "no JSON object", "unknown: day")
+    }
+    assert sum(report.not_offered.values()) == 1500
+    assert (len(report.not_offered), report.not_offered["(others)"]) == (1001, 500)
+    assert "Failed: 50.0% [6.8%, 93.2%] of 4 runs of tools ended in an error" in str(report)
+    assert "Called without being offered: (others) (500 calls), made_up_0 (1 call)" in str(report)
+
+
+def test_names_in_the_catalogue_and_in_the_labels_that_cannot_be(caplog) -> None:
+    labels = {"a": ["get_wether"], "b": ["get_wether", "send_mail"], "c": ["send_mail"]}
+    with pytest.warns(rs.SelectivityWarning) as heard:
+        monitor = ToolMonitor(labels, catalogue=[WEATHER, MAIL, ToolDefinition("send_mail", "Sends a letter.")])
+    assert [str(each.message) for each in heard] == [
+        "the labels name 1 tool not in the catalogue: get_wether",
+        "the catalogue has 1 tool with the same name as another: send_mail",
+    ]
+    assert "get_wether" in caplog.text
+    monitor.call("c", [WEATHER, WEATHER, MAIL], ["send_mail"])
+    report = monitor.report()
+    assert (report.catalogue, report.shown) == (2, 3)
+    assert report.unknown_labels == {"get_wether": 2}
+    assert report.duplicates == {"send_mail": 2, "get_weather": 2}
+    assert "neither in the catalogue nor were shown: get_wether (2 queries)" in str(report)
+
+
+def test_html_escapes_what_models_and_servers_say() -> None:
+    monitor = ToolMonitor({"q": ["<b>"]})
+    monitor.call("q", [ToolDefinition("<b>", "x")], ["<script>alert(1)</script>"])
+    page = monitor.report().to_html()
+    assert "<script>" not in page
+    assert "<td>&lt;b&gt;</td>" in page
+    assert "&lt;script&gt;" in page
+
+
+# -- near-identical tools ----------------------------------------------------------------------------
+
+
+def dice(one: str, other: str) -> float:
+    """The share of pairs of letters that two names have in common, by its definition."""
+    first, second = (Counter(pairwise(f"^{name.replace('_', '').lower()}$")) for name in (one, other))
+    return 2 * (first & second).total() / (first.total() + second.total())
+
+
+def test_near_identical_names_are_all_found() -> None:
+    drawn = random.Random(7)
+    names = sorted({"".join(drawn.choices("ab", k=drawn.randint(1, 9))) for _ in range(400)} | {"get_user", "getUsers"})
+    pairs, count = similar_tools([ToolDefinition(name) for name in names])
+    expected = {(one, other): dice(one, other) for one, other in combinations(names, 2)}
+    expected = {pair: value for pair, value in expected.items() if value >= 0.8}
+    assert count == len(expected) > 1000
+    assert {(pair.first, pair.second) for pair in pairs} <= set(expected)
+    assert [pair.names for pair in pairs] == pytest.approx(sorted(expected.values(), reverse=True)[:1000])
+    assert all(isnan(pair.descriptions) for pair in pairs)
+
+
+def test_near_identical_descriptions_with_how_often_they_were_confused() -> None:
+    same = "Searches the documents of the company for a text"
+    tools = [
+        ToolDefinition("search", same + "."),
+        ToolDefinition("lookup", f"{same} now."),
+        ToolDefinition("open", "Opens a file."),
+    ]
+    monitor = ToolMonitor({"q": ["search"], "p": ["lookup"], "o": ["open"]}, catalogue=tools)
+    for query, called in (("q", "lookup"), ("q", "search"), ("p", "search"), ("o", "search")):
+        monitor.call(query, tools, [called])
+    (pair,) = monitor.report().similar
+    assert (pair.first, pair.second, pair.confused) == ("search", "lookup", 2)
+    assert pair.descriptions == pytest.approx(8 / 9)
+
+
+# -- arguments against a schema ----------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "ab", 1.5, 2.0]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+SIMPLE = st.one_of(
+    st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"]).map(lambda t: {"type": t}),
+    st.just({"type": ["string", "null"]}),
+    st.lists(JSON, min_size=1, max_size=3).map(lambda values: {"enum": values}),
+    JSON.map(lambda value: {"const": value}),
+    st.sampled_from(
+        [{"minimum": 0}, {"exclusiveMaximum": 2}, {"minLength": 1}, {"maxLength": 1}, {"minItems": 1}, {"maxItems": 1}]
+    ),
+    st.just({"$ref": "#/$defs/text"}),
+)
+SCHEMAS = st.recursive(
+    SIMPLE,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(["anyOf", "oneOf", "allOf"]), st.lists(inner, min_size=1, max_size=2)).map(
+            lambda pair: {pair[0]: pair[1]}
+        ),
+        inner.map(lambda items: {"type": "array", "items": items}),
+        st.dictionaries(st.sampled_from("abc"), inner, max_size=2).map(
+            lambda names: {"type": "object", "properties": names, "required": sorted(names)[:1]}
+        ),
+        inner.map(lambda others: {"additionalProperties": others}),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    arguments=st.dictionaries(st.sampled_from("abc"), JSON, max_size=3),
+    properties=st.dictionaries(st.sampled_from("abc"), SCHEMAS, max_size=3),
+)
+def test_arguments_fit_where_a_full_validator_says_so(arguments, properties) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties)[:1],
+        "additionalProperties": False,
+        "$defs": {"text": {"type": "string"}},
+    }
+    fits = jsonschema.Draft202012Validator(schema).is_valid(arguments)
+    assert (misfit(arguments, schema) is None) == fits
+
+
+def test_schemas_that_refer_to_themselves_or_to_nothing() -> None:
+    tree = {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}}
+    assert misfit({"next": {"next": {"n": "x"}}}, tree) == "type: next.next.n"
+    assert misfit({"a": 1}, {"$ref": "#"}) is None
+    assert misfit({"a": 1}, {"properties": {"a": {"$ref": "other.json"}}}) is None
+    assert misfit({"a": 1}, {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}) == "type: a"
 
 
 # -- in LangChain ------------------------------------------------------------------------------------
@@ -174,10 +390,88 @@ def test_an_agent_of_langchain_itself_by_query_and_asynchronously() -> None:
     asyncio.run(again.ainvoke({"messages": [("user", "do five")]}, config=config))
     report = callback.report()
     assert (report.calls, report.catalogue, callback.faults) == (4, 58, 0)
-    assert report.selectivity is not None
-    assert (report.selectivity["Success"].value, report.selectivity["Success"].n) == (0.5, 4)
+    assert report.selection is not None
+    assert (report.selection["Success"].value, report.selection["Success"].n) == (0.5, 4)
     chance = (2 * Fraction(20, 58) + 2 * Fraction(5, 58)) / 4
-    assert report.selectivity["BoR"].value == pytest.approx(log2(Fraction(1, 2) / chance))
+    assert report.selection["BoR"].value == pytest.approx(log2(Fraction(1, 2) / chance))
+
+
+def asked(name: str, args: Any, id_: str = "c") -> AIMessage:
+    return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id=id_)])
+
+
+def test_an_agent_that_calls_wrong_tools_badly() -> None:
+    agents = pytest.importorskip("langchain.agents")
+    middleware = pytest.importorskip("langchain.agents.middleware")
+
+    def forecast(city: str) -> str:
+        """The weather forecast of a city."""
+        if city == "Atlantis":
+            raise ToolException("no such city")
+        return "sun"
+
+    def send(to: str) -> str:
+        """Sends a mail."""
+        raise ConnectionError("away")
+
+    tools = [
+        StructuredTool.from_function(forecast, handle_tool_error=True),
+        StructuredTool.from_function(send),
+    ]
+    labels = {"weather?": ["forecast"], "mail?": ["send"], "sum?": ["forecast"]}
+    callback = ToolSelectivityCallback(labels, catalogue=tools)
+    config = {"callbacks": [callback]}
+    broken = AIMessage(
+        "", invalid_tool_calls=[{"name": "forecast", "args": '{"city": "Ro', "id": "b", "error": None, "type": "x"}]
+    )
+    conversations = {
+        "weather?": [asked("send", {"to": 3}), asked("forecast", {"city": "Atlantis"}), AIMessage("unknown")],
+        "sum?": [asked("add", {"a": 1}), asked("forecast", {"city": "Rome"}), AIMessage("sun")],
+        "mail?": [broken, AIMessage("never asked for")],
+    }
+    for question, messages in conversations.items():
+        agent = agents.create_agent(
+            saying(*messages), tools=tools, middleware=[middleware.ToolRetryMiddleware(max_retries=0)]
+        )
+        agent.invoke({"messages": [("user", question)]}, config=config)
+    report = callback.report()
+    assert callback.faults == 0
+    # Selection is perfect and choice is not: send, add and the forecast for a mail are wrong.
+    assert report.selection["Success"].value == 1.0
+    assert (report.choice.calls, report.choice.answers) == (5, 2)
+    assert (report.choice.right.value, report.choice.wrong.value) == (0.4, 0.6)
+    assert {(cell.expected, cell.called): cell.calls for cell in report.choice.confusion} == {
+        (("forecast",), "send"): 1,
+        (("forecast",), "add"): 1,
+        (("send",), "forecast"): 1,
+        (("forecast",), "forecast"): 2,
+    }
+    assert report.not_offered == {"add": 1}
+    assert {(each.tool, each.reason) for each in report.misfits} == {
+        ("send", "type: to"),
+        ("forecast", "no JSON object"),
+    }
+    by_name = {tool.name: tool for tool in report.tools}
+    assert (by_name["forecast"].ran, by_name["forecast"].failed) == (2, 1)  # Atlantis, by a message
+    assert (by_name["send"].ran, by_name["send"].failed) == (1, 1)  # by an exception
+
+
+def test_the_schema_of_a_structured_answer_can_be_left_out() -> None:
+    agents = pytest.importorskip("langchain.agents")
+    structured = pytest.importorskip("langchain.agents.structured_output")
+
+    class Answer(BaseModel):
+        """An answer."""
+
+        text: str
+
+    for ignored, wrong in ((("Answer",), 0.0), ((), 0.5)):
+        callback = ToolSelectivityCallback({"go": ["tool_01"]}, catalogue=58, ignored=ignored)
+        model = saying(calls("tool_01"), asked("Answer", {"text": "done"}))
+        agent = agents.create_agent(model, tools=tools(3), response_format=structured.ToolStrategy(Answer))
+        agent.invoke({"messages": [("user", "go")]}, config={"callbacks": [callback]})
+        assert callback.report().choice.wrong.value == wrong
+        assert callback.report().shown == (3 if ignored else 4)
 
 
 def test_a_selector_in_front_of_the_model() -> None:
@@ -242,4 +536,4 @@ def test_a_selector_that_never_shows_the_right_tool_has_figures() -> None:
     monitor = ToolMonitor({"weather?": ["tool7"]}, catalogue=58)
     for _ in range(20):
         monitor.call("weather?", {"tool1": 90, "tool2": 90})
-    assert monitor.report().selectivity["Success"].value == 0.0
+    assert monitor.report().selection["Success"].value == 0.0

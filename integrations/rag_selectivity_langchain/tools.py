@@ -1,8 +1,7 @@
-"""`ToolSelectivityCallback`: watches which tools chat models are shown, and which they call."""
+"""`ToolSelectivityCallback`: watches which tools chat models are shown, which they call, and how that ends."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +13,10 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from rag_selectivity.live.calls import Faults, approximate_tokens
-from rag_selectivity.live.tools import ToolMonitor, ToolReport
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
 from rag_selectivity_langchain.documents import text_of
 
-#: Model calls that never end must not fill the memory.
+#: Calls that never end must not fill the memory.
 _MOST_CALLS = 10_000
 
 
@@ -26,11 +25,15 @@ class _UnderWay:
     query: str
     query_id: str | None
     kind: str
-    shown: Mapping[str, int]
+    shown: Sequence[ToolDefinition]
+    after_results: bool
 
 
 class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
     """Watches the tools bound to every chat model call: `agent.invoke(…, config={"callbacks": [callback]})`.
+
+    Recorded are the tools that were bound, those that the model called with the arguments that it gave, and the runs of
+    tools with whether they failed (raised an error, or returned a message with the status `error`).
 
     Parameters
     ----------
@@ -42,6 +45,8 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
         of what kind it is; else the last human message is the query.
     count_tokens : callable, optional
         Text → tokens of a definition as JSON; default: four characters a token.
+    ignored : sequence of str
+        Names that only look like tools, such as the schema of an agent's structured answer (`ToolStrategy`).
 
     Calls for structured output are left out: their schema only looks like a tool. A fault in here never
     reaches the chain: it is logged, and counted in `faults`.
@@ -57,16 +62,19 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
         query_id_key: str = "query_id",
         kind_key: str = "query_kind",
         count_tokens: Callable[[str], int] = approximate_tokens,
+        ignored: Sequence[str] = (),
         **options: Any,
     ) -> None:
         super().__init__()
-        named = catalogue if catalogue is None or isinstance(catalogue, int) else [_name(tool) for tool in catalogue]
-        self.monitor = ToolMonitor(labels, catalogue=named, **options)
+        listed = catalogue if catalogue is None or isinstance(catalogue, int) else _catalogue(catalogue, count_tokens)
+        self.monitor = ToolMonitor(labels, catalogue=listed, **options)
         self._faults = Faults("the tools of a model call were not recorded")
         self._query_id_key, self._kind_key, self._count = query_id_key, kind_key, count_tokens
+        self._ignored = frozenset(ignored)
         self._lock = threading.Lock()
         self._calls: OrderedDict[UUID, _UnderWay] = OrderedDict()
-        self._tokens: dict[str, int] = {}
+        self._runs: OrderedDict[UUID, str] = OrderedDict()
+        self._known: dict[str, ToolDefinition] = {}
 
     @property
     def faults(self) -> int:
@@ -95,7 +103,9 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
             offered = (kwargs.get("invocation_params") or {}).get("tools")
             if not offered:
                 return
-            shown = {name: tokens for tool in offered for name, tokens in self._definitions(tool)}
+            shown = [each for tool in offered for each in self._definitions(tool) if each.name not in self._ignored]
+            if not shown:
+                return
             metadata = metadata or {}
             query_id = metadata.get(self._query_id_key)
             under_way = _UnderWay(
@@ -103,11 +113,10 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
                 None if query_id is None else str(query_id),
                 str(metadata.get(self._kind_key, "")),
                 shown,
+                _has_results(messages),
             )
             with self._lock:
-                self._calls[run_id] = under_way
-                if len(self._calls) > _MOST_CALLS:
-                    self._calls.popitem(last=False)
+                _keep(self._calls, run_id, under_way)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
         """A chat model has answered."""
@@ -117,12 +126,21 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
             return
         with self._faults:
             called = [
-                request["name"]
+                ToolCall(str(request["name"]), request.get("args"))
                 for generations in response.generations
                 for generation in generations
-                for request in getattr(getattr(generation, "message", None), "tool_calls", None) or ()
+                for listed in ("tool_calls", "invalid_tool_calls")
+                for request in getattr(getattr(generation, "message", None), listed, None) or ()
+                if request["name"] not in self._ignored
             ]
-            self.monitor.call(call.query, call.shown, called, query_id=call.query_id, kind=call.kind)
+            self.monitor.call(
+                call.query,
+                call.shown,
+                called,
+                query_id=call.query_id,
+                kind=call.kind,
+                after_results=call.after_results,
+            )
 
     def on_llm_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -131,28 +149,82 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
         with self._lock:
             self._calls.pop(run_id, None)
 
-    def _definitions(self, tool: Any) -> list[tuple[str, int]]:
-        """(name, tokens) of a tool as the model is given it; some providers put several into one."""
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A tool begins to run."""
+        with self._faults:
+            name = (serialized or {}).get("name") or kwargs.get("name")
+            if name is not None:
+                with self._lock:
+                    _keep(self._runs, run_id, str(name))
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
+        """A tool has returned something, which may be a message about an error."""
+        with self._faults:
+            self._ran(run_id, failed=getattr(output, "status", None) == "error")
+
+    def on_tool_error(
+        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """A tool has raised an error."""
+        with self._faults:
+            # A graph waits for a person, or goes on elsewhere, by an exception: the tool has not failed.
+            is_detour = any(each.__name__ == "GraphBubbleUp" for each in type(error).__mro__)
+            self._ran(run_id, failed=None if is_detour else True)
+
+    def _ran(self, run_id: UUID, *, failed: bool | None) -> None:
+        with self._lock:
+            name = self._runs.pop(run_id, None)
+        if name is not None and failed is not None:
+            self.monitor.ran(name, failed=failed)
+
+    def _definitions(self, tool: Any) -> list[ToolDefinition]:
+        """A tool as the model is given it; some providers put several into one."""
         if isinstance(tool, Mapping) and isinstance(tool.get("function_declarations"), Sequence):
             return [each for inner in tool["function_declarations"] for each in self._definitions(inner)]
-        name = _name(tool)
-        if name not in self._tokens:
-            definition = tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool)
-            self._tokens[name] = self._count(json.dumps(definition, ensure_ascii=False, default=str))
-        return [(name, self._tokens[name])]
+        known = self._known.get(_name(tool))
+        if known is None or known.description != _description(tool):
+            known = _definition(tool, self._count)
+            self._known[_name(tool)] = known
+        return [known]
+
+
+def _keep(calls: OrderedDict[UUID, Any], run_id: UUID, what: Any) -> None:
+    calls[run_id] = what
+    if len(calls) > _MOST_CALLS:
+        calls.popitem(last=False)
+
+
+def _catalogue(tools: Sequence[Any], count_tokens: Callable[[str], int]) -> list[ToolDefinition]:
+    return [ToolDefinition(tool) if isinstance(tool, str) else _definition(tool, count_tokens) for tool in tools]
+
+
+def _definition(tool: Any, count_tokens: Callable[[str], int]) -> ToolDefinition:
+    """A tool in whatever form a model is given it: a provider's, or an object."""
+    return ToolDefinition.of(tool if isinstance(tool, Mapping) else convert_to_openai_tool(tool), count_tokens)
 
 
 def _name(tool: Any) -> str:
-    """A tool's name, in whatever form a model is given it: OpenAI's, Anthropic's, Bedrock's, an object or a name."""
-    if isinstance(tool, str):
-        return tool
     if isinstance(tool, Mapping):
-        for inner in (tool.get("function"), tool.get("toolSpec"), tool):
-            if isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
-                return str(inner["name"])
-        return str(tool.get("title") or tool.get("type") or "unnamed")
-    name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
-    return str(name) if name else type(tool).__name__
+        return str(_inner(tool).get("name") or tool.get("title") or tool.get("type") or "unnamed")
+    return str(getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__)
+
+
+def _description(tool: Any) -> str:
+    if isinstance(tool, Mapping):
+        return str(_inner(tool).get("description") or "")
+    return str(getattr(tool, "description", None) or getattr(tool, "__doc__", None) or "")
+
+
+def _inner(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    return next((tool[key] for key in ("function", "toolSpec") if isinstance(tool.get(key), Mapping)), tool)
 
 
 def _last_question(messages: Sequence[Sequence[Any]]) -> str:
@@ -160,3 +232,12 @@ def _last_question(messages: Sequence[Sequence[Any]]) -> str:
         if getattr(message, "type", None) == "human":
             return text_of(message)
     return ""
+
+
+def _has_results(messages: Sequence[Sequence[Any]]) -> bool:
+    """Whether a tool's result comes after the last question."""
+    for message in reversed(messages[0] if messages else ()):
+        kind = getattr(message, "type", None)
+        if kind in ("human", "tool"):
+            return bool(kind == "tool")
+    return False

@@ -21,6 +21,7 @@ from rag_selectivity_llama_index.live import LiveSelectivity
 from rag_selectivity_llama_index.metrics import SelectivityMetric, configure, register
 from rag_selectivity_llama_index.nodes import identities_of, identity_of
 from rag_selectivity_llama_index.results import defined_mean, report_from_results
+from rag_selectivity_llama_index.tools import LiveToolSelectivity
 
 __all__ = [
     "ContextEntityRecallEvaluator",
@@ -30,6 +31,7 @@ __all__ = [
     "Evaluation",
     "LLMJudge",
     "LiveSelectivity",
+    "LiveToolSelectivity",
     "SelectivityEvaluator",
     "SelectivityMetric",
     "UtilityEvaluator",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,19 +18,16 @@ from rag_selectivity.cli.inputs import (
     is_parquet,
     is_parquet_folder,
     labels_of,
-    name_of,
     named_files,
     policy_choices,
-    pools_of,
     whole_numbers,
 )
 from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
-from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.cli.retrieved import Retrieved, refuse_without_trace
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import evaluate as evaluate_runs
 from rag_selectivity.io.opening import STANDARD_INPUT
 from rag_selectivity.io.reading import read_qrels
-from rag_selectivity.measures.plan import default_depths
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -44,6 +40,8 @@ EXAMPLES = (
 #: Options that cannot be combined with reading part by part, and why. All others are honoured.
 NOT_OUT_OF_CORE = {
     "trace": "a trace is read into memory as a whole",
+    "identity": "it is about the spans of a trace",
+    "query_id_key": "it is about the spans of a trace",
     "pool": "the pool of a run is its own list there",
     "corpus": "the ids of the corpus would be held in memory; give its size with --corpus-size",
     "controls": "an estimate with random controls needs all queries at once",
@@ -61,7 +59,11 @@ def evaluate(
     context: typer.Context,
     qrels: o.QrelsOption,
     run: o.OptionalRunOption = None,
-    trace: Annotated[Path | None, o.input_file("Trace of live retrievals (JSONL), in place of --run.")] = None,
+    trace: Annotated[
+        Path | None, o.input_file("Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON).")
+    ] = None,
+    identity: o.IdentityOption = None,
+    query_id_key: o.QueryIdKeyOption = None,
     pool: o.PoolOption = None,
     corpus_size: o.SizeOption = None,
     corpus: o.CorpusOption = None,
@@ -153,8 +155,14 @@ def evaluate(
         return
     if is_given(context, "memory"):
         raise InputError("--memory bounds what is held when reading part by part: give --out-of-core too")
-    retrieved = _Retrieved.of(run, pool, trace, labels_of(qrels, qrels_format, judge, judge_rule, human))
-    if trace is not None:
+    labels = labels_of(qrels, qrels_format, judge, judge_rule, human)
+    if trace is None:
+        refuse_without_trace(identity, query_id_key)
+        retrieved = Retrieved.of_files(labels, run, pool)
+    elif run or pool:
+        raise InputError("--trace holds its own lists and candidates: leave --run and --pool out")
+    else:
+        retrieved = Retrieved.of_trace(labels, trace, identity, query_id_key)
         # A list ends where the prompt did: there is nothing further down that could have been read.
         rules = {**policy_choices(short_lists="returned"), **rules}
     size = corpus_size_of(corpus_size) if corpus_size is not None or corpus is not None else retrieved.corpus_size
@@ -178,37 +186,11 @@ def evaluate(
         used_models=used_model or (),
         **rules,
     )
+    report = retrieved.noted_in(report)
     if per_query is not None:
         put_rows(report.per_query(), per_query, output)
     show(report, format, output)
     gates.check(report, bootstrap)
-
-
-@dataclass(frozen=True)
-class _Retrieved:
-    """What is measured: run files, or a trace of live retrievals with the labels of their queries."""
-
-    qrels: Qrels
-    runs: Any
-    pool: Any
-    corpus_size: Any = None
-    depths: list[int] | None = None
-
-    @classmethod
-    def of(cls, run: list[str] | None, pool: list[str] | None, trace: Path | None, qrels: Qrels) -> _Retrieved:
-        if trace is None:
-            if not run:
-                raise InputError("say what to evaluate: give --run FILE or --trace FILE")
-            return cls(qrels, named_files(run), pools_of(pool, run))
-        if run or pool:
-            raise InputError("--trace holds its own lists and candidates: leave --run and --pool out")
-        from rag_selectivity.live.trace import Trace
-
-        read = Trace.read(trace)
-        longest = max(1, *(len(read.shown[key]) for key in read.names))
-        sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
-        depths = sorted({*default_depths(longest).tolist(), longest})
-        return cls(read.labels_from(qrels), {name_of(trace): read.shown}, read.pool, sizes, depths)
 
 
 def _check_out_of_core(context: typer.Context, qrels: Path, runs: list[Path], method: str) -> None:

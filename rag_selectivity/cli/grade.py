@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import SETTINGS, Format, chosen_format, put
+from rag_selectivity.cli.retrieved import refuse_without_trace
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.writing import json_text
 
@@ -41,8 +42,13 @@ def grade(
         int, o.option(o.INPUT, "COUNT", "Also grade random passages of the corpus for each query, outside its pool.")
     ] = 0,
     trace: Annotated[
-        Path | None, o.input_file("Trace of live retrievals with texts, in place of --queries, --corpus and --pool.")
+        Path | None,
+        o.input_file(
+            "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
+        ),
     ] = None,
+    identity: o.IdentityOption = None,
+    query_id_key: o.QueryIdKeyOption = None,
     base_url: j.BaseUrlOption = None,
     api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
     header: j.HeaderOption = None,
@@ -120,7 +126,7 @@ def grade(
         return j.openai_judge(name, base_url, api_key_env, header, temperature, key=not dry_run)
 
     chosen = chosen_format(format, output, (Format.table, Format.json))
-    what = _texts_and_pools(queries, corpus, pool, trace)
+    what = _texts_and_pools(queries, corpus, pool, trace, identity, query_id_key)
     first, better = judge(model), None if escalate_to is None else judge(escalate_to)
     with j.resumable():
         result = grade_pool(
@@ -168,7 +174,12 @@ def _both(price_in: float | None, price_out: float | None) -> tuple[float, float
 
 
 def _texts_and_pools(
-    queries: Path | None, corpus: Path | None, pool: list[str] | None, trace: Path | None
+    queries: Path | None,
+    corpus: Path | None,
+    pool: list[str] | None,
+    trace: Path | None,
+    identity: str | None,
+    query_id_key: str | None,
 ) -> tuple[Any, Any, Any]:
     """Texts of queries and passages, and the pools to grade, from files or a trace."""
     if trace is not None:
@@ -176,7 +187,8 @@ def _texts_and_pools(
             raise InputError("--trace holds its own texts and candidates: leave --queries, --corpus and --pool out")
         from rag_selectivity.live.trace import Trace
 
-        return Trace.read(trace).to_grade()
+        return Trace.read(trace, identity=identity, query_id_key=query_id_key).to_grade()
+    refuse_without_trace(identity, query_id_key)
     if queries is None or corpus is None or not pool:
         raise InputError("say what to grade: give --queries, --corpus and --pool, or --trace")
     return queries, corpus, list(pool)

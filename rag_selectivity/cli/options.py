@@ -74,6 +74,23 @@ ControlsOption = Annotated[
     Path | None,
     input_file("Random controls: grades of random passages of the corpus by the judge of --qrels."),
 ]
+IdentityOption = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "NAME",
+        "How labels know a passage of a span: id, text (its hash), or a key of its metadata (default: auto, by the "
+        "labels found).",
+    ),
+]
+QueryIdKeyOption = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "KEY",
+        "Attribute of a span, or key of its metadata, that has the id of the query (default: query_id; else its text).",
+    ),
+]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
     list[str] | None,

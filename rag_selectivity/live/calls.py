@@ -143,6 +143,8 @@ class CallTree:
         (a compressing or fusing retriever); otherwise its own result is the pool.
     at_once : bool
         Hand a retrieval over when it ends, or when the tool around it ends: nothing else selects from it.
+    clock : callable
+        Gives the time in seconds; of calls that were recorded earlier, the time of the record.
 
     Every method may be called from any thread.
     """
@@ -153,10 +155,12 @@ class CallTree:
         *,
         pool_of_children: bool = False,
         at_once: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._record = record
         self._pool_of_children = pool_of_children
         self._at_once = at_once
+        self._clock = clock
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Open] = {}
         self._trees: dict[Hashable, _Tree] = {}
@@ -191,7 +195,7 @@ class CallTree:
                 tool = parent if above.kind is Kind.TOOL else above.tool
                 query_id = above.query_id if query_id is None else query_id
             within = None if above is None else parent
-            self._calls[call] = _Open(within, root, kind, around, tool, query, query_id, given, time.perf_counter())
+            self._calls[call] = _Open(within, root, kind, around, tool, query, query_id, given, self._clock())
             tree = self._trees.get(root)
             if tree is None:
                 tree = self._trees[root] = _Tree()
@@ -285,7 +289,7 @@ class CallTree:
                 of.parent,
                 self._ancestors(of),
                 pool,
-                time.perf_counter() - of.started,
+                self._clock() - of.started,
                 final,
             )
             tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
@@ -310,7 +314,7 @@ class CallTree:
 
     def _given_by_tool(self, of: _Open, inside: list[_Retrieved], passages: Passages) -> list[_Retrieved]:
         if not inside:
-            seconds = time.perf_counter() - of.started
+            seconds = self._clock() - of.started
             found = _Retrieved(of.query, of.query_id, of.parent, self._ancestors(of), passages, seconds, None)
             return [found] if passages.ids else []
         last = inside[-1]
@@ -328,7 +332,7 @@ class CallTree:
             tree.retrievals = _without(tree.retrievals, lost)
 
     def _failed(self, of: _Open) -> list[_Retrieved]:
-        nothing, seconds = Passages(()), time.perf_counter() - of.started
+        nothing, seconds = Passages(()), self._clock() - of.started
         failure = _Retrieved(
             of.query, of.query_id, of.parent, self._ancestors(of), nothing, seconds, nothing, failed=True
         )

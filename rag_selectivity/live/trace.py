@@ -1,21 +1,28 @@
-"""A trace of live retrievals: one JSON line each, read back for evaluation and grading."""
+"""A trace of live retrievals: one JSON line each, read back for evaluation and grading, as spans (OTLP JSON) are."""
 
 from __future__ import annotations
 
 import json
 import logging
 import threading
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, TextIO
 
+from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.io.reading import read_records
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.spans import is_otlp, read_span_file
+from rag_selectivity.wording import counted
+
+__all__ = ["Trace", "TraceWriter"]
 
 _log = logging.getLogger("rag_selectivity")
 
@@ -103,6 +110,10 @@ class Trace:
     arms : {retrieval: arm}
     outcomes : {retrieval: outcome}
         The last one of its request.
+    facts : {name: value}
+        Of spans: counts of what was wrong with them, and how passages are known, as plain data.
+    notes : tuple of str
+        The same in sentences.
     """
 
     path: Path
@@ -114,16 +125,64 @@ class Trace:
     hashed: frozenset[str] = frozenset()
     arms: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, path: str | Path) -> Trace:
-        """Read a trace.
+    def read(
+        cls,
+        path: str | Path,
+        labels: Qrels | None = None,
+        *,
+        identity: str | None = None,
+        query_id_key: str | None = None,
+    ) -> Trace:
+        """Read a trace that a monitor wrote, or spans in OTLP JSON; the content shows which of them it is.
+
+        Parameters
+        ----------
+        path : str or Path
+        labels : Qrels, optional
+            Of spans: by which the id of the passages is chosen.
+        identity : {"auto", "id", "text"} or str, optional
+            Of spans: how labels know a passage. `"auto"`, the default, takes the id that finds most labels.
+        query_id_key : str, optional
+            Of spans: the attribute, or the key of their `metadata`, that has the id of the query. Default: `query_id`.
+            Without it, the labels know the query by its text.
 
         Raises
         ------
         InputError
-            Naming file and line, for one that is not of a trace.
+            Naming file and line, for one that is not of a trace; for spans also as `read_span_file`.
         """
+        if is_otlp(path):
+            spans = read_span_file(path, labels, identity=identity or AUTO, query_id_key=query_id_key or "query_id")
+            return cls._of(path, spans.retrievals, facts=spans.facts, notes=spans.notes)
+        for option, value in (("identity", identity), ("query_id_key", query_id_key)):
+            if value is not None:
+                raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
+        retrievals, without_text, late = [], [], {}
+        for line, row in read_records(path):
+            where = f"{path}:{line}"
+            if "outcome_of" in row:
+                late[str(row["outcome_of"])] = _outcome(row, where)
+                continue
+            retrievals.append(_retrieval(row, where))
+            without_text.append("query" not in row)
+        return cls._of(path, retrievals, without_text=without_text, late=late)
+
+    @classmethod
+    def _of(
+        cls,
+        path: str | Path,
+        retrievals: Iterable[Retrieval],
+        *,
+        without_text: Iterable[bool] = (),
+        late: Mapping[str, float] | None = None,
+        facts: Mapping[str, Any] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Trace:
+        """Retrievals by name; of those `without_text`, the query is the hash of its text, and `late` outcomes win."""
         shown: dict[str, list[str]] = {}
         pools: dict[str, list[str]] = {}
         names: dict[str, tuple[str | None, str]] = {}
@@ -134,47 +193,45 @@ class Trace:
         hashed: set[str] = set()
         arms: dict[str, str] = {}
         outcomes: dict[str, float] = {}
-        requests: dict[str, str] = {}
-        late: dict[str, float] = {}
-        for line, row in read_records(path):
-            where = f"{path}:{line}"
-            if "outcome_of" in row:
-                late[str(row["outcome_of"])] = _outcome(row, where)
-                continue
-            query = row.get("query", row.get("query_hash"))
-            if not isinstance(query, str) or not _is_ids(row.get("shown")):
-                raise InputError(
-                    f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
-                )
-            name = str(row.get("query_id") or query)
+        late = late or {}
+        for retrieval, is_hashed in zip(retrievals, chain(without_text, repeat(False)), strict=False):
+            name = str(retrieval.query_id or retrieval.query)
             asked[name] = asked.get(name, 0) + 1
             key = name if asked[name] == 1 else f"{name} ({asked[name]})"
-            names[key] = (row.get("query_id"), query)
-            shown[key] = row["shown"]
-            if "query" not in row:
+            names[key] = (retrieval.query_id, retrieval.query)
+            shown[key] = list(retrieval.shown)
+            if is_hashed:
                 hashed.add(key)
-            if row.get("arm") is not None:
-                arms[key] = str(row["arm"])
-            if row.get("outcome") is not None:
-                outcomes[key] = _outcome(row, where)
-            if row.get("id") is not None:
-                requests[key] = str(row["id"])
-            if row.get("failed"):
+            if retrieval.arm is not None:
+                arms[key] = retrieval.arm
+            outcome = late.get(retrieval.id or "", retrieval.outcome)
+            if outcome is not None:
+                outcomes[key] = outcome
+            if retrieval.failed:
                 failed.append(key)
-            if row.get("pool") is not None:
-                if not _is_ids(row["pool"]):
-                    raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
-                pools[key] = row["pool"]
-            if row.get("corpus_size") is not None:
-                sizes[key] = row["corpus_size"]
-            texts.update(row.get("texts") or {})
+            elif retrieval.pool is not None:
+                pools[key] = list(retrieval.pool)
+            if retrieval.corpus_size is not None:
+                sizes[key] = retrieval.corpus_size
+            texts.update(retrieval.texts or {})
         if not shown:
             raise InputError(f"{path}: the trace is empty")
         if pools:
             pools.update({key: [] for key in failed})
-        outcomes.update({key: late[id_] for key, id_ in requests.items() if id_ in late})
-        pool = Run.from_dict(pools) if pools else None
-        return cls(Path(path), Run.from_dict(shown), pool, names, sizes, texts, frozenset(hashed), arms, outcomes)
+        run, pool = Run.from_dict(shown), Run.from_dict(pools) if pools else None
+        return cls(
+            Path(path),
+            run,
+            pool,
+            names,
+            sizes,
+            texts,
+            frozenset(hashed),
+            arms,
+            outcomes,
+            facts=facts or {},
+            notes=notes,
+        )
 
     def labels_from(self, qrels: Qrels) -> Qrels:
         """The judgments of each retrieval's query, found by its id, its text, or the hash of its text."""
@@ -199,6 +256,10 @@ class Trace:
         InputError
             If the trace was made without texts.
         """
+        if self.facts and not self.texts:
+            raise InputError(
+                f"{self.path}: the spans hold no texts of documents, and a judge needs them: export them too"
+            )
         if self.hashed or not self.texts:
             raise InputError(
                 f"{self.path}: was traced without texts, and a judge needs them: trace with Monitor(trace_texts=True) "
@@ -212,7 +273,34 @@ class Trace:
             lists = [self.shown[key], *([self.pool[key]] if self.pool is not None and key in self.pool else [])]
             pools.setdefault(name, {}).update(dict.fromkeys(passage for ids in lists for passage in ids))
         graded = {name: [passage for passage in ids if passage in self.texts] for name, ids in pools.items()}
+        without = sum(map(len, pools.values())) - sum(map(len, graded.values()))
+        lacking = (f"{counted(without, 'passage')} of the trace had no text and cannot be graded.",) if without else ()
+        for note in (*self.notes, *lacking):
+            warnings.warn(f"{self.path}: {note}", SelectivityWarning, stacklevel=2)
         return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
+
+
+def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
+    """The retrieval of a line."""
+    query = row.get("query", row.get("query_hash"))
+    if not isinstance(query, str) or not _is_ids(row.get("shown")):
+        raise InputError(
+            f"{where}: not a line of a trace: `query` (a text) or `query_hash`, and `shown` (ids) are needed"
+        )
+    if row.get("pool") is not None and not _is_ids(row["pool"]):
+        raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
+    return Retrieval(
+        query,
+        row["shown"],
+        pool=row.get("pool"),
+        query_id=row.get("query_id"),
+        corpus_size=row.get("corpus_size"),
+        failed=bool(row.get("failed")),
+        texts=row.get("texts"),
+        id=None if row.get("id") is None else str(row["id"]),
+        arm=None if row.get("arm") is None else str(row["arm"]),
+        outcome=None if row.get("outcome") is None else _outcome(row, where),
+    )
 
 
 def _is_ids(value: Any) -> bool:

@@ -1,9 +1,10 @@
-"""The blocks of a result (headings, tables, notes), and their text, Markdown and LaTeX."""
+"""The blocks of a result (headings, tables, notes), and their text, Markdown, HTML and LaTeX."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from textwrap import fill
 
 WIDTH = 80
@@ -84,6 +85,25 @@ def _markdown_piece(block: Block) -> str:
             return f"> {text}"
         case Lines(text) | Paragraph(text):
             return text
+
+
+def html_of(blocks: Iterable[Block]) -> str:
+    """A piece of HTML, with all text escaped; tables are never broken."""
+    return "\n".join(map(_html_piece, blocks))
+
+
+def _html_piece(block: Block) -> str:
+    match block:
+        case Heading(text):
+            return f"<h2>{escape(text)}</h2>"
+        case Table(header, rows, _):
+            head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+            lines = "\n".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table>"
+        case Lines(text):
+            return "\n".join(f"<p>{escape(line)}</p>" for line in text.splitlines())
+        case Paragraph(text) | Note(text, _):
+            return f"<p>{escape(text)}</p>"
 
 
 def latex_of(blocks: Iterable[Block]) -> str:

@@ -1,0 +1,242 @@
+"""`LiveToolSelectivity`: watches which tools agents of LlamaIndex are shown, which they call, and how that ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.span import BaseSpan
+from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
+from pydantic import PrivateAttr
+
+from rag_selectivity.live.calls import Faults, approximate_tokens
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
+
+#: Runs and steps that never end must not fill the memory.
+_MOST_CALLS = 10_000
+
+
+@dataclass
+class _Run:
+    """A run of an agent, or of a workflow of several: the object, and whether a tool was called in it already."""
+
+    workflow: Any
+    has_results: bool = False
+
+
+@dataclass
+class _Step:
+    """A step in which an agent asks its model, and the tools that the model was given."""
+
+    run: str | None
+    event: Any
+    query_id: str | None
+    shown: Sequence[Any] | None = None
+
+
+class LiveToolSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ignore]
+    """Watches the tools of every agent (`FunctionAgent`, `ReActAgent`, `AgentWorkflow`) of the application.
+
+    Recorded are the tools that a model was given, those that it called with their arguments, and the runs of tools with
+    whether they failed. Of an agent without function calling (`ReActAgent`) its own tools are taken: those of a
+    `tool_retriever` are not seen.
+
+    Parameters
+    ----------
+    labels, catalogue, relevant, warn_from, on_warning, **options
+        As in `rag_selectivity.ToolMonitor`. The query is the last message of the user.
+    query_id_tag : str
+        `with instrument_tags({"query_id": …})` around a run tells under which id the labels know the query.
+    count_tokens : callable, optional
+        Text → tokens of a definition as JSON; default: four characters a token.
+
+    Use it as a context manager, or call `attach()` and `detach()`. A fault in here never reaches the application: it is
+    logged, and counted in `faults`.
+    """
+
+    _monitor: ToolMonitor = PrivateAttr()
+    _tag: str = PrivateAttr()
+    _count: Callable[[str], int] = PrivateAttr()
+    _faults: Faults = PrivateAttr()
+    _runs: OrderedDict[str, _Run] = PrivateAttr()
+    _steps: OrderedDict[str, _Step] = PrivateAttr()
+    _guard: Any = PrivateAttr()
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        catalogue: int | Sequence[Any] | None = None,
+        query_id_tag: str = "query_id",
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        **options: Any,
+    ) -> None:
+        super().__init__(open_spans={}, completed_spans=[], dropped_spans=[], current_span_ids={})
+        self._tag, self._count = query_id_tag, count_tokens
+        listed = catalogue if catalogue is None or isinstance(catalogue, int) else self._definitions(catalogue)
+        self._monitor = ToolMonitor(labels, catalogue=listed, **options)
+        self._faults = Faults("the tools of a model call were not recorded")
+        self._runs, self._steps = OrderedDict(), OrderedDict()
+        self._guard = threading.Lock()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """As LlamaIndex knows the handler."""
+        return "LiveToolSelectivity"
+
+    @property
+    def monitor(self) -> ToolMonitor:
+        """Where the calls go."""
+        return self._monitor
+
+    @property
+    def faults(self) -> int:
+        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
+        return self._faults.count
+
+    def report(self) -> ToolReport:
+        """What has been seen so far."""
+        return self._monitor.report()
+
+    def attach(self) -> Self:
+        """Start watching."""
+        get_dispatcher().add_span_handler(self)
+        return self
+
+    def detach(self) -> None:
+        """Stop watching."""
+        dispatcher = get_dispatcher()
+        dispatcher.span_handlers = [handler for handler in dispatcher.span_handlers if handler is not self]
+
+    def __enter__(self) -> Self:
+        return self.attach()
+
+    def __exit__(self, *raised: object) -> None:
+        self.detach()
+
+    # -- what LlamaIndex calls ---------------------------------------------------------------------
+
+    def span_enter(
+        self,
+        id_: str,
+        bound_args: Any,
+        instance: Any | None = None,
+        parent_id: str | None = None,
+        tags: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A call has begun."""
+        with self._faults:
+            method = _method(id_)
+            if method == "run" and _agents_of(instance):
+                self._keep(self._runs, id_, _Run(instance))
+            elif method == "run_agent_step":
+                tag = (tags or {}).get(self._tag)
+                step = _Step(parent_id, bound_args.arguments.get("ev"), None if tag is None else str(tag))
+                self._keep(self._steps, id_, step)
+            # The span is that of the hook by which every function calling model gets its tools.
+            elif method.endswith("prepare_chat_with_tools") and parent_id is not None and parent_id in self._steps:
+                self._steps[parent_id].shown = list(bound_args.arguments.get("tools") or ())
+
+    def span_exit(
+        self, id_: str, bound_args: Any, instance: Any | None = None, result: Any | None = None, **kwargs: Any
+    ) -> None:
+        """A call is over."""
+        with self._faults:
+            method = _method(id_)
+            if method == "call_tool" and result is not None:
+                self._monitor.ran(str(result.tool_name), failed=bool(result.tool_output.is_error))
+            elif method == "run_agent_step":
+                with self._guard:
+                    step = self._steps.pop(id_, None)
+                if step is not None and result is not None:
+                    self._record(step, result)
+            elif method == "run":
+                self._forget(id_)
+
+    def span_drop(
+        self, id_: str, bound_args: Any, instance: Any | None = None, err: BaseException | None = None, **kwargs: Any
+    ) -> None:
+        """A call has failed."""
+        with self._faults:
+            self._forget(id_)
+
+    def new_span(self, *args: Any, **kwargs: Any) -> None:
+        """Not needed: steps are kept here."""
+
+    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
+        """Not needed."""
+
+    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
+        """Not needed."""
+
+    def _record(self, step: _Step, output: Any) -> None:
+        run = self._runs.get(step.run or "")
+        shown = step.shown
+        if shown is None:
+            agents = {} if run is None else _agents_of(run.workflow)
+            agent = agents.get(getattr(step.event, "current_agent_name", None)) or next(iter(agents.values()), None)
+            shown = getattr(agent, "tools", None)
+        calls = [ToolCall(each.tool_name, each.tool_kwargs) for each in output.tool_calls]
+        after_results = run is not None and run.has_results
+        if run is not None and calls:
+            run.has_results = True
+        if shown:
+            self._monitor.call(
+                _last_question(getattr(step.event, "input", ())),
+                self._definitions(shown),
+                calls,
+                query_id=step.query_id,
+                after_results=after_results,
+            )
+
+    def _definitions(self, tools: Sequence[Any]) -> list[ToolDefinition]:
+        return [_definition(tool, self._count) for tool in tools]
+
+    def _keep(self, calls: OrderedDict[str, Any], id_: str, what: Any) -> None:
+        with self._guard:
+            calls[id_] = what
+            if len(calls) > _MOST_CALLS:
+                calls.popitem(last=False)
+
+    def _forget(self, id_: str) -> None:
+        with self._guard:
+            self._runs.pop(id_, None)
+            self._steps.pop(id_, None)
+
+
+def _method(id_: str) -> str:
+    """The method of a span, by its name `Class.method-uuid`."""
+    return id_.partition("-")[0].rpartition(".")[2]
+
+
+def _agents_of(workflow: Any) -> Mapping[str | None, Any]:
+    """The agents of a workflow by name; an agent is a workflow of one."""
+    agents = getattr(workflow, "agents", None)
+    if isinstance(agents, Mapping):
+        return agents
+    return {getattr(workflow, "name", None): workflow} if hasattr(workflow, "tools") else {}
+
+
+def _last_question(messages: Sequence[Any]) -> str:
+    for message in reversed(messages):
+        if str(getattr(message.role, "value", message.role)) == "user":
+            return str(message.content or "")
+    return ""
+
+
+def _definition(tool: Any, count_tokens: Callable[[str], int]) -> ToolDefinition:
+    if isinstance(tool, str):
+        return ToolDefinition(tool)
+    metadata = tool.metadata
+    parameters = metadata.get_parameters_dict()
+    name, description = str(metadata.name or ""), str(metadata.description or "")
+    definition = {"name": name, "description": description, "parameters": parameters}
+    return ToolDefinition(
+        name, description, parameters, count_tokens(json.dumps(definition, ensure_ascii=False, default=str))
+    )

@@ -1,0 +1,191 @@
+"""`ToolSelectivity`: the tools that MCP servers list as one catalogue, and what sessions call of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp import Client, ClientSession
+from mcp.types import PaginatedRequestParams, Tool
+
+from rag_selectivity import InputError
+from rag_selectivity.live.calls import Faults, approximate_tokens
+from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, ToolReport
+
+#: A server whose list of tools never ends must not stop the application.
+_MOST_PAGES = 1000
+
+
+@dataclass
+class _ModelCall:
+    of: ToolSelectivity
+    calls: list[ToolCall] = field(default_factory=list)
+
+
+_open: ContextVar[_ModelCall | None] = ContextVar("rag_selectivity_mcp_model_call", default=None)
+
+
+class ToolSelectivity:
+    """Watches the tools that servers list, the calls of them in sessions, and how these end.
+
+    Parameters
+    ----------
+    labels, catalogue, relevant, warn_from, on_warning, **options
+        As in `rag_selectivity.ToolMonitor`. The tools that the servers list are added to the catalogue.
+    count_tokens : callable, optional
+        Text → tokens of a definition as JSON; default: four characters a token.
+
+    A fault in here never reaches the application: it is logged, and counted in `faults`.
+    """
+
+    def __init__(
+        self, labels: Any = None, *, count_tokens: Callable[[str], int] = approximate_tokens, **options: Any
+    ) -> None:
+        self.monitor = ToolMonitor(labels, **options)
+        self._count = count_tokens
+        self._faults = Faults("a call of a tool was not recorded")
+        self._servers: dict[str | int, dict[str, ToolDefinition]] = {}
+
+    @property
+    def faults(self) -> int:
+        """How often something went wrong in here; each time is in the log `rag_selectivity`."""
+        return self._faults.count
+
+    def report(self) -> ToolReport:
+        """What has been seen so far."""
+        return self.monitor.report()
+
+    async def watch(self, session: Client | ClientSession, server: str = "") -> WatchedSession:
+        """Read every page of the server's list of tools, and return the session with its calls recorded.
+
+        Parameters
+        ----------
+        session : Client or ClientSession
+            Connected.
+        server : str
+            Stands before the names of its tools in labels and reports, as `server/tool`. Without it, equal names of
+            two servers are reported as duplicates.
+
+        Raises
+        ------
+        InputError
+            If the list of tools has no end.
+        """
+        watched = WatchedSession(session, self, server)
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await watched.page(cursor)
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                self._servers[server or id(session)] = {}
+                self.add(watched, tools)
+                return watched
+        raise InputError(f"{server or 'the server'} lists tools on more than {_MOST_PAGES:,} pages: mend its cursors")
+
+    @contextmanager
+    def model_call(
+        self,
+        query: str,
+        *,
+        shown: Sequence[str] | None = None,
+        query_id: str | None = None,
+        kind: str = "",
+        after_results: bool = False,
+    ) -> Iterator[None]:
+        """One call of the model: the tools that are called inside, in any watched session, are what it chose.
+
+        Parameters
+        ----------
+        query : str
+        shown : sequence of str, optional
+            Names of the tools that the model was shown. Default: all tools of the watched sessions.
+        query_id, kind, after_results
+            As in `rag_selectivity.ToolMonitor.call`.
+        """
+        call = _ModelCall(self)
+        token = _open.set(call)
+        try:
+            yield
+        finally:
+            _open.reset(token)
+            with self._faults:
+                self._record(query, call.calls, shown, query_id=query_id, kind=kind, after_results=after_results)
+
+    def add(self, session: WatchedSession, tools: Sequence[Tool]) -> None:
+        """Add tools that a server listed to the catalogue."""
+        with self._faults:
+            listed = self._servers.setdefault(session.server or id(session.session), {})
+            for tool in tools:
+                definition = tool.model_dump(
+                    by_alias=True, exclude_none=True, include={"name", "description", "input_schema"}
+                )
+                listed[tool.name] = ToolDefinition.of({**definition, "name": session.name_of(tool.name)}, self._count)
+            self.monitor.add(self._all())
+
+    def called(self, call: ToolCall) -> None:
+        """Record a call of a tool: with those of the model call that it is part of, or by itself."""
+        with self._faults:
+            model_call = _open.get()
+            if model_call is not None and model_call.of is self:
+                model_call.calls.append(call)
+            else:
+                self._record("", [call], None)
+
+    def ran(self, name: str, *, failed: bool) -> None:
+        """Record how a call of a tool ended."""
+        with self._faults:
+            self.monitor.ran(name, failed=failed)
+
+    def _all(self) -> list[ToolDefinition]:
+        return [tool for listed in self._servers.values() for tool in listed.values()]
+
+    def _record(self, query: str, calls: list[ToolCall], shown: Sequence[str] | None, **options: Any) -> None:
+        tools = self._all()
+        if shown is not None:
+            known = {tool.name: tool for tool in tools}
+            tools = [known.get(name, ToolDefinition(name)) for name in shown]
+        self.monitor.call(query, tools, calls, **options)
+
+
+class WatchedSession:
+    """A session whose calls of tools are recorded; everything else is the session's own."""
+
+    def __init__(self, session: Client | ClientSession, tools: ToolSelectivity, server: str = "") -> None:
+        self.session, self.server = session, server
+        self._tools = tools
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.session, name)
+
+    def name_of(self, tool: str) -> str:
+        """A tool's name in labels and reports."""
+        return f"{self.server}/{tool}" if self.server else tool
+
+    async def page(self, cursor: str | None) -> Any:
+        """A page of the server's list of tools."""
+        if isinstance(self.session, ClientSession):
+            return await self.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+        return await self.session.list_tools(cursor=cursor)
+
+    async def list_tools(self, **options: Any) -> Any:
+        """As the session's own; the tools are added to the catalogue."""
+        page = await self.session.list_tools(**options)
+        self._tools.add(self, page.tools)
+        return page
+
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, *others: Any, **options: Any) -> Any:
+        """As the session's own. An error, and a result that is marked as an error, count as a failed run."""
+        known = self.name_of(name)
+        self._tools.called(ToolCall(known, arguments or {}))
+        try:
+            result = await self.session.call_tool(name, arguments, *others, **options)
+        except Exception:
+            self._tools.ran(known, failed=True)
+            raise
+        self._tools.ran(known, failed=bool(getattr(result, "is_error", False)))
+        return result

@@ -1,0 +1,204 @@
+"""`SelectivitySpanProcessor`: measures the retrievals of a running process by their spans."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.trace import StatusCode
+
+from rag_selectivity import Monitor, Report
+from rag_selectivity.live.calls import Faults, approximate_tokens
+from rag_selectivity.live.retrieval import Retrieval, Traffic
+from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
+
+__all__ = ["SelectivitySpanProcessor"]
+
+#: Traces that never end must not fill the memory.
+_MOST_SPANS = 20_000
+
+_Key = tuple[int, int]
+
+
+@dataclass(eq=False)
+class _Operation:
+    """The spans below a span without a parent in this process."""
+
+    root: _Key
+    members: list[_Key] = field(default_factory=list)
+    ended: list[Span] = field(default_factory=list)
+
+
+class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignore]
+    """Measures retrieval by the spans of this process: `provider.add_span_processor(SelectivitySpanProcessor(labels))`.
+
+    The spans are those of OpenInference, of OpenTelemetry's GenAI conventions, or of Langfuse, as in a file of spans.
+    The end of a root span completes its retrievals. Spans that begin or end after that stand for themselves. Beyond
+    20,000 spans the oldest trace is measured before its end; the report says so.
+
+    Parameters
+    ----------
+    labels, corpus_size, **options
+        As in `rag_selectivity.Monitor`: alerts, a trace, a background grader, and so on. `monitor=` takes an existing
+        monitor instead.
+    identity : {"auto", "id", "text"} or str, optional
+        How labels know a passage: the id in the span, a hash of the text, or a key of its metadata. `"auto"` takes the
+        one that finds most labels. None takes the id if there is one, else the hash.
+    query_id_key : str
+        An attribute of the span or of the spans around it (`session.id`), or a key of its `metadata`, that has the id
+        of the query in the labels. Without it, the labels know the query by its text.
+    rerank : str, optional
+        The name of spans that select documents although no attribute says so.
+    count_tokens : callable, optional
+        Text → tokens; default: four characters a token.
+
+    An error of the processor does not reach the application: it is logged, and counted in `faults`.
+    """
+
+    def __init__(
+        self,
+        labels: Any = None,
+        *,
+        corpus_size: Any = None,
+        identity: str | None = "auto",
+        query_id_key: str = "query_id",
+        rerank: str | None = None,
+        count_tokens: Callable[[str], int] = approximate_tokens,
+        monitor: Monitor | None = None,
+        **options: Any,
+    ) -> None:
+        self.monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
+        self._faults = Faults("a retrieval was not recorded")
+        self._reading: dict[str, Any] = {
+            "names": self.monitor.identity(identity),
+            "query_id_key": query_id_key,
+            "rerank": rerank,
+            "count_tokens": count_tokens,
+            "keep_texts": self.monitor.wants_texts,
+        }
+        self._lock = threading.Lock()
+        self._problems = Problems()
+        self._operations: dict[_Key, _Operation] = {}
+        self._of_span: dict[_Key, _Operation] = {}
+
+    # -- what the SDK calls ------------------------------------------------------------------------
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """A span begins."""
+        with self._faults:
+            key = (span.context.trace_id, span.context.span_id)
+            parent = None if span.parent is None else (span.parent.trace_id, span.parent.span_id)
+            with self._lock:
+                operation = None if parent is None else self._of_span.get(parent)
+                if operation is None:
+                    operation = self._operations[key] = _Operation(key)
+                operation.members.append(key)
+                self._of_span[key] = operation
+                oldest = next(iter(self._operations.values())) if len(self._of_span) > _MOST_SPANS else None
+                if oldest is not None:
+                    self._problems.add(Problem.EARLY)
+                    self._forget(oldest)
+            if oldest is not None:
+                self._record(oldest.ended)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """A span is over."""
+        with self._faults:
+            read = _span_of(span)
+            key = (span.context.trace_id, span.context.span_id)
+            done: list[Span] = []
+            with self._lock:
+                operation = self._of_span.get(key)
+                if operation is None:
+                    done = [read]
+                else:
+                    operation.ended.append(read)
+                    if operation.root == key:
+                        self._forget(operation)
+                        done = operation.ended
+            self._record(done)
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Measure what is recorded, and check the alerts. Traces that are under way go on."""
+        with self._faults:
+            self.monitor.flush()
+        return True
+
+    def shutdown(self) -> None:
+        """Record what is under way, wait for a background grader, and close a trace."""
+        with self._faults:
+            with self._lock:
+                left = list(self._operations.values())
+                for operation in left:
+                    self._forget(operation)
+                self._problems.add(Problem.EARLY, sum(bool(operation.ended) for operation in left))
+            for operation in left:
+                self._record(operation.ended)
+        with self._faults:
+            self.monitor.close()
+
+    # -- giving out --------------------------------------------------------------------------------
+
+    def report(self, **options: Any) -> Report:
+        """The figures of all retrievals so far, with notes on what was wrong with their spans.
+
+        Raises
+        ------
+        InputError
+            As `Monitor.report`.
+        """
+        report = self.monitor.report(**options)
+        facts = {"spans": self.problems} if self.problems else {}
+        return report.with_input(self.monitor.name, facts, self._problems.notes)
+
+    @property
+    def problems(self) -> dict[str, int]:
+        """What was wrong with spans so far: {"cut_list": 2}."""
+        with self._lock:
+            return self._problems.facts
+
+    @property
+    def faults(self) -> int:
+        """The number of errors of the processor itself; each is in the log `rag_selectivity`."""
+        return self._faults.count
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was seen so far, labelled or not."""
+        return self.monitor.traffic
+
+    # -- within ------------------------------------------------------------------------------------
+
+    def _forget(self, operation: _Operation) -> None:
+        self._operations.pop(operation.root, None)
+        for key in operation.members:
+            self._of_span.pop(key, None)
+
+    def _record(self, spans: Sequence[Span]) -> None:
+        if not spans:
+            return
+        retrievals: list[Retrieval] = []
+        reader = SpanReader(retrievals.append, **self._reading)
+        reader.read(spans)
+        with self._lock:
+            self._problems.update(reader.problems)
+        for retrieval in retrievals:
+            self.monitor.record(retrieval)
+
+
+def _span_of(span: Any) -> Span:
+    attributes: Mapping[str, Any] = span.attributes or {}
+    return Span(
+        format(span.context.trace_id, "032x"),
+        format(span.context.span_id, "016x"),
+        None if span.parent is None else format(span.parent.span_id, "016x"),
+        span.name,
+        span.start_time,
+        span.end_time,
+        span.status.status_code is StatusCode.ERROR,
+        {name: list(value) if isinstance(value, tuple) else value for name, value in attributes.items()},
+        span.dropped_attributes,
+    )

@@ -1,0 +1,60 @@
+"""What `evaluate` measures: run files, or the lists of a trace with the labels of their queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.cli.inputs import name_of, named_files, pools_of
+from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.plan import default_depths
+from rag_selectivity.results.report import Report
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """Runs with the labels of their queries; `facts` and `notes` are what a report says of them."""
+
+    qrels: Qrels
+    runs: Any
+    pool: Any
+    corpus_size: Any = None
+    depths: list[int] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_files(cls, qrels: Qrels, run: list[str] | None, pool: list[str] | None) -> Retrieved:
+        """Of --run and --pool."""
+        if not run:
+            raise InputError("say what to evaluate: give --run FILE or --trace FILE")
+        return cls(qrels, named_files(run), pools_of(pool, run))
+
+    @classmethod
+    def of_trace(cls, qrels: Qrels, trace: Path, identity: str | None, query_id_key: str | None) -> Retrieved:
+        """Of --trace."""
+        from rag_selectivity.live.trace import Trace
+
+        read = Trace.read(trace, qrels, identity=identity, query_id_key=query_id_key)
+        longest = max(1, *(len(read.shown[key]) for key in read.names))
+        sizes = read.corpus_sizes if len(read.corpus_sizes) == len(read.names) else None
+        depths = sorted({*default_depths(longest).tolist(), longest})
+        runs = {name_of(trace): read.shown}
+        return cls(read.labels_from(qrels), runs, read.pool, sizes, depths, read.facts, read.notes)
+
+    def noted_in(self, report: Report) -> Report:
+        """The report, with what it should say of the input."""
+        if not self.notes and not self.facts:
+            return report
+        (run,) = self.runs
+        return report.with_input(run, self.facts, self.notes)
+
+
+def refuse_without_trace(identity: str | None, query_id_key: str | None) -> None:
+    """Refuse the options that are about spans where there are none."""
+    for option, value in (("--identity", identity), ("--query-id-key", query_id_key)):
+        if value is not None:
+            raise InputError(f"{option} is about the spans of a trace: give --trace FILE too, or leave it out")

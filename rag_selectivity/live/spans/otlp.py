@@ -1,0 +1,224 @@
+"""Spans from OTLP JSON: as the collector's file exporter writes them, and as tracing systems hand them out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.opening import first_bytes, opened
+from rag_selectivity.live.spans.problems import Problem, Problems
+from rag_selectivity.live.spans.span import Span
+
+__all__ = ["is_otlp", "read_spans"]
+
+#: As much of a file as is looked at to tell its form: a resource's attributes stand before the first span.
+_HEAD = 1 << 16
+_NAMES = re.compile(rb'"(resource_?[sS]pans|scope_?[sS]pans|span_?[iI]d|trace_?[iI]d|resource(Metrics|Logs))"')
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def is_otlp(path: str | Path) -> bool:
+    """Whether a file looks like OTLP JSON, by its beginning."""
+    head = first_bytes(Path(path), _HEAD)
+    return head.startswith(_ZSTD) or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" or bool(_NAMES.search(head))
+
+
+def read_spans(path: str | Path, problems: Problems) -> Iterator[Span]:
+    """The spans of a file, in its order; one may come several times.
+
+    The file holds one or many documents with `resourceSpans`, one a line or pretty-printed, or lists of such, or spans
+    alone, or pages of them under `data`. Names may be in camel case or with underscores, ids in hexadecimal digits or
+    base64. Gzipped files are read too.
+
+    Raises
+    ------
+    InputError
+        Naming file and line.
+    """
+    file = Path(path)
+    if first_bytes(file, 4).startswith(_ZSTD):
+        raise InputError(f"{file}: is compressed with zstd: decompress it, or let the collector write it uncompressed")
+    for where, document in _documents(file, problems):
+        yield from _spans_in(document, where)
+
+
+def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
+    """JSON lines; or, where the first line is no document by itself, documents that stand one after the other."""
+    with opened(file) as content:
+        is_first = True
+        for number, raw in enumerate(content, 1):
+            line = _text(raw, f"{file}:{number}")
+            if not line.strip():
+                continue
+            try:
+                document = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                rest = content.read()
+                if is_first and rest.strip():
+                    yield from _one_after_the_other(line + _text(rest, str(file)), file)
+                elif is_first or rest.strip():
+                    raise InputError(f"{file}:{number}: is not JSON ({error})") from None
+                else:
+                    problems.add(Problem.BROKEN_LINE)
+                return
+            is_first = False
+            yield f"{file}:{number}", document
+
+
+def _one_after_the_other(text: str, file: Path) -> Iterator[tuple[str, Any]]:
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text):
+        try:
+            document, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{file}: is not JSON ({error})") from None
+        yield str(file), document
+        at = next((i for i in range(at, len(text)) if not text[i].isspace() and text[i] != ","), len(text))
+
+
+def _text(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: is not UTF-8 text: OTLP is read as JSON, not in its binary form") from None
+
+
+def _spans_in(document: Any, where: str) -> Iterator[Span]:
+    if isinstance(document, list):
+        for each in document:
+            yield from _spans_in(each, where)
+        return
+    if not isinstance(document, dict):
+        raise InputError(f"{where}: an OTLP document is a JSON object, got {_shown(document)}")
+    for names in (("resourceSpans", "resource_spans"), ("scopeSpans", "scope_spans"), ("spans",), ("data",)):
+        for name in names:
+            if name in document:
+                if not isinstance(document[name], list):
+                    raise InputError(f"{where}: `{name}` must be a list, got {_shown(document[name])}")
+                yield from _spans_in(document[name], where)
+                return
+    if "scope" in document or "resource" in document:
+        return  # of a scope or resource without spans
+    if not any(name in document for name in ("spanId", "span_id", "traceId", "trace_id")):
+        held = ", ".join(f"`{name}`" for name in list(document)[:5]) or "nothing"
+        raise InputError(
+            f"{where}: neither `resourceSpans` nor a span: it holds {held}. Export the traces as OTLP JSON"
+        )
+    yield _span(document, where)
+
+
+class _Fields:
+    """The fields of a span, by their names in camel case; those of a wrong type are counted."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self._row = row
+        self.wrong = 0
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._row.get(name)
+        return (
+            self._row.get(re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name)) if value is None else value
+        )
+
+    def text(self, name: str) -> str:
+        value = self[name]
+        if value is not None and not isinstance(value, str):
+            self.wrong += 1
+        return value if isinstance(value, str) else ""
+
+    def number(self, name: str) -> int | None:
+        """A whole number, which OTLP JSON writes as a string where it has 64 bits."""
+        value = self[name]
+        try:
+            return None if value in (None, "") or isinstance(value, bool) else int(value)
+        except (TypeError, ValueError):
+            self.wrong += 1
+            return None
+
+    def id(self, name: str, size: int) -> str:
+        """An id of so many bytes in hexadecimal digits; empty where it is missing or zero."""
+        value = self.text(name)
+        if len(value) == 2 * size and _HEX.fullmatch(value):
+            value = value.lower()
+        elif len(value) == 4 * -(-size // 3):
+            with suppress(ValueError):  # an id of another kind
+                value = base64.b64decode(value, validate=True).hex()
+        return value if value.strip("0") else ""
+
+
+def _span(row: Mapping[str, Any], where: str) -> Span:
+    fields = _Fields(row)
+    attributes = _attributes(fields, where)
+    status = fields["status"]
+    code = status.get("code") if isinstance(status, dict) else None
+    span_id = fields.id("spanId", 8)
+    if not span_id:
+        # The same span again must still be the same.
+        span_id = "without id " + hashlib.sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return Span(
+        fields.id("traceId", 16),
+        span_id,
+        fields.id("parentSpanId", 8) or None,
+        fields.text("name"),
+        fields.number("startTimeUnixNano") or None,
+        fields.number("endTimeUnixNano") or None,
+        code in (2, "2") or (isinstance(code, str) and code.upper() in ("STATUS_CODE_ERROR", "ERROR")),
+        attributes,
+        fields.number("droppedAttributesCount") or 0,
+        fields.wrong,
+    )
+
+
+def _attributes(fields: _Fields, where: str) -> Mapping[str, Any]:
+    given = fields["attributes"]
+    if given is None:
+        return {}
+    if isinstance(given, dict):
+        return given
+    if not isinstance(given, list):
+        raise InputError(f"{where}: the attributes of a span must be a list, got {_shown(given)}")
+    attributes: dict[str, Any] = {}
+    for each in given:
+        if isinstance(each, dict) and isinstance(each.get("key"), str):
+            attributes[each["key"]] = _value(each.get("value"))
+        else:
+            fields.wrong += 1
+    return attributes
+
+
+def _value(value: Any) -> Any:
+    """The value of an OTLP `AnyValue`."""
+    if not isinstance(value, dict):
+        return value
+    for kind, content in value.items():
+        match kind.replace("_v", "V"):
+            case "intValue":
+                return int(content) if isinstance(content, str) and content.lstrip("-").isdigit() else content
+            case "doubleValue":
+                return float(content) if content in ("NaN", "Infinity", "-Infinity") else content
+            case "arrayValue":
+                return [_value(each) for each in _values_of(content)]
+            case "kvlistValue":
+                pairs = [each for each in _values_of(content) if isinstance(each, dict) and "key" in each]
+                return {str(each["key"]): _value(each.get("value")) for each in pairs}
+            case "stringValue" | "boolValue" | "bytesValue":
+                return content
+    return None
+
+
+def _values_of(content: Any) -> list[Any]:
+    values = content.get("values") if isinstance(content, dict) else None
+    return values if isinstance(values, list) else []
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

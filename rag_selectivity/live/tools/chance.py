@@ -1,0 +1,63 @@
+"""What a random draw of as many tools would serve, and the advice that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.chance import DEGRADED_FROM, BoR_max, Lambda
+from rag_selectivity.planning import plan
+from rag_selectivity.wording import percent
+
+
+def of_shapes(size: int, shapes: Mapping[tuple[int, int], int]) -> tuple[float, float]:
+    """lambda and the ceiling over calls of which there were so many with K and R."""
+    if not shapes:
+        return math.nan, math.nan
+    shown, relevant = (np.minimum(np.array(column), size) for column in zip(*shapes, strict=True))
+    judged = JudgedRun.from_counts(np.full(len(shown), size), shown, relevant, np.zeros(len(shown), np.int64))
+    depths = np.array([int(shown.max())])
+    weights = np.array(list(shapes.values()), float)
+    lam, ceiling = (measure.outcome(judged, depths).value(weights)[0] for measure in (Lambda(), BoR_max()))
+    return float(lam), float(ceiling)
+
+
+def healthy_depth(size: int, relevant: float) -> int:
+    """The most tools of which a random draw would serve in less than 1 − 1/e of the calls."""
+    return int(plan(size, max(1, round(relevant)), depths=[1])["max_K_for_random_success"])
+
+
+def warning(size: int, shown: int, relevant: int, warn_from: float) -> str | None:
+    """What to say of a call in which so many tools at random would serve too often; None if they would not."""
+    planned = plan(size, relevant, depths=[min(shown, size)])
+    row = planned["rows"][0]
+    if row["random_success"] < warn_from:
+        return None
+    return (
+        f"{shown} of {size} tools shown, and as many at random would serve in {percent(row['random_success'])} of "
+        f"such calls: a perfect selector could show {bits(row['BoR_max'])} bits. "
+        f"{advice(size, relevant, planned['max_K_for_random_success'])}"
+    )
+
+
+def advice(size: int, relevant: float, healthy: int) -> str:
+    """How many tools to show, given the most that are healthy."""
+    if healthy < 1:
+        return (
+            f"With {relevant:.3g} of {size} tools applicable one at random serves in {percent(DEGRADED_FROM)} or more"
+        )
+    planned = plan(size, max(1, round(relevant)), depths=[healthy], min_ceiling=1.0)
+    ceiling, full_bit = planned["rows"][0]["BoR_max"], planned["max_K_for_ceiling"]
+    more = f"; for more than one bit, show no more than {full_bit}" if 0 < full_bit < healthy else ""
+    return (
+        f"Up to K = {healthy} a random draw serves in less than {percent(DEGRADED_FROM)}, with at most "
+        f"{bits(ceiling)} bits to show at that K{more}"
+    )
+
+
+def bits(value: float) -> str:
+    """Bits with two digits."""
+    return f"{value:.2g}"

@@ -1,0 +1,204 @@
+"""`ToolReport`: what the tools shown to a model were worth, what it made of them, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_selectivity.live.tools.choice import ToolChoice
+from rag_selectivity.live.tools.similar import SimilarTools
+from rag_selectivity.measures.chance import regime
+from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.result import Result
+
+SCHEMA = "rag-selectivity/tools/2"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """One tool, counted.
+
+    Attributes
+    ----------
+    name : str
+    shown, called : int
+        Model calls to which it was shown, and calls of it.
+    tokens : int
+        Of its definition.
+    wrong : int
+        Calls of it, for a query with labels, where it does not apply.
+    misfits : int
+        Calls of it with arguments that do not fit its schema.
+    ran, failed : int
+        How often it ran, and how often that ended in an error.
+    """
+
+    name: str
+    shown: int
+    called: int
+    tokens: int
+    wrong: int = 0
+    misfits: int = 0
+    ran: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """So many calls of a tool have arguments that do not fit its schema, for the same reason.
+
+    Attributes
+    ----------
+    tool : str
+    reason : str
+        As `rag_selectivity.live.tools.misfit` gives it: `missing: city`.
+    calls : int
+    """
+
+    tool: str
+    reason: str
+    calls: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolReport(Result):
+    """What the tools shown to a model were worth, what it made of them, and what they cost.
+
+    Two figures, which differ: `selection` says whether a right tool was *shown*, `choice` whether a right tool was
+    *called*.
+
+    Attributes
+    ----------
+    calls : int
+        Model calls that were shown tools.
+    catalogue : int
+        N.
+    shown : float
+        Mean K.
+    relevant : float
+        Mean R, over the calls for which it is known; NaN where for none.
+    basis : {"labels" | "assumed" | "used": calls}
+        Where R came from.
+    lam, BoR_max : float
+        Over those calls: lambda, and the bits that a perfect selector could have shown.
+    tokens : float
+        Mean tokens of the definitions in a call.
+    tools : tuple of ToolUse
+        By how often they were called.
+    selection : Report or None
+        Success and BoR with intervals, over the calls with labels: was a tool that applies shown?
+    choice : ToolChoice or None
+        Over the calls with labels: was a tool that applies called? With the wrong-tool rate and the confusion table.
+    failed : Estimate
+        The share of the runs of tools that ended in an error; NaN if nobody told of a run.
+    misfit : Estimate
+        The share of the calls of tools with known arguments and schema in which they do not fit; NaN if there are none.
+    misfits : tuple of Misfit
+        Those calls by tool and reason.
+    not_offered : {name: calls}
+        Calls of tools that were not among those shown.
+    similar : tuple of SimilarTools
+        Tools with near-identical names or descriptions, the most confused first; of more than 1,000 pairs the most
+        similar.
+    similar_pairs : int
+        How many such pairs there are.
+    duplicates : {name: definitions}
+        Names that several definitions in the catalogue, or among the tools shown, have.
+    unknown_labels : {name: queries}
+        Tools that labels name, and that are neither in the catalogue nor were ever shown.
+    healthy_K : int or None
+        The most tools of which a random draw would serve in less than 1 − 1/e of the calls, for the mean R.
+    """
+
+    calls: int
+    catalogue: int
+    shown: float
+    relevant: float
+    basis: Mapping[str, int]
+    lam: float
+    BoR_max: float
+    tokens: float
+    tools: tuple[ToolUse, ...]
+    selection: Report | None
+    choice: ToolChoice | None
+    failed: Estimate
+    misfit: Estimate
+    misfits: tuple[Misfit, ...]
+    not_offered: Mapping[str, int]
+    similar: tuple[SimilarTools, ...]
+    similar_pairs: int
+    duplicates: Mapping[str, int]
+    unknown_labels: Mapping[str, int]
+    healthy_K: int | None
+
+    @property
+    def never_called(self) -> tuple[str, ...]:
+        """Tools that were shown and never called."""
+        return tuple(tool.name for tool in self.tools if not tool.called)
+
+    @property
+    def regime(self) -> str | None:
+        """`healthy`, `degraded` or `collapse`, by how often a random draw would serve; None where R is not known."""
+        return None if math.isnan(self.BoR_max) else regime(2**-self.BoR_max)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "calls": self.calls,
+            "catalogue": self.catalogue,
+            "shown": finite(self.shown),
+            "relevant": finite(self.relevant),
+            "basis": dict(self.basis),
+            "lambda": finite(self.lam),
+            "regime": self.regime,
+            "BoR_max": finite(self.BoR_max),
+            "tokens": finite(self.tokens),
+            "healthy_K": self.healthy_K,
+            "choice": None if self.choice is None else self.choice.to_dict(),
+            "failed": self.failed.to_dict(),
+            "misfit": self.misfit.to_dict(),
+            "misfits": [{"tool": each.tool, "reason": each.reason, "calls": each.calls} for each in self.misfits],
+            "not_offered": dict(self.not_offered),
+            "duplicates": dict(self.duplicates),
+            "unknown_labels": dict(self.unknown_labels),
+            "similar_pairs": self.similar_pairs,
+            "similar": [
+                {
+                    "tools": [pair.first, pair.second],
+                    "names": finite(pair.names),
+                    "descriptions": finite(pair.descriptions),
+                    "confused": pair.confused,
+                }
+                for pair in self.similar
+            ],
+            "never_called": list(self.never_called),
+            "tools": self.to_rows(),
+            "selection": None if self.selection is None else self.selection.to_dict(),
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each tool."""
+        return [
+            {
+                "tool": tool.name,
+                "shown": tool.shown,
+                "called": tool.called,
+                "wrong": tool.wrong,
+                "misfits": tool.misfits,
+                "ran": tool.ran,
+                "failed": tool.failed,
+                "tokens": tool.tokens,
+            }
+            for tool in self.tools
+        ]
+
+    def to_html(self) -> str:
+        """The lines and tables as a piece of HTML; names and reasons are escaped."""
+        from rag_selectivity.render.blocks import html_of
+        from rag_selectivity.render.tables import blocks_of
+
+        return html_of(blocks_of(self))
