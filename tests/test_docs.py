@@ -44,6 +44,7 @@ NEEDS = {
     "ragas.md": "ragas",
     "llama-index.md": "llama_index.core",
     "langchain.md": "langchain_core",
+    "langchain-agents.md": "langchain.agents",
     "traces.md": "opentelemetry.sdk.metrics",
     "mlflow.md": "mlflow",
     "deepeval.md": "deepeval",

@@ -260,8 +260,6 @@ async def timed_out(retriever: Any, config: Any) -> None:
 @pytest.mark.parametrize("handler", [SelectivityCallback, AsyncSelectivityCallback])
 @pytest.mark.parametrize("how", ["raises", "returns None", "is slow"])
 def test_four_of_ten_retrievals_that_fail_are_failures(how, handler, in_a_chain) -> None:
-    if (how, handler, in_a_chain) == ("is slow", AsyncSelectivityCallback, False):
-        pytest.skip("LangChain tells an asynchronous handler nothing of it, as its documentation says")
     callback = handler(BY_TEXT, scale="utility", corpus_size=6)
     config = {"callbacks": [callback]}
     unsteady: Any = Unsteady(how=how)

@@ -39,6 +39,18 @@ def identities_of(documents: Sequence[Document], identity: str | None = None) ->
     return tuple([identity_of(document, identity) for document in documents])
 
 
+def plain_ids(known_by: str, documents: Sequence[Document]) -> tuple[str, ...] | None:
+    """What `identity_of` gives for each, read at once; None if one of them lacks a string under that name."""
+    ids: list[Any]
+    if known_by == "text":
+        return None
+    if known_by == "id":
+        ids = [document.id for document in documents]
+    else:
+        ids = [document.metadata.get(known_by) for document in documents]
+    return tuple(ids) if set(map(type, ids)) <= {str} and "" not in ids else None
+
+
 def text_of(message: Any) -> str:
     """The text of a message, whose content is a string or a list of parts."""
     content = getattr(message, "content", message)

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 
-from rag_selectivity import Monitor, Report
+from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
 from rag_selectivity.live.retrieval import Traffic
-from rag_selectivity_langchain.documents import parts_of
+from rag_selectivity.wording import counted
+from rag_selectivity_langchain.documents import parts_of, plain_ids
+from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected
+
+#: The calls of each monitor, so that two handlers of one monitor do not record a retrieval twice.
+_CALLS: WeakValueDictionary[tuple[int, bool], CallTree] = WeakValueDictionary()
+
+
+#: The retriever that is under way here, and its parent.
+_RETRIEVER: ContextVar[tuple[UUID, UUID | None] | None] = ContextVar("rag_selectivity_retriever", default=None)
+_RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__)
+
+
+def _calls_of(monitor: Monitor, *, at_once: bool) -> CallTree:
+    # A tree holds its monitor, whose number nothing else can have meanwhile.
+    return _CALLS.setdefault((id(monitor), at_once), CallTree(monitor.record, pool_of_children=True, at_once=at_once))
 
 
 class _Watching:
@@ -37,11 +56,25 @@ class _Watching:
         self._faults = Faults("a retrieval was not recorded")
         self._identity = self.monitor.identity(identity)
         self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
-        self._calls = CallTree(self.monitor.record, pool_of_children=True, at_once=rerank is None)
+        self._calls = _calls_of(self.monitor, at_once=rerank is None)
+        self._reranking: dict[UUID, dict[str, list[Document]]] = {}
+        self._has_reranked = False
+        self._tasks: dict[UUID, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
 
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
-        return self.monitor.report(**options)
+        return self.monitor.report(**options).with_input(self.monitor.name, {}, self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.faults:
+            notes.append(
+                f"{counted(self.faults, 'error')} of the callback: retrievals are missing or incomplete; "
+                f"the last error: {self._faults.last}"
+            )
+        if self._rerank is not None and not self._has_reranked:
+            notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
+        return notes
 
     @property
     def faults(self) -> int:
@@ -60,48 +93,149 @@ class _Watching:
 
     # -- runs ----------------------------------------------------------------------------------------
 
+    def _parent(self, run_id: UUID, told: UUID | None, *, retrievers: int = 1) -> UUID | None:
+        """What called a run, since a retriever that does not pass on `run_manager.get_child()` hides its own calls.
+
+        `retrievers` is the number of retrievers that are running, with the run itself, if one of them called it.
+        """
+        around = _RETRIEVER.get()
+        if around is None or around[0] == run_id or around[1] != told or self._calls.kind_of(around[0]) is None:
+            return told
+        watched, _ = self._tasks.get(around[0], (None, None))
+        if watched is not None and watched is _current_task() and _retrievers_running() < retrievers:
+            return told  # it was cancelled, and the task goes on
+        return around[0]
+
+    def _query_id(self, metadata: Mapping[str, Any] | None) -> str | None:
+        query_id = metadata.get(self._query_id_key) if metadata else None
+        return None if query_id is None else str(query_id)
+
     def _retriever_start(
         self, query: str, run_id: UUID, parent_run_id: UUID | None, metadata: Mapping[str, Any] | None
     ) -> None:
         with self._faults:
-            query_id = (metadata or {}).get(self._query_id_key)
-            known_as = None if query_id is None else str(query_id)
-            self._calls.begin(run_id, parent_run_id, Kind.RETRIEVE, query=query, query_id=known_as)
+            parent = self._parent(run_id, parent_run_id, retrievers=2)
+            self._calls.begin(run_id, parent, Kind.RETRIEVE, query=query, query_id=self._query_id(metadata))
+            self._watch_task(run_id)
+            _RETRIEVER.set((run_id, parent_run_id))
 
-    def _chain_start(self, run_id: UUID, parent_run_id: UUID | None, name: str | None, inputs: Any) -> None:
-        with self._faults:
-            if self._rerank is not None and name == self._rerank:
-                self._calls.begin(run_id, parent_run_id, Kind.SELECT, given=self._ids(_documents_in(inputs)))
-            else:
-                self._calls.begin(run_id, parent_run_id, Kind.OTHER)
-
-    def _end(self, run_id: UUID, result: Any) -> None:
+    def _retriever_end(self, documents: Sequence[Document] | None, run_id: UUID) -> None:
+        self._leave_task(run_id)
+        if documents is None:
+            self._fail(run_id)
+            return
         passages = None
         with self._faults:
-            kind = self._calls.kind_of(run_id)
-            if kind is Kind.RETRIEVE and result is None:
-                self._calls.fail(run_id)
-            elif kind is Kind.RETRIEVE:
-                passages = self._passages(result)
-            elif kind is Kind.SELECT:
-                passages = self._passages(_documents_in(result))
+            passages = self._passages(documents) if self._wants_ids(run_id) else self._lengths(documents)
         with self._faults:
             self._calls.end(run_id, passages)
 
+    def _tool_start(
+        self,
+        text: str,
+        inputs: Mapping[str, Any] | None,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> None:
+        with self._faults:
+            query, parent = _query_of_tool(text, inputs), self._parent(run_id, parent_run_id)
+            self._calls.begin(run_id, parent, Kind.TOOL, query=query, query_id=self._query_id(metadata))
+
+    def _tool_end(self, output: Any, run_id: UUID) -> None:
+        passages = None
+        with self._faults:
+            documents = documents_of_tool(output)
+            if documents is not None:
+                passages = self._passages(documents) if self._wants_ids(run_id) else self._lengths(documents)
+        with self._faults:
+            self._calls.end(run_id, passages)
+
+    def _chain_start(self, run_id: UUID, parent_run_id: UUID | None, name: str | None, inputs: Any) -> None:
+        with self._faults:
+            parent = self._parent(run_id, parent_run_id)
+            if self._rerank is None or name != self._rerank:
+                self._calls.begin(run_id, parent, Kind.OTHER)
+                return
+            self._has_reranked = True
+            lists = document_lists(inputs)
+            self._reranking[run_id] = lists
+            given = self._ids([document for each in lists.values() for document in each])
+            self._calls.begin(run_id, parent, Kind.SELECT, given=given)
+
+    def _chain_end(self, outputs: Any, run_id: UUID) -> None:
+        passages = None
+        taken = self._reranking.pop(run_id, None) if self._reranking else None
+        if taken is not None:
+            with self._faults:
+                passages = self._passages(self._selected(outputs, taken))
+        with self._faults:
+            self._calls.end(run_id, passages)
+
+    def _selected(self, outputs: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
+        try:
+            return documents_selected(outputs, taken)
+        except InputError as error:
+            raise InputError(f"the step {self._rerank!r} does not tell what it selected: {error}") from None
+
     def _fail(self, run_id: UUID) -> None:
+        self._leave_task(run_id)
+        self._reranking.pop(run_id, None)
         with self._faults:
             self._calls.fail(run_id)
 
+    # -- documents -----------------------------------------------------------------------------------
+
+    def _wants_ids(self, run_id: UUID) -> bool:
+        """Whether the ids of a retrieval's passages matter; without, they cost most of the time."""
+        if self._rerank is not None:
+            return True
+        for query, query_id in self._calls.around(run_id):  # noqa: SIM110 - `any` takes three times as long
+            if self.monitor.wants_ids(query, query_id):
+                return True
+        return False
+
     def _ids(self, documents: Sequence[Document]) -> tuple[str, ...]:
-        return tuple([self._identity.id_of(**parts_of(document)) for document in documents])
+        known_by = self._identity.settled
+        ids = None if known_by is None else plain_ids(known_by, documents)
+        return ids or tuple([self._identity.id_of(**parts_of(document)) for document in documents])
 
     def _passages(self, documents: Sequence[Document]) -> Passages:
+        return self._passages_with(self._ids(documents), documents)
+
+    def _lengths(self, documents: Sequence[Document]) -> Passages:
+        return self._passages_with(("",) * len(documents), documents)
+
+    def _passages_with(self, ids: Sequence[str], documents: Sequence[Document]) -> Passages:
         return Passages.of(
-            self._ids(documents),
+            ids,
             [document.page_content for document in documents],
             count_tokens=self._count,
             keep_texts=self.monitor.wants_texts,
         )
+
+    # -- cancellation --------------------------------------------------------------------------------
+
+    def _watch_task(self, run_id: UUID) -> None:
+        """LangChain does not tell that a retriever was cancelled; its task is over then."""
+        task = _current_task()
+        if task is None or run_id in self._tasks:
+            return
+        # LangChain runs an asynchronous handler of a synchronous retriever as a task of its own.
+        if getattr(task.get_coro(), "cr_code", None) is AsyncSelectivityCallback.on_retriever_start.__code__:
+            return
+        when_over = partial(self._cancelled, run_id)
+        self._tasks[run_id] = task, when_over
+        task.add_done_callback(when_over)
+
+    def _leave_task(self, run_id: UUID) -> None:
+        task, when_over = self._tasks.pop(run_id, (None, None))
+        if task is not None and when_over is not None:
+            task.remove_done_callback(when_over)
+
+    def _cancelled(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(run_id, None)
+        self._fail(run_id)
 
 
 class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
@@ -110,6 +244,10 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
     Each outermost retriever run is one retrieval. If it has retrievers directly inside it, as a compressing, fusing or
     multi-query retriever has, what these found is the pool. What the outermost run returned is what the LLM was shown.
     PROC and %PROC then tell the retriever's losses from the reranker's.
+
+    A tool of an agent that gives documents as its artifact is one retrieval as well: the artifact is what was shown,
+    and what retrievers inside the tool found is the pool. Inside other tools, each outermost retriever run counts. An
+    agent that retrieves three times for one question makes three retrievals.
 
     Parameters
     ----------
@@ -123,26 +261,25 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         queries; these are measured after the choice, or when you ask for a report. None takes the id if a document has
         one, else the hash.
     query_id_key : str
-        The key of `config["metadata"]` that has the id of the query in the labels. Without it, the labels know the
-        query by its text.
+        The key of `config["metadata"]` that has the id of the query in the labels, or its text. LangChain passes it on
+        to the retrievers inside chains, graphs and agents' tools. Without it, the labels know a query by the text that
+        the retriever was asked, which an agent often rewrites.
     rerank : str, optional
-        The run name of a step that selects documents outside of any retriever, as in
-        `RunnableLambda(rerank).with_config(run_name="rerank")`. A retrieval is then recorded at the end of that step
-        or of the chain around it, and not at once.
+        The name of a step that selects documents outside of any retriever: a node of a graph, or the run name in
+        `RunnableLambda(rerank).with_config(run_name="rerank")`. It takes and gives a list of documents, or a state (a
+        dict, a dataclass, a pydantic model, a `Command`) with one; lists that it passes on unchanged do not count. A
+        retrieval is then recorded at the end of the tool or of the outermost chain around it, and not at once.
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
 
     A retrieval that raises an error, is cancelled, or returns None counts as an empty list. An error of the callback
-    itself does not reach the chain: it is logged, and counted in `faults`. The callback works in batch, abatch, stream
-    and asynchronous chains, from any thread.
+    itself does not reach the chain: it is logged, counted in `faults`, and named in the report. The callback works in
+    batch, abatch, stream and asynchronous chains, from any thread. A callback that is given twice, or two callbacks
+    with one monitor, record a retrieval once.
     """
 
     #: In asynchronous chains, too, in its place and not in another thread: what it does takes microseconds.
     run_inline = True
-
-    def __init__(self, labels: Any = None, **options: Any) -> None:
-        super().__init__(labels, **options)
-        self._tasks: dict[UUID, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
 
     def on_retriever_start(
         self,
@@ -151,47 +288,40 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """A retriever begins."""
         self._retriever_start(query, run_id, parent_run_id, metadata)
-        with self._faults:
-            self._watch_task(run_id)
 
-    def on_retriever_end(
-        self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has found its documents."""
-        self._leave_task(run_id)
-        self._end(run_id, documents)
+        self._retriever_end(documents, run_id)
 
-    def on_retriever_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has failed."""
-        self._leave_task(run_id)
         self._fail(run_id)
 
-    def _watch_task(self, run_id: UUID) -> None:
-        """LangChain does not tell that a retriever was cancelled; its task is over then."""
-        try:
-            task = asyncio.current_task()
-        except RuntimeError:  # no loop: nothing can be cancelled
-            return
-        if task is not None:
-            when_over = partial(self._cancelled, run_id)
-            self._tasks[run_id] = task, when_over
-            task.add_done_callback(when_over)
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A tool begins: what it retrieves belongs together."""
+        self._tool_start(input_str, inputs, run_id, parent_run_id, metadata)
 
-    def _leave_task(self, run_id: UUID) -> None:
-        task, when_over = self._tasks.pop(run_id, (None, None))
-        if task is not None and when_over is not None:
-            task.remove_done_callback(when_over)
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool is over."""
+        self._tool_end(output, run_id)
 
-    def _cancelled(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(run_id, None)
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool has failed."""
         self._fail(run_id)
 
     def on_chain_start(
@@ -206,13 +336,11 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         """A chain begins: what is inside it belongs together."""
         self._chain_start(run_id, parent_run_id, kwargs.get("name"), inputs)
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain is over."""
-        self._end(run_id, outputs)
+        self._chain_end(outputs, run_id)
 
-    def on_chain_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain has failed."""
         self._fail(run_id)
 
@@ -220,8 +348,12 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
 class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore[misc,unused-ignore]
     """`SelectivityCallback` as an asynchronous handler, for applications that allow no other.
 
-    A retriever that is cancelled outside of any chain stays unnoticed.
+    Synchronous chains run it in an event loop of its own for each event, which is slow; there, a retriever that asks
+    another one without `run_manager.get_child()` counts twice.
     """
+
+    #: In the task of the retriever, whose end tells that it was cancelled.
+    run_inline = True
 
     async def on_retriever_start(
         self,
@@ -230,23 +362,40 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """A retriever begins."""
         self._retriever_start(query, run_id, parent_run_id, metadata)
 
-    async def on_retriever_end(
-        self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    async def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has found its documents."""
-        self._end(run_id, documents)
+        self._retriever_end(documents, run_id)
 
-    async def on_retriever_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has failed."""
+        self._fail(run_id)
+
+    async def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A tool begins: what it retrieves belongs together."""
+        self._tool_start(input_str, inputs, run_id, parent_run_id, metadata)
+
+    async def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool is over."""
+        self._tool_end(output, run_id)
+
+    async def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool has failed."""
         self._fail(run_id)
 
     async def on_chain_start(
@@ -261,25 +410,36 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
         """A chain begins: what is inside it belongs together."""
         self._chain_start(run_id, parent_run_id, kwargs.get("name"), inputs)
 
-    async def on_chain_end(
-        self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    async def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain is over."""
-        self._end(run_id, outputs)
+        self._chain_end(outputs, run_id)
 
-    async def on_chain_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    async def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain has failed."""
         self._fail(run_id)
 
 
-def _documents_in(value: Any) -> list[Document]:
-    """The documents of a list, or of the lists in a dict."""
-    if isinstance(value, Mapping):
-        return [document for inner in value.values() if isinstance(inner, (list, tuple)) for document in _only(inner)]
-    return _only(value) if isinstance(value, (list, tuple)) else []
+def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:
+    """What a tool is asked: its argument `query`, or its only one."""
+    if inputs:
+        if isinstance(inputs.get("query"), str):
+            return str(inputs["query"])
+        if len(inputs) == 1:
+            return str(next(iter(inputs.values())))
+    return text
 
 
-def _only(values: Iterable[Any]) -> list[Document]:
-    return [value for value in values if isinstance(value, Document)]
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop: nothing can be cancelled
+        return None
+
+
+def _retrievers_running() -> int:
+    """How many retrievers are running here, one inside the other."""
+    frame, count = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame = frame.f_back
+        count += frame.f_code in _RETRIEVERS_RUN
+    return count

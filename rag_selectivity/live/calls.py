@@ -6,22 +6,18 @@ are retrievals.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from types import TracebackType
 
+from rag_selectivity.live.faults import Faults
 from rag_selectivity.live.identity import Identity
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
 
 __all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "approximate_tokens"]
-
-_log = logging.getLogger("rag_selectivity")
-
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
@@ -33,6 +29,7 @@ class Kind(Enum):
     RETRIEVE = "retrieve"
     SELECT = "select"
     ANSWER = "answer"
+    TOOL = "tool"
     OTHER = "other"
 
 
@@ -78,47 +75,15 @@ def _tokens(texts: Sequence[str]) -> int:
     return sum([(len(text) + 3) // 4 for text in texts])
 
 
-class Faults:
-    """Keeps what goes wrong in an adapter from the application: each fault is counted and logged.
-
-    Parameters
-    ----------
-    what_is_lost : str
-        What the log says of each: "a retrieval was not recorded". The first comes with its traceback.
-
-    Examples
-    --------
-    >>> faults = Faults("a retrieval was not recorded")
-    >>> with faults:
-    ...     raise KeyError("url")
-    >>> faults.count
-    1
-    """
-
-    def __init__(self, what_is_lost: str) -> None:
-        self.what_is_lost = what_is_lost
-        self.count = 0
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        self.count += 1
-        _log.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
-        return True
-
-
 @dataclass(slots=True)
 class _Open:
-    """A call that is under way; `retrieval` is the nearest retrieval around it."""
+    """A call that is under way; `retrieval` and `tool` are the nearest of their kind around it."""
 
     parent: Hashable | None
     root: Hashable
     kind: Kind
     retrieval: Hashable | None
+    tool: Hashable | None
     query: str
     query_id: str | None
     given: Collection[str]
@@ -158,8 +123,11 @@ class CallTree:
 
     The outermost of nested retrievals counts. A selection (a reranker, a filter) after it decides what was shown;
     so do the sources of the answer that it served, where no selection did. A retrieval is handed over when that
-    answer is given, or else when the outermost call around it ends. Calls that outlive the outermost one are still
-    followed.
+    answer is given, or else when the tool or the outermost call around it ends. Calls that outlive the outermost one
+    are still followed.
+
+    A tool that gives passages is one retrieval: they are what was shown, and what was retrieved inside it is the pool.
+    A tool that gives none leaves the retrievals inside it as they are.
 
     A call without a query id of its own has that of the call around it.
 
@@ -174,7 +142,7 @@ class CallTree:
         Whether the retrievals directly inside a retrieval are its candidates, and its own result a selection from them
         (a compressing or fusing retriever); otherwise its own result is the pool.
     at_once : bool
-        Hand a retrieval over when it ends: nothing is going to be selected from it.
+        Hand a retrieval over when it ends, or when the tool around it ends: nothing else selects from it.
     clock : callable
         Gives the time in seconds; of calls that were recorded earlier, the time of the record.
 
@@ -211,18 +179,23 @@ class CallTree:
         query_id: str | None = None,
         given: Collection[str] = (),
     ) -> None:
-        """A call begins. `given` are the ids of the passages that a selection gets, `query` is what it selects for."""
+        """A call begins. `given` are the ids of the passages that a selection gets, `query` is what it selects for.
+
+        A call that is under way already does not begin again: a framework may tell of it twice.
+        """
         done: list[_Retrieved] = []
         with self._lock:
+            if call in self._calls:
+                return
             above = self._calls.get(parent) if parent is not None else None
             root = call if above is None else above.root
-            around = None
+            around = tool = None
             if above is not None:
                 around = parent if above.kind is Kind.RETRIEVE else above.retrieval
+                tool = parent if above.kind is Kind.TOOL else above.tool
                 query_id = above.query_id if query_id is None else query_id
-            self._calls[call] = _Open(
-                None if above is None else parent, root, kind, around, query, query_id, given, self._clock()
-            )
+            within = None if above is None else parent
+            self._calls[call] = _Open(within, root, kind, around, tool, query, query_id, given, self._clock())
             tree = self._trees.get(root)
             if tree is None:
                 tree = self._trees[root] = _Tree()
@@ -247,6 +220,17 @@ class CallTree:
                 self._lose(open_call)
             done += self._close(call, open_call)
         self._hand_over(done)
+
+    def around(self, call: Hashable) -> list[tuple[str, str | None]]:
+        """The query and query id of a call that is under way, and of the retrievals and tools around it."""
+        queries = []
+        with self._lock:
+            each = self._calls.get(call)
+            while each is not None:
+                queries.append((each.query, each.query_id))
+                above = each.retrieval if each.retrieval is not None else each.tool
+                each = None if above is None else self._calls.get(above)
+        return queries
 
     def fail(self, call: Hashable) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.
@@ -309,9 +293,13 @@ class CallTree:
                 final,
             )
             tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
-            if self._at_once or of.parent is None:
+            if (self._at_once and of.tool is None) or of.parent is None:
                 return [retrieval]
             tree.retrievals.append(retrieval)
+        elif of.kind is Kind.TOOL:
+            inside = [each for each in tree.retrievals if call in each.ancestors]
+            tree.retrievals = [each for each in tree.retrievals if call not in each.ancestors]
+            return self._given_by_tool(of, inside, passages)
         elif of.kind is Kind.SELECT:
             tree.retrievals = _selected(tree.retrievals, of, list(self._above(of)), passages)
         elif of.kind is Kind.ANSWER:
@@ -323,6 +311,18 @@ class CallTree:
                     done[0].final = passages
             return done
         return []
+
+    def _given_by_tool(self, of: _Open, inside: list[_Retrieved], passages: Passages) -> list[_Retrieved]:
+        if not inside:
+            seconds = self._clock() - of.started
+            found = _Retrieved(of.query, of.query_id, of.parent, self._ancestors(of), passages, seconds, None)
+            return [found] if passages.ids else []
+        last = inside[-1]
+        if len(inside) == 1:
+            shown = last.pool if last.final is None else last.final
+            return inside if shown.ids == passages.ids else [replace(last, final=passages)]
+        pool, seconds = _union([each.pool for each in inside]), sum(each.seconds for each in inside)
+        return [replace(last, query=of.query or last.query, pool=pool, seconds=seconds, final=passages)]
 
     def _lose(self, of: _Open) -> None:
         """Drop what a selection with an unknown result worked on: the whole pool was not what it left."""
@@ -355,7 +355,11 @@ class CallTree:
             return done
         failures = [each for each in tree.failures if each.scope == call]
         tree.failures = [each for each in tree.failures if each.scope != call]
-        return failures
+        if of.kind is not Kind.TOOL:
+            return failures
+        inside = [each for each in tree.retrievals if call in each.ancestors]
+        tree.retrievals = [each for each in tree.retrievals if call not in each.ancestors]
+        return inside + failures
 
     def _forget(self, root: Hashable) -> list[_Retrieved]:
         tree = self._trees.pop(root, None)

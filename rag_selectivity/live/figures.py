@@ -56,14 +56,14 @@ class _Met:
 
     def add(self, retrieval: Retrieval, labels: Mapping[str, int]) -> None:
         """Count a retrieval with passages and labels."""
-        passages = list(dict.fromkeys((*retrieval.shown, *(retrieval.pool or ()))))
+        passages = {*retrieval.shown, *(retrieval.pool or ())}
         if not passages:
             return
         if not self.retrievals:
-            self._labels, self._retrieved = list(labels)[:3], passages[:3]
+            self._labels, self._retrieved = list(labels)[:3], list(retrieval.shown or retrieval.pool or ())[:3]
         self.retrievals += 1
         self.promised += min(len(labels), len(passages), 10)
-        self.known += min(10, sum(passage in labels for passage in passages))
+        self.known += min(10, len(labels.keys() & passages))
 
     @property
     def nothing(self) -> bool:

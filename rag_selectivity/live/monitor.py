@@ -192,6 +192,12 @@ class Monitor:
         """Whether retrievals should come with their passages' texts."""
         return self._grader is not None or (self._trace is not None and self._trace.texts)
 
+    def wants_ids(self, query: str, query_id: str | None = None) -> bool:
+        """Whether it matters which passages a query gets: it has labels, or a trace or a grader takes them."""
+        if query_id is None and (request := CURRENT.get()) is not None:
+            query_id = request.query_id
+        return bool({query, query_id} & self.labels.by_query.keys() or self._trace or self._grader)
+
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
 

@@ -8,6 +8,7 @@ both probabilities are computed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -16,9 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _FEW_FACTORS = 48
 _CHUNK = 1 << 20
+#: Numbers up to this fit into int64.
+_MOST_CODES = 1 << 62
 
 
 #: So few are looked up one by one: a host that measures a query at a time asks for the same ones again and again.
@@ -56,8 +60,8 @@ def random_success(N: ArrayLike, R: ArrayLike, K: ArrayLike, m: int = 1) -> tupl
     if triples.shape[1] <= _FEW and (m > 1 or (triples[1:].min(axis=0) <= _FEW_FACTORS).all()):
         few = np.array([_of_one(*triple, m) for triple in triples.T.tolist()]).reshape(-1, 2)
         return few[:, 0].reshape(shape), few[:, 1].reshape(shape)
-    distinct, back = _distinct(triples)
-    size, held, taken = distinct
+    first, back = distinct_columns(list(triples))
+    size, held, taken = triples[:, first]
     success, miss = _at_least_one(size, held, taken) if m == 1 else _at_least(size, held, taken, m)
     return success[back].reshape(shape), miss[back].reshape(shape)
 
@@ -69,18 +73,28 @@ def _of_one(N: float, R: float, K: float, m: int) -> tuple[float, float]:
     return float(success[0]), float(miss[0])
 
 
-def _distinct(triples: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Each distinct (N, R, K), and the position of each column of `triples` among them."""
-    code = np.zeros(triples.shape[1], np.int64)
-    for row in triples:
-        if len(row) and (row == row[0]).all():
+def distinct_columns(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray]:
+    """Where each distinct combination of whole numbers is first, and for every combination its place among these.
+
+    >>> first, back = distinct_columns([np.array([7, 3, 7]), np.array([1, 2, 1])])
+    >>> first.tolist(), back.tolist()
+    ([1, 0], [1, 0, 1])
+    """
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if not len(column):
+            break
+        lowest = column.min()
+        code_of = (column - lowest).astype(np.int64)
+        width = int(code_of.max()) + 1
+        if width == 1:
             continue
-        values, index = np.unique(row, return_inverse=True)
-        code = code * len(values) + index
-        # Renumbered at each step, so that the product of the three numbers of values cannot overflow.
-        _, code = np.unique(code, return_inverse=True)
+        if (int(code.max()) + 1) * width > _MOST_CODES:
+            code, code_of = (np.unique(each, return_inverse=True)[1] for each in (code, code_of))
+            width = len(code)
+        code = code * width + code_of
     _, first, back = np.unique(code, return_index=True, return_inverse=True)
-    return triples[:, first], back
+    return first, back
 
 
 def _at_least_one(N: FloatArray, R: FloatArray, K: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.join.judged_run import Hits, JudgedRun, count_at
+from rag_selectivity.measures.hypergeometric import distinct_columns
 
 FloatArray = NDArray[np.float64]
 #: (query, rank, number among the labelled passages of the list) → the terms of a sum.
@@ -129,26 +131,33 @@ def mean_of_best(size: IntArray, marked: IntArray, drawn: IntArray, slots: IntAr
     >>> mean_of_best(np.array([4]), np.array([2]), np.array([2]), np.array([1])).round(4).tolist()
     [0.8333]
     """
+    shape = np.broadcast_shapes(size.shape, marked.shape, drawn.shape, slots.shape)
+    columns = [np.broadcast_to(x, shape).ravel() for x in (size, marked, drawn, slots)]
+    first, back = distinct_columns(columns)
+    rows = zip(*(column[first].tolist() for column in columns), strict=True)
+    result: FloatArray = np.array([_mean_of_best(*row) for row in rows])[back].reshape(shape)
+    return result
+
+
+# A monitor asks for the same ones in every batch.
+@lru_cache(maxsize=1 << 14)
+def _mean_of_best(size: int, marked: int, drawn: int, slots: int) -> float:
     from scipy.special import gammaln
 
-    shape = np.broadcast_shapes(size.shape, marked.shape, drawn.shape, slots.shape)
-    rows = np.stack([np.broadcast_to(x, shape).ravel() for x in (size, marked, drawn, slots)], axis=1)
-    distinct, back = np.unique(rows, axis=0, return_inverse=True)
-    n, m, d, k = distinct.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(n > 0, d * m / np.maximum(n, 1), 0.0)
+    if size <= 0:
+        return 0.0
+    mean = drawn * marked / size
     # min(K, X) = X − max(0, X − K), and the excess is a sum over the few possible X above K.
-    highest = np.minimum(m, d)
-    for i in np.flatnonzero(highest > k).tolist():
-        x = np.arange(max(int(k[i]) + 1, int(d[i] + m[i] - n[i])), int(highest[i]) + 1, dtype=np.float64)
-        logs = (
-            _log_choose(gammaln, m[i], x)
-            + _log_choose(gammaln, n[i] - m[i], d[i] - x)
-            - _log_choose(gammaln, n[i], d[i])
-        )
-        mean[i] -= float((np.exp(logs) * (x - k[i])).sum())
-    result: FloatArray = mean[back.ravel()].reshape(shape)
-    return result
+    highest = min(marked, drawn)
+    if highest <= slots:
+        return mean
+    x = np.arange(max(slots + 1, drawn + marked - size), highest + 1, dtype=np.float64)
+    logs = (
+        _log_choose(gammaln, marked, x)
+        + _log_choose(gammaln, size - marked, drawn - x)
+        - _log_choose(gammaln, size, drawn)
+    )
+    return mean - float((np.exp(logs) * (x - slots)).sum())
 
 
 def _log_choose(gammaln: Any, n: Any, k: Any) -> Any:

@@ -1,0 +1,89 @@
+"""The documents that a step of a chain or graph takes and gives, and those that a tool gives."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+
+from rag_selectivity import InputError
+
+
+def document_lists(value: Any) -> dict[str, list[Document]]:
+    """The lists of documents in a list, a state or an update of one, by the name of their field.
+
+    A state is a mapping, a dataclass, a model of pydantic, or LangGraph's `Command` with an update. Pairs of a document
+    and its score count as documents.
+    """
+    if isinstance(value, (list, tuple)):
+        return {"": _only(value)}
+    lists = {name: inner for name, inner in _fields(value).items() if isinstance(inner, (list, tuple))}
+    documents = {name: _only(inner) for name, inner in lists.items()}
+    return {name: each for name, each in documents.items() if each or not lists[name]}
+
+
+def documents_selected(given: Any, taken: Mapping[str, Sequence[Document]]) -> list[Document]:
+    """The documents that a selecting step leaves, if `taken` are those that it took.
+
+    A list that the step passes on as it took it is not its selection, unless there is no other.
+
+    Raises
+    ------
+    InputError
+        If the step gives no list of documents, or several.
+    """
+    if isinstance(given, (list, tuple)):
+        documents = _only(given)
+        if given and not documents:
+            raise InputError(f"it gives a list of {type(given[0]).__name__}, and not of Document")
+        return documents
+    lists = document_lists(given)
+    changed = {name: each for name, each in lists.items() if each and not _same(each, taken.get(name, ()))}
+    if len(changed) > 1:
+        raise InputError(f"it gives several lists of documents ({', '.join(changed)}): which one is shown?")
+    if changed:
+        return next(iter(changed.values()))
+    if not lists:
+        raise InputError(f"it gives {type(given).__name__} without a list of Document")
+    unchanged = [each for each in lists.values() if each]
+    cleared = [name for name, each in lists.items() if not each and (name not in taken or taken[name])]
+    if cleared or not unchanged:
+        return []
+    if len(unchanged) > 1:
+        raise InputError(f"it gives {', '.join(lists)} as it took them: which one is shown?")
+    return unchanged[0]
+
+
+def documents_of_tool(output: Any) -> list[Document] | None:
+    """The documents that a tool gives as its artifact or result; None if it gives none."""
+    given = getattr(output, "artifact", output)
+    if not isinstance(given, (list, tuple)):
+        return None
+    documents = _only(given)
+    return documents if len(documents) == len(given) else None
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    update = getattr(value, "update", None)
+    if isinstance(update, Mapping):
+        return update
+    if dataclasses.is_dataclass(value) or hasattr(type(value), "model_fields"):
+        return dict(vars(value))
+    return {}
+
+
+def _same(one: Sequence[Document], other: Sequence[Document]) -> bool:
+    return len(one) == len(other) and all(a is b or a == b for a, b in zip(one, other, strict=True))
+
+
+def _only(values: Iterable[Any]) -> list[Document]:
+    found = []
+    for value in values:
+        first = value[0] if isinstance(value, tuple) and len(value) == 2 else value
+        if isinstance(first, Document):
+            found.append(first)
+    return found

@@ -1,0 +1,51 @@
+"""Keeps the errors of an adapter from the application."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+
+__all__ = ["Faults"]
+
+_log = logging.getLogger("rag_selectivity")
+
+
+class Faults:
+    """Keeps what goes wrong in an adapter from the application: each fault is counted and logged.
+
+    Parameters
+    ----------
+    what_is_lost : str
+        What the log says of each: "a retrieval was not recorded". The first comes with its traceback.
+
+    Examples
+    --------
+    >>> faults = Faults("a retrieval was not recorded")
+    >>> with faults:
+    ...     raise KeyError("url")
+    >>> faults.count
+    1
+
+    Attributes
+    ----------
+    count : int
+    last : str or None
+        The message of the last fault.
+    """
+
+    def __init__(self, what_is_lost: str) -> None:
+        self.what_is_lost = what_is_lost
+        self.count = 0
+        self.last: str | None = None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.count += 1
+        self.last = str(error) or type(error).__name__
+        _log.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
+        return True

@@ -1,0 +1,584 @@
+"""Agents and graphs of LangChain: what the model was shown is recorded, once, under the user's query."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableParallel
+from langchain_core.stores import InMemoryStore
+from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import BaseModel
+from rag_selectivity_langchain import AsyncSelectivityCallback, SelectivityCallback
+
+import rag_selectivity as rs
+from tests.test_langchain import ASKED, BY_TEXT, POOL, WordRetriever, classic, records
+from tests.test_llama_index import GRADES, QUERIES, TEXTS
+
+HANDLERS = [SelectivityCallback, AsyncSelectivityCallback]
+both_handlers = pytest.mark.parametrize("handler", HANDLERS)
+
+
+class Model(FakeMessagesListChatModel):
+    """Calls tools as it was told to."""
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+
+def agent(tools: list[Any], *turns: list[tuple[str, str]]) -> Any:
+    """An agent that calls tools with these queries, turn by turn, and then answers."""
+    create_agent = pytest.importorskip("langchain.agents").create_agent
+    messages = [
+        AIMessage(
+            "", tool_calls=[{"name": name, "args": {"query": query}, "id": f"{t}{i}"} for i, (name, query) in calls]
+        )
+        for t, calls in enumerate(map(enumerate, turns))
+    ]
+    return create_agent(Model(responses=[*messages, AIMessage("an answer")]), tools)
+
+
+QUESTION = {"messages": [("user", "whatever the user said")]}
+
+
+def watching(handler: type = SelectivityCallback, **options: Any) -> Any:
+    return handler(GRADES, scale="utility", corpus_size=6, depths=[1, 2], identity="id", **options)
+
+
+def under(callback: Any, query_id: str | None = "q1") -> Any:
+    return {"callbacks": [callback], "metadata": {"query_id": query_id}}
+
+
+def settled(callback: Any, faults: int = 0) -> list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]:
+    """What was recorded; nothing may be left over."""
+    assert callback.faults == faults
+    assert (len(callback._calls), len(callback._calls._trees), len(callback._tasks)) == (0, 0, 0)
+    assert callback.traffic.retrievals == len(records(callback))
+    return records(callback)
+
+
+def assert_as_evaluated(callback: Any, lists: dict[str, list[str]], pools: dict[str, list[str]] | None = None) -> None:
+    """The figures are those of `evaluate` on the lists that were shown."""
+    expected = rs.evaluate(
+        {query_id: GRADES[query_id] for query_id in lists},
+        lists,
+        pool=pools,
+        corpus_size=6,
+        scale="utility",
+        measures=["Success", "BoR", "RA-nWG", "Harm", *(["PROC", "%PROC"] if pools else [])],
+        depths=[1, 2],
+        short_lists="returned",
+    )
+    report = callback.report()
+    for key, estimate in next(iter(expected.runs.values())).estimates.items():
+        assert report[key].value == pytest.approx(estimate.value, rel=1e-12, nan_ok=True), key
+        assert report[key].n == estimate.n, key
+
+
+# -- agents ----------------------------------------------------------------------------------------
+
+
+@tool
+def search(query: str) -> str:
+    """Search."""
+    return "\n".join(document.page_content for document in WordRetriever().invoke(query))
+
+
+@tool
+async def asearch(query: str) -> str:
+    """Search."""
+    return "\n".join(document.page_content for document in await WordRetriever().ainvoke(query))
+
+
+@tool(response_format="content_and_artifact")
+def search_and_pick(query: str) -> tuple[str, list[Document]]:
+    """Search, and show the last two."""
+    found = WordRetriever().invoke(query)[-2:]
+    return str(found), found
+
+
+@tool(response_format="content_and_artifact")
+def search_store(query: str) -> tuple[str, list[Document]]:
+    """Search a store without a retriever, of which LangChain tells nothing."""
+    found = WordRetriever()._get_relevant_documents(query, run_manager=None)
+    return str(found), found
+
+
+@tool(response_format="content_and_artifact")
+def search_twice(query: str) -> tuple[str, list[Document]]:
+    """Ask two retrievers, and show the best of each."""
+    found = [*WordRetriever(k=2).invoke(query)[:1], *WordRetriever(skip=("n1", "n3")).invoke(f"{query} again")[:1]]
+    return str(found), found
+
+
+def retriever_tool(**options: Any) -> Any:
+    return create_retriever_tool(WordRetriever(), "search", "Searches.", **options)
+
+
+TOOLS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...] | None]] = {
+    "a retriever tool": (retriever_tool(), POOL, None),
+    "a retriever tool with artifact": (retriever_tool(response_format="content_and_artifact"), POOL, None),
+    "a function that asks a retriever": (search, POOL, None),
+    "a function that picks from a retriever": (search_and_pick, POOL[-2:], POOL),
+    "a function that searches a store": (search_store, POOL, None),
+    "a function that asks two retrievers": (search_twice, ("n1", "n2"), ("n1", "n3", "n2", "n6")),
+}
+
+
+def run_sync(graph: Any, given: Any, config: Any) -> None:
+    graph.invoke(given, config=config)
+
+
+def run_stream(graph: Any, given: Any, config: Any) -> None:
+    assert list(graph.stream(given, config=config))
+
+
+def run_batch(graph: Any, given: Any, config: Any) -> None:
+    graph.batch([given], config=config)
+
+
+def run_async(graph: Any, given: Any, config: Any) -> None:
+    asyncio.run(graph.ainvoke(given, config=config))
+
+
+def run_abatch(graph: Any, given: Any, config: Any) -> None:
+    asyncio.run(graph.abatch([given], config=config))
+
+
+def run_events(graph: Any, given: Any, config: Any) -> None:
+    async def events() -> list[Any]:
+        return [event async for event in graph.astream_events(given, config=config, version="v2")]
+
+    assert asyncio.run(events())
+
+
+WAYS = [run_sync, run_stream, run_batch, run_async, run_abatch, run_events]
+Way = Callable[[Any, Any, Any], None]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_an_agent_s_tool_is_one_retrieval_of_what_the_model_was_shown(name: str) -> None:
+    made, shown, pool = TOOLS[name]
+    callback = watching()
+    run_sync(agent([made], [(made.name, ASKED)]), QUESTION, under(callback))
+    assert settled(callback) == [(ASKED, shown, pool)]
+    assert [each.query_id for each in callback.monitor.sample] == ["q1"]
+    assert_as_evaluated(callback, {"q1": list(shown)}, {"q1": list(pool)} if pool else None)
+
+
+@both_handlers
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_an_agent_in_every_way_to_run_it(way: Way, handler: type) -> None:
+    callback = watching(handler)
+    made = asearch if way in (run_async, run_events) else search
+    way(agent([made], [(made.name, f"{ASKED} rewritten")]), QUESTION, under(callback))
+    ((query, shown, pool),) = settled(callback)
+    assert (query, shown, pool) == (f"{ASKED} rewritten", POOL, None)
+    assert_as_evaluated(callback, {"q1": list(POOL)})
+
+
+def test_each_retrieval_of_an_agent_counts() -> None:
+    """Three calls for one question, two of them at once: three retrievals of that question."""
+    callback = watching()
+    made = agent([search], [("search", ASKED), ("search", QUERIES["q2"])], [("search", f"{ASKED} again")])
+    run_sync(made, QUESTION, under(callback))
+    assert len(settled(callback)) == 3
+    assert {each.query_id for each in callback.monitor.sample} == {"q1"}
+    hits = [any(GRADES["q1"].get(id_, 0) >= 4 for id_ in shown[:1]) for _, shown, _ in records(callback)]
+    assert (callback.report()["Success@1"].value, callback.report()["Success@1"].n) == (sum(hits) / 3, 3)
+
+
+def test_the_question_s_own_text_as_query_id() -> None:
+    callback = SelectivityCallback(BY_TEXT, scale="utility", corpus_size=6)
+    run_sync(agent([search], [("search", "Paris?")]), QUESTION, under(callback))
+    assert callback.traffic.labelled == 0
+    run_sync(agent([search], [("search", "the capital")]), QUESTION, under(callback, ASKED))
+    assert callback.traffic.labelled == 1
+
+
+def test_the_query_id_of_a_request() -> None:
+    callback = watching()
+    with callback.monitor.request("r1", query_id="q1"):
+        run_sync(agent([search], [("search", ASKED)]), QUESTION, {"callbacks": [callback]})
+    assert settled(callback) == [(ASKED, POOL, None)]
+    assert_as_evaluated(callback, {"q1": list(POOL)})
+
+
+def test_a_tool_that_swallows_the_error_of_its_retriever() -> None:
+    class Away(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            raise ConnectionError("the index is away")
+
+    @tool
+    def careful(query: str) -> str:
+        """Search."""
+        try:
+            return str(Away().invoke(query))
+        except ConnectionError:
+            return "nothing found"
+
+    callback = watching()
+    run_sync(agent([careful], [("careful", ASKED)]), QUESTION, under(callback))
+    assert settled(callback) == [(ASKED, (), ())]
+    assert callback.traffic.failed == 1
+    assert callback.report()["Success"].value == 0
+
+
+def test_a_rerank_step_inside_a_tool() -> None:
+    rerank = RunnableLambda(lambda documents: documents[::-1][:2]).with_config(run_name="rerank")
+
+    @tool
+    def reranked(query: str) -> str:
+        """Search."""
+        return str(rerank.invoke(WordRetriever().invoke(query)))
+
+    callback = watching(rerank="rerank")
+    run_sync(agent([reranked], [("reranked", ASKED)]), QUESTION, under(callback))
+    assert settled(callback) == [(ASKED, POOL[::-1][:2], POOL)]
+
+
+@both_handlers
+def test_many_agents_at_once_are_not_mixed_up(handler: type) -> None:
+    callback = watching(handler)
+
+    async def ask() -> None:
+        agents = [(q, agent([asearch], [("asearch", QUERIES[q])])) for q in [*QUERIES] * 10]
+        await asyncio.gather(*(each.ainvoke(QUESTION, config=under(callback, q)) for q, each in agents))
+
+    asyncio.run(ask())
+    own = {QUERIES[q]: (q, tuple(str(d.id) for d in WordRetriever().invoke(QUERIES[q]))) for q in QUERIES}
+    assert len(settled(callback)) == 30
+    for each in callback.monitor.sample:
+        assert (each.query_id, each.shown) == own[each.query]
+
+
+# -- graphs ----------------------------------------------------------------------------------------
+
+
+class AsDict(TypedDict):
+    question: str
+    candidates: list[Any]
+    documents: list[Any]
+
+
+@dataclass
+class AsDataclass:
+    question: str = ASKED
+    candidates: list[Any] = field(default_factory=list)
+    documents: list[Any] = field(default_factory=list)
+
+
+class AsModel(BaseModel):
+    question: str = ASKED
+    candidates: list[Any] = []
+    documents: list[Any] = []
+
+
+def candidates_of(state: Any) -> list[Document]:
+    found: list[Document] = state["candidates"] if isinstance(state, dict) else state.candidates
+    return found
+
+
+def only_the_list(state: Any) -> Any:
+    return {"documents": candidates_of(state)[::-1][:2]}
+
+
+def whole_state(state: Any) -> Any:
+    return {**state, "documents": candidates_of(state)[::-1][:2]}
+
+
+def in_place(state: Any) -> Any:
+    return {"candidates": candidates_of(state)[::-1][:2]}
+
+
+def as_command(state: Any) -> Any:
+    return pytest.importorskip("langgraph.types").Command(update=only_the_list(state))
+
+
+def graph(rerank: Any, state: Any = AsDict) -> Any:
+    """Retrieve, then rerank."""
+    langgraph = pytest.importorskip("langgraph.graph")
+    made = langgraph.StateGraph(state)
+    made.add_node("retrieve", lambda _: {"candidates": WordRetriever().invoke(ASKED)})
+    made.add_node("rerank", rerank)
+    made.add_edge(langgraph.START, "retrieve")
+    made.add_edge("retrieve", "rerank")
+    return made.compile()
+
+
+@pytest.mark.parametrize("rerank", [only_the_list, whole_state, in_place, as_command], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("way", [run_sync, run_async], ids=lambda way: way.__name__)
+def test_a_graph_with_a_rerank_node(rerank: Any, way: Way) -> None:
+    callback = watching(rerank="rerank")
+    way(graph(rerank), {"question": ASKED}, under(callback))
+    assert settled(callback) == [(ASKED, POOL[::-1][:2], POOL)]
+    assert_as_evaluated(callback, {"q1": list(POOL[::-1][:2])}, {"q1": list(POOL)})
+
+
+@pytest.mark.parametrize("state", [AsDataclass, AsModel])
+def test_a_graph_whose_state_is_an_object(state: Any) -> None:
+    callback = watching(rerank="rerank")
+    run_sync(graph(only_the_list, state), state(), under(callback))
+    assert settled(callback) == [(ASKED, POOL[::-1][:2], POOL)]
+
+
+def test_a_rerank_node_that_drops_all_or_keeps_all() -> None:
+    dropping, keeping = watching(rerank="rerank"), watching(rerank="rerank")
+    run_sync(graph(lambda state: {"documents": []}), {"question": ASKED}, under(dropping))
+    run_sync(graph(lambda state: {"candidates": state["candidates"]}), {"question": ASKED}, under(keeping))
+    assert settled(dropping) == [(ASKED, (), POOL)]
+    assert settled(keeping) == [(ASKED, POOL, POOL)]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (lambda state: {"question": "no documents"}, "it gives dict without a list of Document"),
+        (
+            lambda state: {"documents": state["candidates"][:1], "candidates": state["candidates"][1:]},
+            "it gives several lists of documents",
+        ),
+    ],
+)
+def test_a_rerank_node_that_does_not_tell_what_it_selected_is_named(given: Any, why: str) -> None:
+    callback = watching(rerank="rerank")
+    run_sync(graph(given), {"question": ASKED}, under(callback))
+    assert settled(callback, faults=1) == []
+    WordRetriever().invoke(ASKED, config=under(callback))
+    (note,) = (note for note in callback.report().runs["live"].notes if "error" in note)
+    assert why in note
+
+
+def test_a_rerank_step_that_never_ran_is_named() -> None:
+    callback = watching(rerank="reranker")
+    run_sync(graph(only_the_list), {"question": ASKED}, under(callback))
+    assert any("no step called 'reranker' ran" in note for note in callback.report().runs["live"].notes)
+
+
+@both_handlers
+def test_a_node_that_is_sent_many_queries(handler: type) -> None:
+    langgraph, types = pytest.importorskip("langgraph.graph"), pytest.importorskip("langgraph.types")
+
+    def search_one(sent: Any) -> Any:
+        assert WordRetriever().invoke(sent["question"], config={"metadata": {"query_id": sent["documents"][0]}})
+        return {}
+
+    made = langgraph.StateGraph(AsDict)
+    made.add_node("plan", lambda state: {})
+    made.add_node("search", search_one)
+    made.add_edge(langgraph.START, "plan")
+    made.add_conditional_edges(
+        "plan",
+        lambda _: [types.Send("search", {"question": QUERIES[q], "documents": [q]}) for q in QUERIES],
+        ["search"],
+    )
+    callback = watching(handler)
+    way = run_sync if handler is SelectivityCallback else run_async
+    way(made.compile(), {"question": ASKED}, {"callbacks": [callback]})
+    lists = {q: [str(each.id) for each in WordRetriever().invoke(QUERIES[q])] for q in QUERIES}
+    settled(callback)
+    assert {each.query_id: list(each.shown) for each in callback.monitor.sample} == lists
+    assert_as_evaluated(callback, lists)
+
+
+# -- retrievers of retrievers ----------------------------------------------------------------------
+
+
+class Hiding(BaseRetriever):
+    """Asks another retriever and does not pass on `run_manager.get_child()`."""
+
+    inner: Any
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        found: list[Document] = self.inner.invoke(query)[-2:]
+        return found
+
+
+class HidingAsync(Hiding):
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        found: list[Document] = (await self.inner.ainvoke(query))[-2:]
+        return found
+
+
+@pytest.mark.parametrize("inner", [WordRetriever(), RunnableLambda(lambda query: query) | WordRetriever()])
+@pytest.mark.parametrize("outer", [Hiding, HidingAsync])
+@pytest.mark.parametrize(
+    ("way", "handler"),
+    [(run_sync, SelectivityCallback), (run_async, SelectivityCallback), (run_async, AsyncSelectivityCallback)],
+)
+def test_a_retriever_inside_another_is_never_counted_on_its_own(
+    way: Way, handler: type, outer: Any, inner: Any
+) -> None:
+    callback = watching(handler)
+    way(RunnableLambda(lambda query: query) | outer(inner=inner), ASKED, under(callback))
+    assert settled(callback) == [(ASKED, POOL[-2:], POOL)]
+
+
+def test_parents_of_small_chunks_are_what_is_shown() -> None:
+    """The store finds children by a vector; the LLM is shown their parents."""
+
+    class ByWords:
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[float(word in text.lower().split()) for word in ASKED.lower().split()] + [0.01] for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            return self.embed_documents([text])[0]
+
+    store: Any = InMemoryVectorStore(ByWords())  # type: ignore[arg-type,unused-ignore]
+    retriever = classic("MultiVectorRetriever")(vectorstore=store, docstore=InMemoryStore(), id_key="parent")
+    parents = {name: Document(page_content=text, metadata={"source": name}) for name, text in TEXTS.items()}
+    retriever.docstore.mset(list(parents.items()))
+    children = [
+        Document(page_content=half, metadata={"parent": name})
+        for name, text in TEXTS.items()
+        for half in (text[: len(text) // 2], text[len(text) // 2 :])
+    ]
+    store.add_documents(children)
+    callback = SelectivityCallback(GRADES, scale="utility", corpus_size=6, depths=[1, 2], identity="source")
+    found = retriever.invoke(ASKED, config=under(callback))
+    ((_, shown, pool),) = settled(callback)
+    assert (list(shown), pool) == ([document.metadata["source"] for document in found], None)
+    assert_as_evaluated(callback, {"q1": list(shown)})
+
+
+def test_two_retrievers_side_by_side() -> None:
+    parallel = RunnableParallel(one=WordRetriever(k=2), other=WordRetriever(skip=("n1", "n3")))
+    callback = watching()
+    run_sync(parallel, ASKED, under(callback))
+    assert sorted(shown for _, shown, _ in settled(callback)) == [("n1", "n3"), ("n2", "n6")]
+    best = RunnableLambda(lambda lists: lists["one"][:1] + lists["other"][:1]).with_config(run_name="rerank")
+    together = watching(rerank="rerank")
+    run_sync(parallel | best, ASKED, under(together))
+    ((_, shown, pool),) = settled(together)
+    assert (shown, set(pool or ())) == (("n1", "n2"), {"n1", "n3", "n2", "n6"})
+
+
+# -- handlers given twice, cancellations, threads --------------------------------------------------
+
+
+@both_handlers
+@pytest.mark.parametrize("way", [run_sync, run_async], ids=lambda way: way.__name__)
+def test_a_handler_given_twice_counts_once(way: Way, handler: type) -> None:
+    callback = watching(handler)
+    chain = RunnableLambda(lambda query: query) | WordRetriever().with_config({"callbacks": [callback]})
+    way(chain, ASKED, {"callbacks": [callback, callback], "metadata": {"query_id": "q1"}})
+    assert settled(callback) == [(ASKED, POOL, None)]
+
+
+def test_two_handlers_of_one_monitor_count_once() -> None:
+    one = watching()
+    other = SelectivityCallback(monitor=one.monitor, identity="id")
+    run_sync(WordRetriever(), ASKED, {"callbacks": [one, other], "metadata": {"query_id": "q1"}})
+    assert settled(one) == [(ASKED, POOL, None)]
+
+
+class Slow(WordRetriever):
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+        await asyncio.sleep(60)
+
+
+async def too_slow(query: str, config: RunnableConfig) -> Any:
+    try:
+        async with asyncio.timeout(0.01):
+            return await Slow().ainvoke(query, config=config)
+    except TimeoutError:
+        return await WordRetriever().ainvoke(QUERIES["q2"], config=config)
+
+
+@both_handlers
+@pytest.mark.parametrize("in_a_chain", [False, True])
+def test_a_cancelled_retrieval_is_a_failure_and_the_next_one_is_not_lost(handler: type, in_a_chain: bool) -> None:
+    callback = watching(handler)
+    if in_a_chain:
+        run_async(RunnableLambda(too_slow), ASKED, under(callback))
+    else:
+        asyncio.run(too_slow(ASKED, under(callback)))
+    found = settled(callback)
+    assert sorted((query, bool(shown)) for query, shown, _ in found) == [(ASKED, False), (QUERIES["q2"], True)]
+    assert callback.traffic.failed == 1
+
+
+def test_a_retrieval_that_outlives_its_chain_is_recorded() -> None:
+    class Later(WordRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            time.sleep(0.05)
+            return super()._get_relevant_documents(query, run_manager=run_manager)
+
+    threads = []
+
+    def begin(query: str) -> str:
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(Later().invoke, query))
+        threads.append(thread)
+        thread.start()
+        time.sleep(0.01)
+        return query
+
+    callback = watching()
+    run_sync(RunnableLambda(begin), ASKED, under(callback))
+    threads[0].join()
+    assert settled(callback) == [(ASKED, POOL, None)]
+
+
+def test_documents_without_the_id_are_named_in_the_report() -> None:
+    callback = watching()
+    config = under(callback)
+    WordRetriever(with_ids=False).invoke(ASKED, config=config)
+    WordRetriever().invoke(ASKED, config=config)
+    assert settled(callback, faults=1) == [(ASKED, POOL, None)]
+    (note,) = (note for note in callback.report().runs["live"].notes if "error" in note)
+    assert note.startswith("1 error of the callback: retrievals are missing or incomplete; the last error: document")
+    assert "has no id" in note
+
+
+def test_ids_of_another_tenant_are_no_figure() -> None:
+    class OtherTenant(WordRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            found = super()._get_relevant_documents(query, run_manager=run_manager)
+            return [Document(id=f"other-{each.id}", page_content=each.page_content) for each in found]
+
+    callback = watching()
+    for _ in range(10):
+        OtherTenant().invoke(ASKED, config=under(callback))
+    with (
+        pytest.warns(rs.SelectivityWarning, match="not one labelled passage"),
+        pytest.raises(rs.InputError, match="other-n1"),
+    ):
+        callback.report()
+
+
+def test_what_is_not_labelled_is_still_counted_as_traffic() -> None:
+    """Without labels, ids are not read; passages, tokens and texts are counted as with labels."""
+    labelled, unlabelled = watching(), watching()
+    for callback, query_id in ((labelled, "q1"), (unlabelled, "another")):
+        run_sync(agent([search_and_pick], [("search_and_pick", ASKED)]), QUESTION, under(callback, query_id))
+    one, other = labelled.traffic, unlabelled.traffic
+    assert (one.labelled, other.labelled) == (1, 0)
+    assert (other.retrievals, other.shown, other.tokens, other.longest) == (1, 2, one.tokens, 2)
+    assert unlabelled.monitor.sample == []
+
+
+def test_a_trace_has_the_ids_of_unlabelled_retrievals(tmp_path: Any) -> None:
+    callback = watching(trace=tmp_path / "live.jsonl")
+    run_sync(WordRetriever(), "an unlabelled France", under(callback, None))
+    callback.close()
+    assert '"n1"' in (tmp_path / "live.jsonl").read_text()
+
+
+def test_memory_does_not_grow_with_agents() -> None:
+    callback = watching(sample_size=10)
+    made = agent([search], [("search", ASKED)])
+    for _ in range(20):
+        run_sync(made, QUESTION, under(callback))
+        assert (len(callback._calls), len(callback._calls._trees), len(callback._reranking)) == (0, 0, 0)
+    assert len(callback.monitor.sample) == 10
