@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from rag_selectivity import Measure
 from rag_selectivity.errors import SelectivityError, SelectivityWarning, examples
-from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries
+from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries, plain_figures
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
 from rag_selectivity_ragas.samples import IDS, Row, grades_of, levels_of, passage_key, row_of, scale_of
@@ -77,8 +77,13 @@ class RowScorer:
         results: list[Figures | SelectivityError | None] = [None] * len(samples)
         alike: dict[Hashable, tuple[list[int], list[_Prepared]]] = {}
         for i, sample in enumerate(samples):
+            at_once = self._at_once(sample)
+            plain = None if at_once is None else self._plain(at_once)
+            if plain is not None:
+                results[i] = plain
+                continue
             try:
-                prepared = self._at_once(sample) or self._prepared(sample)
+                prepared = at_once or self._prepared(sample)
             except SelectivityError as error:
                 results[i] = error
                 continue
@@ -94,6 +99,19 @@ class RowScorer:
             for i, prepared, outcome in zip(places, group, self._figures_of_group(group), strict=True):
                 results[i] = outcome if prepared.lists is None else self._doubted(prepared.lists, outcome)
         return [each for each in results if each is not None]
+
+    def figures_at_once(self, sample: Any) -> Figures | None:
+        """The figures of a sample if they cost so little that it is not worth while to wait for other samples."""
+        prepared = self._at_once(sample)
+        return None if prepared is None else self._plain(prepared)
+
+    def _plain(self, prepared: _Prepared) -> Figures | None:
+        if prepared.lists is None or self._corpus.passages_of is not None:
+            return None
+        figures = plain_figures(self.measures, prepared.lists, scale=prepared.scale, levels=prepared.levels)
+        # Such a row holds a labelled passage.
+        self._ids_meet = self._ids_meet or figures is not None
+        return figures
 
     def _at_once(self, sample: Any) -> _Prepared | None:
         """A row whose ids meet its labels, and which needs no more; None for any other."""
