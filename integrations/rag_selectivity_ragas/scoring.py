@@ -14,7 +14,7 @@ from rag_selectivity.errors import SelectivityError, SelectivityWarning, example
 from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries, plain_figures
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
-from rag_selectivity_ragas.samples import IDS, Row, grades_of, levels_of, passage_key, row_of, scale_of
+from rag_selectivity_ragas.samples import IDS, Row, grades_of, has_columns, levels_of, passage_key, row_of, scale_of
 
 Figures = tuple[QueryFigure, ...]
 _ONLY_STR = frozenset([str])
@@ -109,25 +109,34 @@ class RowScorer:
         if prepared.lists is None or self._corpus.passages_of is not None:
             return None
         figures = plain_figures(self.measures, prepared.lists, scale=prepared.scale, levels=prepared.levels)
-        # Such a row holds a labelled passage.
+        # Without an earlier hit, such a row holds a labelled passage itself.
         self._ids_meet = self._ids_meet or figures is not None
         return figures
 
     def _at_once(self, sample: Any) -> _Prepared | None:
-        """A row whose ids meet its labels, and which needs no more; None for any other."""
+        """A row whose ids are those of its labels, and which needs no more; None for any other."""
         fields = sample if type(sample) is dict else None
         if fields is None or self.labels is None or not self._needs_little:
             return None
         ids, texts = fields.get(IDS), fields.get("retrieved_contexts")
-        grades = self.labels.by_query.get(fields.get("user_input", ""))
+        question = fields.get("user_input")
+        if type(question) is not str or not question.strip():
+            return None
+        grades = self.labels.by_query.get(question)
         if type(ids) is not list or type(grades) is not dict or fields.get("utility_grades") or fields.get("rubrics"):
             return None
         if texts is not None and len(texts) != len(ids):
             return None
-        if not _ONLY_STR.issuperset(map(type, ids)) or "" in ids or grades.keys().isdisjoint(ids):
+        if not _ONLY_STR.issuperset(map(type, ids)) or "" in ids:
+            return None
+        if grades.keys().isdisjoint(ids) and not self._has_no_other_ids(fields, texts):
             return None
         lists = QueryLists(grades, ids, None, self._one_size, checked=True)
         return _Prepared(lists, self._scale or self.labels.scale, self._levels)
+
+    def _has_no_other_ids(self, fields: Mapping[str, Any], texts: Any) -> bool:
+        """Whether ids that meet no label are known to be right: other rows' did, and the row has nothing else."""
+        return self._ids_meet and texts is None and (self._identity == IDS or not has_columns(fields))
 
     def _prepared(self, sample: Any) -> _Prepared:
         row = row_of(sample)
