@@ -31,6 +31,7 @@ _MOST_SPANS = 20_000
 _SECONDS = 30.0
 
 _Key = tuple[int, int]
+_Ended = tuple[ReadableSpan, dict[str, Any]]
 
 
 @dataclass(eq=False)
@@ -39,7 +40,7 @@ class _Operation:
 
     root: _Key
     members: list[_Key] = field(default_factory=list)
-    ended: list[ReadableSpan] = field(default_factory=list)
+    ended: list[_Ended] = field(default_factory=list)
 
 
 class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignore]
@@ -131,15 +132,18 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     def on_end(self, span: ReadableSpan) -> None:
         """A span is over."""
         with self._faults:
-            key = (span.context.trace_id, span.context.span_id)
+            context = span.context
+            key = (context.trace_id, context.span_id)
+            # A copy, since later processors may change the attributes in order to hide texts.
+            ended = (span, span.attributes.copy())
             with self._lock:
                 operation = self._of_span.get(key)
                 if operation is not None:
-                    operation.ended.append(span)
+                    operation.ended.append(ended)
                     if operation.root != key:
                         return
                     self._forget(operation)
-            self._put([span] if operation is None else operation.ended)
+            self._put([ended] if operation is None else operation.ended)
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Measure the traces that have ended, and check the alerts; False if that takes longer.
@@ -184,20 +188,20 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     @property
     def monitor(self) -> Monitor:
         """Where the retrievals go, those of every trace that has ended."""
-        self._worker.drain(_SECONDS)
+        self._catch_up()
         return self._monitor
 
     @property
     def problems(self) -> dict[str, int]:
         """What was wrong with spans so far: {"cut_list": 2}."""
-        self._worker.drain(_SECONDS)
+        self._catch_up()
         with self._lock:
             return self._problems.facts
 
     @property
     def faults(self) -> int:
         """The number of errors of the processor itself; each is in the log `rag_selectivity`."""
-        self._worker.drain(_SECONDS)
+        self._catch_up()
         return self._faults.count
 
     @property
@@ -212,7 +216,11 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         for key in operation.members:
             self._of_span.pop(key, None)
 
-    def _put(self, spans: list[ReadableSpan]) -> None:
+    def _catch_up(self) -> None:
+        if not self._worker.drain(_SECONDS) and not self._worker.works_here:
+            _log.warning("traces that have ended still wait to be measured after %d seconds", _SECONDS)
+
+    def _put(self, spans: list[_Ended]) -> None:
         # What the application said of its request (`Monitor.request`) is in the context.
         if spans and not self._worker.put((spans, copy_context()), len(spans)):
             self._leave_out(1)
@@ -224,15 +232,21 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         if is_first:
             _log.warning("a trace was left out: spans come faster than they can be measured, or after the shutdown")
 
-    def _record(self, trace: tuple[list[ReadableSpan], Context]) -> None:
+    def _record(self, trace: tuple[list[_Ended], Context]) -> None:
         with self._faults:
             spans, context = trace
-            context.run(self._measure, spans)
+            try:
+                context.run(self._measure, spans)
+            except (Exception, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                # SystemExit ends a thread without a word.
+                raise RuntimeError(f"{type(error).__name__} was raised while a trace was measured") from error
 
-    def _measure(self, spans: list[ReadableSpan]) -> None:
+    def _measure(self, spans: list[_Ended]) -> None:
         retrievals: list[Retrieval] = []
         reader = SpanReader(retrievals.append, **self._reading)
-        reader.read(map(_span_of, spans))
+        reader.read([_span_of(span, attributes) for span, attributes in spans])
         with self._lock:
             self._problems.update(reader.problems)
         for retrieval in retrievals:
@@ -250,8 +264,7 @@ def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
         called()
 
 
-def _span_of(span: Any) -> Span:
-    attributes: Mapping[str, Any] = span.attributes or {}
+def _span_of(span: Any, attributes: Mapping[str, Any]) -> Span:
     return Span(
         format(span.context.trace_id, "032x"),
         format(span.context.span_id, "016x"),

@@ -19,6 +19,8 @@ Item = TypeVar("Item")
 _DELAY = 0.2
 #: A pause after each item gives the interpreter's lock to the application, which would else wait for up to 5 ms.
 _PAUSE = 0.001
+#: Seconds that a fork waits for the item that is being worked on.
+_LONGEST_FORK = 5.0
 
 
 class Worker(Generic[Item]):
@@ -34,9 +36,12 @@ class Worker(Generic[Item]):
         Of the thread.
 
     What waits at the exit of the interpreter is worked off then. After a fork, the child has an empty queue and no
-    thread until it puts an item: what waited belongs to the parent. A fork waits for the item that is being worked on,
-    since the child would get its locks as they are.
+    thread until it puts an item: what waited belongs to the parent. A fork waits up to five seconds for the item that
+    is being worked on, since the child gets the locks that the work uses as they are.
     """
+
+    _thread: threading.Thread | None
+    _worked_by: int | None
 
     def __init__(self, work: Callable[[Item], None], most: int, *, name: str) -> None:
         self._work = work
@@ -57,7 +62,7 @@ class Worker(Generic[Item]):
                 return False
             self._queue.append((item, size))
             self._waiting += size
-            if self._thread is None or not self._thread.is_alive():
+            if self._thread is None:
                 self._start()
         if not self._has_items.is_set():
             self._has_items.set()
@@ -68,7 +73,7 @@ class Worker(Generic[Item]):
 
         The time is looked at between items.
         """
-        if self._works_here:
+        if self.works_here:
             return False
         until = time.monotonic() + seconds
         while True:
@@ -139,7 +144,8 @@ class Worker(Generic[Item]):
         return True
 
     @property
-    def _works_here(self) -> bool:
+    def works_here(self) -> bool:
+        """Whether this is called from the work itself."""
         return self._worked_by == threading.get_ident()
 
     def _at_exit(self) -> None:
@@ -148,22 +154,22 @@ class Worker(Generic[Item]):
     # -- forks ---------------------------------------------------------------------------------------
 
     def _before_fork(self) -> None:
-        if not self._works_here:
-            self._working.acquire()
+        self._holds_for_fork = not self.works_here and self._working.acquire(timeout=_LONGEST_FORK)
 
     def _after_fork(self) -> None:
-        if not self._works_here:
+        if self._holds_for_fork:
             self._working.release()
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._working = threading.Lock()
-        self._worked_by: int | None = None
+        self._worked_by = None
         self._queue: deque[tuple[Item, int]] = deque()
         self._waiting = 0
         self._has_items = threading.Event()
         self._ending = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = None
+        self._holds_for_fork = False
 
 
 def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
