@@ -38,9 +38,9 @@ class Application:
     def retrieve(self, query: str, ids: list[str]) -> None:
         attributes: dict[str, Any] = {"openinference.span.kind": "RETRIEVER", "input.value": query}
         attributes |= {f"retrieval.documents.{i}.document.id": id_ for i, id_ in enumerate(ids)}
-        with self.tracer.start_as_current_span("chain"):
-            with self.tracer.start_as_current_span("search", attributes=attributes):
-                pass
+        start = self.tracer.start_as_current_span
+        with start("chain"), start("search", attributes=attributes):
+            pass
 
 
 class Slow(rs.Monitor):
@@ -89,7 +89,9 @@ def test_the_thread_measures_without_being_asked_and_the_application_does_not_wa
     Application(processor).retrieve("question 1", LISTS["question 1"])
     assert monitor.has_begun.wait(20)
     (thread,) = monitor.threads
-    assert thread in own_threads() and thread.daemon and thread is not threading.current_thread()
+    assert thread in own_threads()
+    assert thread.daemon
+    assert thread is not threading.current_thread()
     started = time.monotonic()
     assert not processor.force_flush(timeout_millis=50)
     assert time.monotonic() - started < 10
@@ -178,8 +180,10 @@ def test_an_alert_may_look_at_the_figures() -> None:
         attributes = {"openinference.span.kind": "RETRIEVER", "input.value": "who?"}
         attributes |= {"retrieval.documents.0.document.content": "a text of several tokens"}
         application.tracer.start_span("search", attributes=attributes).end()
-    assert processor.force_flush() and processor.faults == 0
-    assert seen and processor.traffic.retrievals == 200
+    assert processor.force_flush()
+    assert processor.faults == 0
+    assert seen
+    assert processor.traffic.retrievals == 200
     processor.shutdown()
 
 
