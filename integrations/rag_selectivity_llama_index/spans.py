@@ -65,8 +65,7 @@ class Spans:
                 if kind is Kind.RETRIEVE and result is None:
                     self.calls.fail(id_)
                 elif kind is Kind.RETRIEVE or kind is Kind.SELECT:
-                    plain = kind is Kind.RETRIEVE and not self._wants_ids(id_)
-                    passages = self._passages(result or (), plain=plain)
+                    passages = self._passages(result or (), named=kind is Kind.SELECT or self._wants_ids(id_))
                 elif kind is Kind.ANSWER:
                     passages = self._passages(getattr(result, "source_nodes", None) or ())
         with self.faults:
@@ -82,20 +81,20 @@ class Spans:
         alone = self.calls.alone(id_)
         return alone is None or self._monitor.wants_ids(*alone)
 
-    def _ids(self, nodes: Sequence[BaseNode], *, plain: bool = False) -> tuple[str, ...]:
+    def _ids(self, nodes: Sequence[BaseNode]) -> tuple[str, ...]:
         identity = self._identity
         settled = identity.settled
-        if plain or settled == "node_id" or (settled is None and not self._labelled):
+        if settled == "node_id" or (settled is None and not self._labelled):
             # The commonest case, without what the others need; as a property, the id takes three times as long.
             ids = [node.id_ if type(node) is TextNode else node.node_id for node in nodes]
             if all(ids):
                 return tuple(ids)
         return tuple([identity.id_of(**parts_of(node)) for node in nodes])
 
-    def _passages(self, found: Sequence[NodeWithScore], *, plain: bool = False) -> Passages:
+    def _passages(self, found: Sequence[NodeWithScore], *, named: bool = True) -> Passages:
         nodes = [each.node for each in found]
         return Passages.of(
-            self._ids(nodes, plain=plain),
+            self._ids(nodes) if named else ("",) * len(nodes),
             [node.text if type(node) is TextNode else text_of(node) for node in nodes],
             scores=[each.score for each in found],
             count_tokens=self._count,
