@@ -28,7 +28,7 @@ except ImportError as error:
 from ir_measures import measures, providers
 from ir_measures.util import QrelsConverter, RunConverter
 
-from rag_selectivity import InputError, JudgedRun, Qrels, Run, join, parse_measure
+from rag_selectivity import InputError, JudgedRun, Qrels, Run, join
 from rag_selectivity.measures import REGISTRY, Measure, Real, Whole
 from rag_selectivity.single import SummedFigure, query_figures
 
@@ -42,9 +42,8 @@ class SelectivityMeasure(measures.Measure):  # type: ignore[misc,unused-ignore]
     @property
     def parsed(self) -> Measure:
         """The measure of rag-selectivity, with its depth."""
-        own = {name: self.params[name] for name in self.params if name not in ("cutoff", "N", "scale")}
-        parsed = parse_measure(f"{self.MEASURE.name}({','.join(f'{name}={value}' for name, value in own.items())})")
-        return parsed @ self.params["cutoff"] if "cutoff" in self.params else parsed
+        own = {name: value for name, value in self.params.items() if name not in ("cutoff", "N", "scale")}
+        return self.MEASURE(at=self.params.get("cutoff"), **own)
 
 
 class SelectivityProvider(providers.Provider):  # type: ignore[misc,unused-ignore]
@@ -86,19 +85,12 @@ def _registered(cls: type[Measure]) -> Any:
     if name in measures.registry:
         return None
     kinds = {item.name: item.metadata["kind"] for item in cls.parameters()} | {"cutoff": cls.cutoff}
-    dtypes = {
-        key: int if isinstance(kind, Whole) else (int, float) if isinstance(kind, Real) else str
-        for key, kind in kinds.items()
-    }
-    dtypes |= {"N": int, "scale": str}
+    types = {Whole: int, Real: (int, float)}
+    dtypes = {key: types.get(type(kind), str) for key, kind in kinds.items()} | {"N": int, "scale": str}
     own = {key: measures.ParamInfo(dtype=dtype, default=None) for key, dtype in dtypes.items()}
-    made = type(
-        name,
-        (SelectivityMeasure,),
-        {"__name__": name, "NAME": name, "SUPPORTED_PARAMS": own, "MEASURE": cls, "__doc__": cls.__doc__},
-    )()
+    members = {"__name__": name, "NAME": name, "SUPPORTED_PARAMS": own, "MEASURE": cls, "__doc__": cls.__doc__}
+    globals()[name] = made = type(name, (SelectivityMeasure,), members)()
     measures.register(made)
-    globals()[name] = made
     SelectivityProvider.SUPPORTED_MEASURES = [*SelectivityProvider.SUPPORTED_MEASURES, made]
     return name
 
