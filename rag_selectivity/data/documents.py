@@ -56,7 +56,9 @@ def document_ids(
 
 def _check(ids: Sequence[str], documents: Sequence[Mapping[str, Any]], labels: Collection[str], place: str) -> None:
     if documents and not set(ids) & set(labels) and (other := _other_identity(documents, labels)) is not None:
-        raise InputError(f'the labels know the documents by {other}, not by their id: say identity="{other}"')
+        raise InputError(
+            f'the labels know the documents by {other}, and not by their id or text: say identity="{other}"'
+        )
     if _by_text(ids) and not _by_text(labels):
         raise InputError(
             f"the labels name passages by id ({examples(labels)}), and what was retrieved holds texts without ids: "

@@ -59,9 +59,8 @@ class QueryScorer:
         self.passages_of = None if passages_of is None else PassageCounts.of(passages_of)
         self.identity, self.place = identity, place
         self._of_row = {"grade_map": grade_map, "scale": scale if labels is None else self.labels.scale}
-        if labels is not None or scale is not None:
-            for measure in self.measures:
-                self.labels.require_for(measure)
+        for measure in self.measures:
+            self.labels.require_for(measure)
 
     def figures(
         self,
@@ -89,8 +88,9 @@ class QueryScorer:
             raise InputError(
                 f"the row holds no retrieval: a list is needed, got {type(passages).__name__}; give ids in {self.place}"
             )
-        grades, scale = self.labels.of_query(*names), self.labels.scale
-        if grades is None and relevant is not None:
+        expected = None if isinstance(relevant, Mapping) else relevant
+        grades, scale = self.labels.of_query(*names, relevant=expected), self.labels.scale
+        if grades is None and isinstance(relevant, Mapping):
             of_row = Labels.of({"row": relevant}, **self._of_row)
             grades, scale = of_row.of_query("row"), of_row.scale
         ids = document_ids(passages, grades, self.identity, place=self.place)
