@@ -47,6 +47,7 @@ from rag_selectivity.measures.one_query import (
     join_query,
     measure_with_depth,
     per_query_measure,
+    plain_figures,
     query_figure,
     query_figures,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "numbered_queries",
     "passage_identity",
     "per_query_measure",
+    "plain_figures",
     "query_figure",
     "query_figures",
     "text_id",
