@@ -14,13 +14,15 @@ An adapter turns a framework's objects into ids and texts, and leaves everything
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from rag_selectivity.data.cells import whole_grade
 from rag_selectivity.data.columns import whole_count
+from rag_selectivity.data.documents import document_ids
 from rag_selectivity.data.identity import (
     ChosenIdentity,
     as_text_id,
@@ -32,7 +34,7 @@ from rag_selectivity.data.identity import (
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.lazy import load_on_first_use
 from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.join.direct import QueryLists
 from rag_selectivity.measures import BoR, Outcome
@@ -47,9 +49,11 @@ from rag_selectivity.measures.one_query import (
     per_query_measure,
     plain_figures,
     query_figure,
+    query_figures,
 )
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.labels import Labels
+from rag_selectivity.results.query_scorer import QueryScorer, kept_measures
 from rag_selectivity.results.steps import Steps
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -59,23 +63,30 @@ __all__ = [
     "PassageCounts",
     "QueryFigure",
     "QueryLists",
+    "QueryScorer",
     "Steps",
+    "SummedFigure",
     "aggregate",
     "as_text_id",
     "bits_over_random",
+    "bits_over_random_of_rows",
     "candidates",
     "choose_identity",
     "defined_mean",
+    "document_ids",
     "evaluate_queries",
     "evaluate_query",
     "join_query",
+    "kept_measures",
     "load_on_first_use",
     "measure_with_depth",
+    "none_judged",
     "numbered_queries",
     "passage_identity",
     "per_query_measure",
     "plain_figures",
     "query_figure",
+    "query_figures",
     "text_id",
     "whole_count",
     "whole_grade",
@@ -170,6 +181,121 @@ def bits_over_random(
     parts = tuple(np.where(known, column, np.nan) for column in (hits, chances, 1 - chances))
     outcome = Outcome(parts, "no query has both figures", BoR.aggregate, baseline=1)
     return _estimate_of(outcome, len(hits) if total is None else total, bootstrap)
+
+
+def bits_over_random_of_rows(
+    rows: Iterable[Mapping[str, float | None]],
+    *,
+    total: int | None = None,
+    bootstrap: Bootstrap | str | None = Bootstrap(),
+) -> dict[str, Estimate]:
+    """BoR from the figures by name that a host kept of each row, for every pair of Success and RandomSuccess in them.
+
+    Parameters
+    ----------
+    rows : iterable of {name: figure}
+        None or no entry where a row has no figure. Names may be a host's own, if they begin as those of the measures.
+    total, bootstrap
+        As in `aggregate`.
+
+    Returns
+    -------
+    {name: Estimate}
+        The name is that of Success, with BoR in its place.
+
+    Raises
+    ------
+    InputError
+        If no row holds both names of a pair.
+
+    Examples
+    --------
+    >>> rows = [{"Success@1": 1.0, "RandomSuccess@1": 0.125}, {"Success@1": None, "RandomSuccess@1": None}]
+    >>> bor = bits_over_random_of_rows(rows)["BoR@1"]
+    >>> bor.value, bor.n, bor.n_total
+    (3.0, 1, 2)
+    """
+    given = [dict(row) for row in rows]
+    pairs = [(name, f"Random{name}") for row in given for name in row if name.startswith("Success")]
+    complete = sorted({pair for pair in pairs if any(set(pair) <= row.keys() for row in given)})
+    if not complete:
+        raise InputError(
+            f"none of the {len(given)} rows has Success and RandomSuccess at one depth: evaluate both, and look at the "
+            f"errors of the rows"
+        )
+    columns = {name: [_as_number(row.get(name)) for row in given] for pair in complete for name in pair}
+    return {
+        success.replace("Success", "BoR", 1): bits_over_random(
+            columns[success], columns[chance], total=total, bootstrap=bootstrap
+        )
+        for success, chance in complete
+    }
+
+
+def none_judged(name: str, judged: Iterable[float | str]) -> int:
+    """In how many lists no passage is judged, from the number of judged passages of each.
+
+    A SelectivityWarning that names the measure is given if that is so in all of them: the ids may differ.
+
+    >>> none_judged("BoR@10", [3, 0, 1])
+    1
+    """
+    numbers = [float(number) for number in judged]
+    count = numbers.count(0)
+    if numbers and count == len(numbers):
+        warnings.warn(
+            f"{name}: none of the {count} rows retrieved a judged passage: check that the retrieved ids are the ids of "
+            f"the labels (identity=…)",
+            SelectivityWarning,
+            stacklevel=3,
+        )
+    return count
+
+
+def _as_number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+class SummedFigure(float):
+    """The figure of one query, NaN if it has none, or the sum of such figures.
+
+    For a host that takes the mean of every measure over queries, while BoR is a ratio of means. A sum of figures
+    remembers what it was made of; divided by the number of queries, it is the figure over all of them, as in
+    `rag_selectivity.evaluate`. Queries without a figure are left out.
+
+    >>> figures = [evaluate_query("BoR@1", {"d1": 1}, ids, corpus_size=1024) for ids in (["d1"], ["d9"])]
+    >>> sum(map(SummedFigure.of, figures)) / 2
+    9.0
+    """
+
+    parts: tuple[SummedFigure | QueryFigure, ...] = ()
+
+    @classmethod
+    def of(cls, figure: QueryFigure) -> SummedFigure:
+        """The figure of one query as a number that can be summed."""
+        return cls._made(figure.value, figure)
+
+    @classmethod
+    def _made(cls, value: float, *parts: SummedFigure | QueryFigure) -> SummedFigure:
+        made = cls(value)
+        made.parts = parts
+        return made
+
+    def __add__(self, other: float) -> SummedFigure:
+        # Anything else is the zero that a sum starts with, or stands for a query without labels.
+        return self._made(float(self) + float(other), self, *([other] if isinstance(other, SummedFigure) else []))
+
+    __radd__ = __add__
+
+    def __truediv__(self, queries: float) -> float:
+        figures, left = [], [*self.parts]
+        while left:
+            part = left.pop()
+            if isinstance(part, QueryFigure):
+                figures.append(part)
+            else:
+                left += part.parts
+        return aggregate(figures, bootstrap=None).value
 
 
 def defined_mean(values: Iterable[float]) -> tuple[float, int, int]:

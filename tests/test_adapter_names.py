@@ -114,3 +114,27 @@ def test_every_public_name_is_there() -> None:
         for exported in getattr(module, "__all__", ()):
             assert getattr(module, exported) is not None
     assert set(rs.__all__) <= set(dir(rs))
+
+
+# -- size --------------------------------------------------------------------------------------------------
+
+
+def code_lines(source: str) -> int:
+    """Lines that are neither blank nor a comment nor part of a docstring."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            texts.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(source.splitlines(), 1)
+    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in texts for i, line in lines)
+
+
+@pytest.mark.parametrize("host", ["deepeval", "ir_measures", "mlflow", "pytest"])
+def test_the_package_of_a_host_is_thin(host) -> None:
+    files = [path for path in SOURCES if path.parent.name == f"rag_selectivity_{host}"]
+    assert 0 < sum(code_lines(path.read_text(encoding="utf-8")) for path in files) <= 60
+
+
+def test_docstrings_comments_and_blank_lines_are_not_counted() -> None:
+    assert code_lines('"""Two\n\nlines."""\n\n# why\ndef f():\n    """One."""\n    return """a\nb"""  # c\n') == 3

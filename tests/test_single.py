@@ -19,17 +19,24 @@ from rag_selectivity.measures.base import Whole
 from rag_selectivity.single import (
     Labels,
     QueryFigure,
+    QueryScorer,
+    SummedFigure,
     aggregate,
     as_text_id,
     bits_over_random,
+    bits_over_random_of_rows,
+    document_ids,
     evaluate_query,
     join_query,
+    kept_measures,
     load_on_first_use,
     measure_with_depth,
+    none_judged,
     numbered_queries,
     passage_identity,
     per_query_measure,
     query_figure,
+    query_figures,
     text_id,
 )
 
@@ -235,3 +242,66 @@ def test_a_models_errors_become_failures_by_their_status() -> None:
 
     reply = asyncio.run(Counting("counting", {}).ask(Request([{"role": "user", "content": "?"}], Grade)))
     assert (read_answer(reply, Grade).grade, reply.usage) == (4, Usage(1, 2))
+
+
+# -- hosts -------------------------------------------------------------------------------------------------
+
+
+def test_kept_figures_of_rows_make_the_bor_of_evaluate() -> None:
+    scorer = QueryScorer(*kept_measures("BoR@5", "BoR@2"), labels=GRADES, scale="utility", corpus_size=SIZE)
+    rows = [{str(each.measure): each.score for each in scorer.figures(LISTS[q], "no name", q)} for q in QUERIES]
+    made = bits_over_random_of_rows(rows)
+    more = bits_over_random_of_rows([*rows, {"Success@5": None, "RandomSuccess@5": None}, {"another": 1.0}])
+    for name in ("BoR@5", "BoR@2"):
+        expected = whole(name)[name]
+        assert (made[name].value, made[name].low) == pytest.approx((expected.value, expected.low), rel=1e-12)
+        assert more[name].value == pytest.approx(expected.value, rel=1e-12)
+        assert (more[name].n, more[name].n_total) == (len(QUERIES), len(QUERIES) + 2)
+    with pytest.raises(rs.InputError, match="none of the 1 rows has Success and RandomSuccess at one depth"):
+        bits_over_random_of_rows([{"Success@5": 1.0, "RandomSuccess@2": 0.1}])
+    with pytest.raises(rs.InputError, match=r"EF@5 is a ratio of means"):
+        kept_measures("EF@5")
+
+
+@pytest.mark.parametrize("measure", ["BoR@5", "RA-nWG@5"])
+def test_the_mean_of_summed_figures_is_the_figure_of_evaluate(measure) -> None:
+    joined = rs.join(rs.Qrels.from_dict(GRADES), rs.Run.from_dict(LISTS), corpus_size=SIZE, scale="utility")
+    figures = query_figures(measure, joined)
+    alone = evaluate_query(measure, GRADES["q3"], LISTS["q3"], corpus_size=SIZE, scale="utility")
+    assert figures["q3"].value == pytest.approx(alone.value, nan_ok=True)
+    assert sum(map(SummedFigure.of, figures.values())) / len(QUERIES) == pytest.approx(whole(measure)[measure].value)
+
+
+def test_labels_that_a_row_brings_count_where_no_label_knows_the_query() -> None:
+    scorer = QueryScorer("RA-nWG@1", labels={"who?": {"d1": 5}}, scale="utility")
+    (graded,), (listed,), (known,) = (
+        scorer.figures(["d2"], name, relevant=relevant)
+        for name, relevant in (("when?", {"d2": 5}), ("when?", ["d2"]), ("who?", {"d2": 5}))
+    )
+    assert (graded.score, listed.score, known.score) == (1.0, 1.0, 0.0)
+    (mapped,) = QueryScorer("RA-nWG@1", scale="utility", grade_map={1: 5}).figures(["d2"], relevant={"d2": 1})
+    assert mapped.score == 1.0
+    assert graded.counts == {"returned": "1", "judged": "1", "relevant": "1"}
+    for nothing in (None, "d2"):
+        with pytest.raises(rs.InputError, match=r"holds no retrieval: a list is needed, .* give ids in the list"):
+            scorer.figures(nothing, "who?")
+
+
+def test_documents_that_no_label_can_know_are_refused() -> None:
+    assert document_ids([3, {"id": "d1"}, {"text": "Ada"}]) == ["3", "d1", text_id("Ada")]
+    documents = [{"id": "a uuid", "metadata": {"source": "d1"}}]
+    with pytest.raises(rs.InputError, match='by source, and not by their id or text: say identity="source"'):
+        document_ids(documents, {"d1"})
+    assert document_ids(documents, {"d1"}, "source") == ["d1"]
+    for texts in ([{"page_content": "Ada"}], [text_id("Ada")]):
+        assert document_ids(texts, {text_id("Paris")}) == [text_id("Ada")]
+        with pytest.raises(rs.InputError, match=r"name passages by id \('d1'\).* give the ids in outputs"):
+            document_ids(texts, {"d1"}, place="outputs")
+    with pytest.raises(rs.InputError, match="has no id, no text and no metadata"):
+        document_ids([None])
+
+
+def test_lists_without_a_judged_passage_are_counted_and_named_if_all_are() -> None:
+    assert (none_judged("BoR@1", ["0", "2"]), none_judged("BoR@1", [])) == (1, 0)
+    with pytest.warns(rs.SelectivityWarning, match="BoR@1: none of the 2 rows retrieved a judged passage"):
+        assert none_judged("BoR@1", [0, 0.0]) == 2

@@ -5,8 +5,6 @@ Needs the extra `rag-selectivity[deepeval]`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
@@ -17,15 +15,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("deepeval", "deepeval", "rag_selectivity_deepeval") from error
 
-from rag_selectivity import Bootstrap, Estimate, InputError
-from rag_selectivity.single import (
-    Labels,
-    PassageCounts,
-    as_text_id,
-    bits_over_random,
-    evaluate_query,
-    per_query_measure,
-)
+from rag_selectivity import Bootstrap, Estimate
+from rag_selectivity.single import QueryScorer, as_text_id, bits_over_random_of_rows, per_query_measure
 
 __all__ = ["SelectivityMetric", "bor_from_result"]
 
@@ -69,36 +60,25 @@ class SelectivityMetric(BaseMetric):  # type: ignore[misc,unused-ignore]
         scale: str | None = None,
         grade_map: Any = None,
     ) -> None:
+        options = {"corpus_size": corpus_size, "passages_of": passages_of, "scale": scale, "grade_map": grade_map}
+        self._scorer = QueryScorer(per_query_measure(name), labels=labels, place="metadata['retrieved_ids']", **options)
         # DeepEval copies a metric by calling its class with the attributes that are named like the parameters.
-        self.name, self.threshold, self.corpus_size, self.scale = name, threshold, corpus_size, scale
-        self.labels = Labels.of(labels, grade_map=grade_map, scale=scale)
-        self.passages_of = None if passages_of is None else PassageCounts.of(passages_of)
-        self._figure_of = per_query_measure(name)
-        self.labels.require_for(self._figure_of)
+        self.name, self.threshold, self.labels = name, threshold, self._scorer.labels
+        self.corpus_size, self.passages_of = corpus_size, self._scorer.passages_of
 
     @property
     def __name__(self) -> str:
-        return str(self._figure_of)
+        return str(self._scorer.measures[0])
 
     def measure(self, test_case: LLMTestCase, *args: Any, **kwargs: Any) -> float | None:
         """The figure of a test case, or None with a `reason`."""
         known_by = test_case.metadata or {}
-        grades = self.labels.of_query(known_by.get("query_id"), test_case.name, test_case.input)
-        figure = evaluate_query(
-            self._figure_of,
-            grades,
-            _retrieved(test_case, known_by, grades),
-            details=True,
-            corpus_size=self.corpus_size,
-            passages_of=self.passages_of,
-            scale=self.labels.scale,
-            levels=self.labels.levels,
-        )
-        self.error, self.score = None, None if math.isnan(figure.value) else figure.value
-        numbers = [
-            f"{figure.details[key]:g} {key}" for key in ("returned", "judged", "relevant") if key in figure.details
-        ]
-        self.reason = figure.reason or ", ".join(numbers)
+        ids, contexts = known_by.get("retrieved_ids"), test_case.retrieval_context
+        if ids is None and contexts is not None:
+            ids = [as_text_id(each) if isinstance(each, str) else each.source for each in contexts]
+        (figure,) = self._scorer.figures(ids, known_by.get("query_id"), test_case.name, test_case.input)
+        self.error, self.score = None, figure.score
+        self.reason = figure.reason or ", ".join(f"{number} {name}" for name, number in figure.counts.items())
         self.is_successful()
         return self.score
 
@@ -108,14 +88,10 @@ class SelectivityMetric(BaseMetric):  # type: ignore[misc,unused-ignore]
 
     def is_successful(self) -> bool | None:
         """Whether the score passes; None without a threshold."""
-        if self.threshold is None:
-            self.success = None
-        elif self.error is not None or self.score is None:
-            self.success = False
-        elif self._figure_of.higher_is_better is False:
-            self.success = self.score <= self.threshold
-        else:
-            self.success = self.score >= self.threshold
+        sign = -1 if self._scorer.measures[0].higher_is_better is False else 1
+        score = self.score if self.error is None else None
+        passes = score is not None and self.threshold is not None and sign * score >= sign * self.threshold
+        self.success = None if self.threshold is None else passes
         return self.success
 
 
@@ -142,25 +118,6 @@ def bor_from_result(
         If no test case has both metrics.
     """
     cases = getattr(result, "test_results", result)
-    rows = [{each.name: each.score for each in case.metrics_data or ()} for case in cases]
-    names = (f"Success@{k}", f"RandomSuccess@{k}")
-    if not any(set(names) <= row.keys() for row in rows):
-        raise InputError(f"no test case has {names[0]} and {names[1]}: give a SelectivityMetric for each of the two")
-    pair = ([math.nan if row.get(name) is None else row[name] for row in rows] for name in names)
-    return bits_over_random(*pair, total=total, bootstrap=bootstrap)
-
-
-def _retrieved(test_case: LLMTestCase, known_by: Mapping[str, Any], grades: Mapping[str, int] | None) -> list[str]:
-    ids, contexts = known_by.get("retrieved_ids"), test_case.retrieval_context
-    if ids is None and contexts is None:
-        raise InputError(
-            f"test case {test_case.input!r} holds no retrieval: give retrieval_context, or metadata['retrieved_ids']"
-        )
-    if ids is not None:
-        return [str(each) for each in ids]
-    if grades and any(isinstance(each, str) for each in contexts) and not any(as_text_id(key) == key for key in grades):
-        raise InputError(
-            f"the labels of {test_case.input!r} name passages by id, and retrieval_context holds texts: give "
-            f"metadata['retrieved_ids'], or label by rag_selectivity.single.text_id(text)"
-        )
-    return [as_text_id(each) if isinstance(each, str) else each.source for each in contexts]
+    pair = (f"Success@{k}", f"RandomSuccess@{k}")
+    rows = [{each.name: each.score for each in case.metrics_data or () if each.name in pair} for case in cases]
+    return bits_over_random_of_rows(rows, total=total, bootstrap=bootstrap)[f"BoR@{k}"]

@@ -16,10 +16,7 @@ import keyword
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from rag_selectivity.errors import MissingExtraError
 
@@ -31,43 +28,9 @@ except ImportError as error:
 from ir_measures import measures, providers
 from ir_measures.util import QrelsConverter, RunConverter
 
-from rag_selectivity import InputError, JudgedRun, Qrels, Run, join, parse_measure
+from rag_selectivity import InputError, JudgedRun, Qrels, Run, join
 from rag_selectivity.measures import REGISTRY, Measure, Real, Whole
-from rag_selectivity.single import QueryFigure, aggregate
-
-
-class Figure(float):
-    """The figure of one query, NaN if it has none, or the sum of such figures.
-
-    ir_measures and PyTerrier take the mean of every measure over queries, and BoR is a ratio of means. So a sum of
-    figures remembers what it was made of; divided by the number of queries, it is the figure over all of them, as in
-    `rag_selectivity.evaluate`. Queries without a figure are left out.
-    """
-
-    parts: tuple[Figure | QueryFigure, ...] = ()
-
-    @classmethod
-    def of(cls, value: float, *parts: Figure | QueryFigure) -> Figure:
-        """A number that is made of figures."""
-        made = cls(value)
-        made.parts = parts
-        return made
-
-    def __add__(self, other: float) -> Figure:
-        # Anything else is the zero that a sum starts with, or stands for a query without labels.
-        return Figure.of(float(self) + float(other), self, *([other] if isinstance(other, Figure) else []))
-
-    __radd__ = __add__
-
-    def __truediv__(self, queries: float) -> float:
-        figures, left = [], [*self.parts]
-        while left:
-            part = left.pop()
-            if isinstance(part, QueryFigure):
-                figures.append(part)
-            else:
-                left += part.parts
-        return aggregate(figures, bootstrap=None).value
+from rag_selectivity.single import SummedFigure, query_figures
 
 
 class SelectivityMeasure(measures.Measure):  # type: ignore[misc,unused-ignore]
@@ -79,9 +42,8 @@ class SelectivityMeasure(measures.Measure):  # type: ignore[misc,unused-ignore]
     @property
     def parsed(self) -> Measure:
         """The measure of rag-selectivity, with its depth."""
-        own = {name: self.params[name] for name in self.params if name not in ("cutoff", "N", "scale")}
-        parsed = parse_measure(f"{self.MEASURE.name}({','.join(f'{name}={value}' for name, value in own.items())})")
-        return parsed @ self.params["cutoff"] if "cutoff" in self.params else parsed
+        own = {name: value for name, value in self.params.items() if name not in ("cutoff", "N", "scale")}
+        return self.MEASURE(at=self.params.get("cutoff"), **own)
 
 
 class SelectivityProvider(providers.Provider):  # type: ignore[misc,unused-ignore]
@@ -112,20 +74,8 @@ class SelectivityEvaluator(providers.Evaluator):  # type: ignore[misc,unused-ign
                 )
             if (size, scale) not in joins:
                 joins[size, scale] = join(self.qrels, lists, corpus_size=size, scale=scale, ids="exact")
-            for query, figure in figures_of(measure.parsed, joins[size, scale]):
-                yield ir_measures.Metric(query_id=query, measure=measure, value=figure)
-
-
-def figures_of(measure: Measure, joined: JudgedRun) -> Iterator[tuple[str, Figure]]:
-    """The figure of each query; that of a ratio of means is NaN."""
-    depths = measure.default_depths(np.array([1])) if measure.at is None else np.array([measure.at])
-    if isinstance(measure.at, int):
-        joined.check_depths(depths)
-    whole = measure.outcome(joined, depths)
-    for row, query in enumerate(joined.queries):
-        outcome = replace(whole, parts=tuple(part[row : row + 1] for part in whole.parts))
-        value = float(outcome.settled().parts[0][0, 0]) if measure.per_query else math.nan
-        yield query, Figure.of(value, QueryFigure(measure, value, outcome=outcome))
+            for query, figure in query_figures(measure.parsed, joins[size, scale]).items():
+                yield ir_measures.Metric(query_id=query, measure=measure, value=SummedFigure.of(figure))
 
 
 def _registered(cls: type[Measure]) -> Any:
@@ -135,19 +85,12 @@ def _registered(cls: type[Measure]) -> Any:
     if name in measures.registry:
         return None
     kinds = {item.name: item.metadata["kind"] for item in cls.parameters()} | {"cutoff": cls.cutoff}
-    dtypes = {
-        key: int if isinstance(kind, Whole) else (int, float) if isinstance(kind, Real) else str
-        for key, kind in kinds.items()
-    }
-    dtypes |= {"N": int, "scale": str}
+    types = {Whole: int, Real: (int, float)}
+    dtypes = {key: types.get(type(kind), str) for key, kind in kinds.items()} | {"N": int, "scale": str}
     own = {key: measures.ParamInfo(dtype=dtype, default=None) for key, dtype in dtypes.items()}
-    made = type(
-        name,
-        (SelectivityMeasure,),
-        {"__name__": name, "NAME": name, "SUPPORTED_PARAMS": own, "MEASURE": cls, "__doc__": cls.__doc__},
-    )()
+    members = {"__name__": name, "NAME": name, "SUPPORTED_PARAMS": own, "MEASURE": cls, "__doc__": cls.__doc__}
+    globals()[name] = made = type(name, (SelectivityMeasure,), members)()
     measures.register(made)
-    globals()[name] = made
     SelectivityProvider.SUPPORTED_MEASURES = [*SelectivityProvider.SUPPORTED_MEASURES, made]
     return name
 

@@ -13,9 +13,9 @@ from rag_selectivity.calibrated import labels_to_calibrate, people_under
 from rag_selectivity.single import (
     ChosenIdentity,
     Labels,
+    QueryScorer,
     Steps,
     choose_identity,
-    evaluate_query,
     measure_with_depth,
     per_query_measure,
 )
@@ -134,18 +134,14 @@ def run_evaluator(
     id does. A ratio of means has no figure for one run: an InputError.
     """
     chosen = per_query_measure(measure)
+    options = {"corpus_size": corpus_size, "scale": scale, "grade_map": grade_map, "identity": identity}
+    scorer = QueryScorer(chosen, place=f"outputs[{retrieved!r}]", **options)
 
     def selectivity(outputs: Mapping[str, Any], reference_outputs: Mapping[str, Any]) -> dict[str, Any]:
         row = _value_in(reference_outputs, relevant)
         if row is None:
             return _result(chosen, math.nan, f"the example has no reference outputs under {relevant!r}")
-        labels = Labels.of({"query": row}, grade_map=grade_map, scale=scale)
-        grades = labels.of_query("query")
-        passages = _passages(outputs, retrieved)
-        ids = [_id(each, identity) for each in passages]
-        if identity is None and passages and not set(ids) & set(grades or ()):
-            _check_other_ids({"run": grades}, {"run": passages})
-        figure = evaluate_query(chosen, grades, ids, corpus_size=corpus_size, scale=labels.scale)
+        (figure,) = scorer.figures(_passages(outputs, retrieved), relevant=row)
         return _result(chosen, figure.value, figure.reason)
 
     selectivity.__name__ = str(chosen)
@@ -199,16 +195,3 @@ def _chosen(labels: Mapping[str, Any], passages: Mapping[str, Sequence[Any]]) ->
         if query in passages
     ]
     return choose_identity(observed) if any(documents for _, documents in observed) else None
-
-
-def _check_other_ids(labels: Mapping[str, Any], passages: Mapping[str, Sequence[Any]]) -> None:
-    """Refuse a list in which only another id than the one taken finds relevant documents."""
-    try:
-        other = _chosen(labels, passages)
-    except InputError:
-        return  # no id finds any: the list holds nothing relevant
-    if other is not None:
-        raise InputError(
-            f"the relevant documents are known by {other.name}, and not by Document.id or the text: say "
-            f'identity="{other.name}"'
-        )

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import InputError, Measure, parse_measure
 from rag_selectivity.measures import REGISTRY
-from rag_selectivity.single import Labels, PassageCounts, evaluate_query, per_query_measure
+from rag_selectivity.single import QueryScorer, per_query_measure
 
 
 class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore]
@@ -31,10 +31,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
     A query without a figure scores NaN, with the reason in its metadata.
     """
 
-    _measure: Measure = PrivateAttr()
-    _labels: Labels = PrivateAttr()
-    _corpus_size: int | None = PrivateAttr()
-    _passages_of: PassageCounts | None = PrivateAttr()
+    _scorer: QueryScorer = PrivateAttr()
 
     def __init__(
         self,
@@ -47,16 +44,13 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         grade_map: Any = None,
     ) -> None:
         super().__init__()
-        self._measure = per_query_measure(measure)
-        self._labels = Labels.of(labels, grade_map=grade_map, scale=scale)
-        self._corpus_size = corpus_size
-        self._passages_of = None if passages_of is None else PassageCounts.of(passages_of)
-        self._labels.require_for(self._measure)
+        options = {"corpus_size": corpus_size, "passages_of": passages_of, "scale": scale, "grade_map": grade_map}
+        self._scorer = QueryScorer(per_query_measure(measure), labels=labels, **options)
 
     @property
     def metric_name(self) -> str:  # type: ignore[override,unused-ignore]
         """The canonical name with the depth: two depths are two metrics."""
-        return str(self._measure)
+        return str(self._scorer.measures[0])
 
     def compute(
         self,
@@ -68,16 +62,7 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         **kwargs: Any,
     ) -> RetrievalMetricResult:
         """The figure of one query; an empty retrieval is a failed query, not an error."""
-        figure = evaluate_query(
-            self._measure,
-            self._labels.of_query(kwargs.get("query_id"), query, relevant=expected_ids),
-            retrieved_ids or (),
-            corpus_size=self._corpus_size,
-            passages_of=self._passages_of,
-            scale=self._labels.scale,
-            levels=self._labels.levels,
-            details=True,
-        )
+        (figure,) = self._scorer.figures(retrieved_ids or (), kwargs.get("query_id"), query, relevant=expected_ids)
         reason = {} if figure.reason is None else {"reason": figure.reason}
         return RetrievalMetricResult(score=figure.value, metadata={**figure.details, **reason})
 

@@ -89,6 +89,16 @@ class QueryFigure:
     outcome: Outcome | None = None
     details: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def score(self) -> float | None:
+        """The value, or None where it is NaN."""
+        return None if math.isnan(self.value) else self.value
+
+    @property
+    def counts(self) -> dict[str, str]:
+        """How many passages were `returned`, `judged` and `relevant`, as text; of `details`."""
+        return {key: f"{self.details[key]:g}" for key in ("returned", "judged", "relevant") if key in self.details}
+
 
 def join_query(
     grades: Mapping[str, int],
@@ -159,6 +169,23 @@ def query_figure(measure: str | Measure, joined: JudgedRun, *, details: bool = F
         joined.check_depths(depths)
     outcome = measure.outcome(joined, depths)
     return _figure(measure, outcome, _details(measure, joined, depths) if details else {})
+
+
+def query_figures(measure: str | Measure, joined: JudgedRun) -> dict[str, QueryFigure]:
+    """The figure of a measure for each query of a join.
+
+    Raises
+    ------
+    InputError
+        As `query_figure`.
+    """
+    measure = measure_with_depth(measure)
+    depths = _depths_of(measure)
+    if isinstance(measure.at, int):
+        joined.check_depths(depths)
+    outcome = measure.outcome(joined, depths)
+    figures = (_figure(measure, _part(outcome, row, outcome.refused), {}) for row in range(len(joined.queries)))
+    return dict(zip(joined.queries, figures, strict=True))
 
 
 @cache

@@ -107,6 +107,12 @@ class Estimate:
         """† if it has a soft caveat, ‡ if it has a strong one, else empty."""
         return mark_of(self.caveats)
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """`value`, `low`, `high`, `n` and `n_total`, without those that are not finite."""
+        ends = {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "n_total": self.n_total}
+        return {name: float(number) for name, number in ends.items() if math.isfinite(number)}
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None, and the reason is given."""
         result: dict[str, Any] = {

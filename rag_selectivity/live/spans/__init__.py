@@ -6,7 +6,7 @@ from rag_selectivity.live.spans.otlp import is_otlp, read_spans
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.reading import SpanFile, read_span_file
 from rag_selectivity.live.spans.replay import SpanReader
-from rag_selectivity.live.spans.span import Span
+from rag_selectivity.live.spans.span import Span, outermost
 
 __all__ = [
     "Problem",
@@ -15,6 +15,7 @@ __all__ = [
     "SpanFile",
     "SpanReader",
     "is_otlp",
+    "outermost",
     "read_span_file",
     "read_spans",
 ]

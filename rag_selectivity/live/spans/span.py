@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Span"]
+__all__ = ["Span", "outermost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +41,21 @@ class Span:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     dropped: int = 0
     wrong: int = 0
+
+
+def outermost(spans: Collection[str], parents: Mapping[str, str | None]) -> list[str]:
+    """Those of some spans that are inside none of the others, in their order.
+
+    >>> outermost(["search", "store"], {"search": "app", "store": "search", "app": None})
+    ['search']
+    """
+    others = set(spans)
+
+    def is_inner(span: str) -> bool:
+        seen, parent = {span}, parents.get(span)
+        while parent is not None and parent not in others and parent not in seen:
+            seen.add(parent)
+            parent = parents.get(parent)
+        return parent in others and parent != span
+
+    return [span for span in spans if not is_inner(span)]
