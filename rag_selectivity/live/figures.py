@@ -223,7 +223,7 @@ class LiveFigures:
                 moments.add(outcome)
         reach = LabelReach.of(judged, self._reached)
         self._reach = reach if self._reach is None else self._reach + reach
-        self._placebos.add_both(judged, self._plan, outcomes)
+        self._placebos.add(judged, self._plan, outcomes, in_corpus=not self._reach.stays_among_labels)
         self._count(judged)
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
