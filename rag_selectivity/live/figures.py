@@ -257,15 +257,17 @@ class LiveFigures:
         else:
             qrels = self._labels.qrels.under({name: self.query_in_labels(each) or "" for name, each in by_name.items()})
         sizes: Any = None
-        if self._corpus_size is not None:
+        if self._corpus_size is not None and self.passages_of is None and not any(each.corpus_size for each in part):
+            sizes = self._corpus_size
+        elif self._corpus_size is not None:
             sizes = {name: each.corpus_size or self._corpus_size for name, each in by_name.items()}
-        pools = {name: list(each.pool) for name, each in by_name.items() if each.pool is not None}
+        pools = {name: each.pool for name, each in by_name.items() if each.pool is not None}
         with warnings.catch_warnings():
             # Whether any ids match can be said only of all retrievals: see `_notes`.
             warnings.simplefilter("ignore", SelectivityWarning)
             return join(
                 qrels,
-                Run.from_dict({name: list(each.shown) for name, each in by_name.items()}),
+                Run.from_dict({name: each.shown for name, each in by_name.items()}),
                 pool=Run.from_dict(pools) if pools else None,
                 corpus_size=sizes,
                 passages_of=self.passages_of,
