@@ -21,6 +21,7 @@ __all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "a
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
+_NO_CALLS: frozenset[Hashable] = frozenset()
 
 
 class Kind(Enum):
@@ -37,7 +38,7 @@ class Kind(Enum):
 class Passages:
     """Passages in order: their ids, how many tokens they take together, and their texts where those are wanted.
 
-    `empty` of them have no text, and the scores of `nan_scores` are NaN.
+    `empty` of them have no text, and the scores of `nan_scores` are NaN. `text_weight` is that of `Retrieval`.
     """
 
     ids: tuple[str, ...]
@@ -45,6 +46,7 @@ class Passages:
     texts: tuple[str, ...] | None = None
     empty: int = 0
     nan_scores: int = 0
+    text_weight: int = 1
 
     @classmethod
     def of(
@@ -65,7 +67,7 @@ class Passages:
             tuple(ids),
             _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
             tuple(texts) if keep_texts else None,
-            list(map(str.isspace, texts)).count(True) + list(texts).count(""),
+            sum(map(str.isspace, texts)) + list(texts).count(""),
             sum([score is not None and math.isnan(score) for score in scores]),
         )
 
@@ -202,7 +204,8 @@ class CallTree:
             tree.calls += 1
             if len(self._calls) > _MOST_CALLS:
                 done = self._forget(next(iter(self._calls.values())).root)
-        self._hand_over(done)
+        if done:
+            self._hand_over(done)
 
     def end(self, call: Hashable, passages: Passages | None = None) -> None:
         """A call ends, with the passages that it retrieved, selected or answered from.
@@ -223,13 +226,12 @@ class CallTree:
 
     def around(self, call: Hashable) -> list[tuple[str, str | None]]:
         """The query and query id of a call that is under way, and of the retrievals and tools around it."""
-        queries = []
-        with self._lock:
-            each = self._calls.get(call)
-            while each is not None:
-                queries.append((each.query, each.query_id))
-                above = each.retrieval if each.retrieval is not None else each.tool
-                each = None if above is None else self._calls.get(above)
+        queries, calls = [], self._calls
+        each = calls.get(call)
+        while each is not None:
+            queries.append((each.query, each.query_id))
+            above = each.retrieval if each.retrieval is not None else each.tool
+            each = None if above is None else calls.get(above)
         return queries
 
     def fail(self, call: Hashable) -> None:
@@ -292,7 +294,8 @@ class CallTree:
                 self._clock() - of.started,
                 final,
             )
-            tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
+            if tree.failures:
+                tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
             if (self._at_once and of.tool is None) or of.parent is None:
                 return [retrieval]
             tree.retrievals.append(retrieval)
@@ -370,7 +373,7 @@ class CallTree:
         return [*tree.retrievals, *tree.failures]
 
     def _ancestors(self, of: _Open) -> frozenset[Hashable]:
-        return frozenset(self._above(of))
+        return _NO_CALLS if of.parent is None else frozenset(self._above(of))
 
     def _above(self, of: _Open) -> Iterator[Hashable]:
         """The calls around a call, the nearest first."""
@@ -401,6 +404,7 @@ class CallTree:
                     empty_passages=shown.empty,
                     nan_scores=shown.nan_scores,
                     texts=texts,
+                    text_weight=shown.text_weight,
                 )
             )
 
