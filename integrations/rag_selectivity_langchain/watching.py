@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -206,10 +206,10 @@ class _Watching:
 
     def _lengths(self, documents: Sequence[Document]) -> Passages:
         """Passages without ids, and their lengths in a sample: of what has no labels, reading is most of the work."""
-        nameless, weight = ("",) * len(documents), self.monitor.text_weight()
+        weight = self.monitor.text_weight()
         if not weight:
-            return Passages(nameless, text_weight=0)
-        passages = self._passages_with(nameless, documents)
+            return _unread(len(documents))
+        passages = self._passages_with(("",) * len(documents), documents)
         return passages if weight == 1 else replace(passages, text_weight=weight)
 
     def _passages_with(self, ids: Sequence[str], documents: Sequence[Document]) -> Passages:
@@ -423,6 +423,11 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
     async def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain has failed."""
         self._fail(run_id.int)
+
+
+@lru_cache(maxsize=256)
+def _unread(count: int) -> Passages:
+    return Passages(("",) * count, text_weight=0)
 
 
 def _number(run_id: UUID | None) -> int | None:

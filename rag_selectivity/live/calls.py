@@ -216,13 +216,21 @@ class CallTree:
             open_call = self._calls.get(call)
             if open_call is None:
                 return
-            if passages is not None:
+            if passages is not None and self._is_alone(open_call):
+                # What follows comes to the same, but takes longer, and this is the most frequent case.
+                del self._calls[call], self._trees[call]
+                seconds = self._clock() - open_call.started
+                done = [_Retrieved(open_call.query, open_call.query_id, None, _NO_CALLS, passages, seconds, None)]
+                open_call = None
+            elif passages is not None:
                 done = self._finished(call, open_call, passages)
             else:
                 done = []
                 self._lose(open_call)
-            done += self._close(call, open_call)
-        self._hand_over(done)
+            if open_call is not None:
+                done += self._close(call, open_call)
+        if done:
+            self._hand_over(done)
 
     def around(self, call: Hashable) -> list[tuple[str, str | None]]:
         """The query and query id of a call that is under way, and of the retrievals and tools around it."""
@@ -270,6 +278,13 @@ class CallTree:
         self._hand_over(done)
 
     # -- with the lock held --------------------------------------------------------------------------
+
+    def _is_alone(self, of: _Open) -> bool:
+        """Whether a call is an outermost retrieval without anything inside it that counts."""
+        if of.parent is not None or of.kind is not Kind.RETRIEVE or of.children:
+            return False
+        tree = self._trees[of.root]
+        return tree.calls == 1 and not tree.retrievals and not tree.failures
 
     def _finished(self, call: Hashable, of: _Open, passages: Passages) -> list[_Retrieved]:
         if of.retrieval is not None:
@@ -387,8 +402,8 @@ class CallTree:
 
     def _hand_over(self, done: Sequence[_Retrieved]) -> None:
         for retrieval in done:
-            shown = retrieval.final if retrieval.final is not None else retrieval.pool
-            texts = None
+            final, texts = retrieval.final, None
+            shown = final if final is not None else retrieval.pool
             if shown.texts is not None:
                 texts = dict(zip(retrieval.pool.ids, retrieval.pool.texts or (), strict=False))
                 texts.update(zip(shown.ids, shown.texts, strict=True))
@@ -396,7 +411,7 @@ class CallTree:
                 Retrieval(
                     retrieval.query,
                     shown.ids,
-                    pool=retrieval.pool.ids if retrieval.final is not None else None,
+                    pool=retrieval.pool.ids if final is not None else None,
                     query_id=retrieval.query_id,
                     tokens=shown.tokens,
                     seconds=retrieval.seconds,

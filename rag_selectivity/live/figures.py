@@ -399,8 +399,12 @@ class LiveFigures:
                 f"{traffic.failed:,} retrievals failed (an error, a cancellation, or None as the result) and count as "
                 f"lists without a passage; the means of passages shown, tokens and seconds leave them out"
             )
+        about = ""
+        if 0 < traffic.tokens_known < traffic.retrievals - traffic.failed:
+            about = "about "
+            yield f"the texts of {traffic.tokens_known:,} retrievals were read for their lengths in tokens"
         if traffic.empty_passages:
-            yield f"{traffic.empty_passages:,} of the passages shown have no text"
+            yield f"{about}{traffic.empty_passages:,} of the passages shown have no text"
         if traffic.nan_scores:
             yield f"{traffic.nan_scores:,} of the passages shown have NaN as their score, so their rank means nothing"
         if not self._met.known:

@@ -17,13 +17,13 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol
 
-from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
+from rag_selectivity.live.corpus import size_of
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
 from rag_selectivity.live.request import CURRENT, Request, checked_outcome, requested
@@ -138,7 +138,7 @@ class Monitor:
     ) -> None:
         counts = None if passages_of is None else PassageCounts.of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
-        corpus_size = size_with_counts(_size_of(corpus_size), counts)
+        corpus_size = size_with_counts(size_of(corpus_size), counts)
         if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
             raise InputError(f"sample_size must be a whole number ≥ 0, got {sample_size!r}")
         if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
@@ -204,8 +204,8 @@ class Monitor:
     def text_weight(self) -> int:
         """How many retrievals the next one stands for, if its texts are read for their lengths only; 0: do not read.
 
-        For a retrieval of which `wants_ids` says no. Each of the first 1,000 stands for itself. Later ones are read with
-        a probability of 1/16 and stand for 16, unless there is an alert about tokens.
+        For a retrieval of which `wants_ids` says no. Each of the first 1,000 stands for itself. Of each 16 later ones,
+        a random one is read and stands for all 16, unless there is an alert about tokens.
         """
         return 1 if self._alerts.about_tokens else self._texts.weight()
 
@@ -492,20 +492,3 @@ class Monitor:
         self.flush()
         with self._measuring:
             return self._figures.sample
-
-
-def _size_of(corpus_size: Any) -> int | None:
-    """N as a number, counted if an index was given."""
-    if corpus_size is None:
-        return None
-    if isinstance(corpus_size, (str, Real)):
-        if isinstance(corpus_size, (bool, str)) or float(corpus_size) < 1:
-            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
-        return whole_count(corpus_size, "corpus_size")
-    from rag_selectivity.io.indexes import corpus_size_of_index
-
-    size = corpus_size_of_index(corpus_size)
-    if not size:
-        kind = type(corpus_size).__name__
-        raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
-    return size

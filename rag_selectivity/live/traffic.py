@@ -79,19 +79,23 @@ class TrafficCounts:
 
 
 class SampledTexts:
-    """Chooses retrievals whose texts are read for their lengths: the first 1,000, and a random share of the others."""
+    """Chooses retrievals whose texts are read for their lengths: the first 1,000, and then a random one in each 16."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._left = TEXTS_READ_FIRST
+        self._place, self._chosen = -1, 0
 
     def weight(self) -> int:
         """How many retrievals the next one stands for; 0 if its texts are not to be read."""
         if self._left > 0:
             self._left -= 1
             return 1
-        # The draw is random, since requests that retrieve several times in a fixed order make a pattern.
-        return ONE_TEXT_IN if self._random.random() * ONE_TEXT_IN < 1 else 0
+        self._place = place = (self._place + 1) % ONE_TEXT_IN
+        if not place:
+            # Not every 16th, since requests that retrieve several times in a fixed order make a pattern.
+            self._chosen = self._random.randrange(ONE_TEXT_IN)
+        return ONE_TEXT_IN if place == self._chosen else 0
 
 
 class LiveTraffic:
