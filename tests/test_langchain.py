@@ -449,3 +449,41 @@ def test_in_langsmith_s_own_evaluate_without_its_server() -> None:
     summary = {result.key: result.score for result in results._summary_results["results"]}
     expected = summary_evaluator("BoR@2", "Harm@2", corpus_size=6, scale="utility")(outputs(), EXAMPLES)["results"]
     assert summary == {row["key"]: pytest.approx(row["score"]) for row in expected}
+
+
+class Echo(BaseRetriever):
+    """Long documents for questions without labels, short ones for those with; one of them is empty."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        text = "x" * (40 if query in BY_TEXT else 400)
+        return [Document(id="n1", page_content=text), Document(id="n2", page_content="")]
+
+
+@pytest.mark.parametrize("alerts", [[], ["tokens > 8000"]])
+def test_texts_without_labels_are_read_in_a_sample_that_stands_for_all(alerts) -> None:
+    counted = []
+    callback = SelectivityCallback(
+        BY_TEXT,
+        scale="utility",
+        corpus_size=6,
+        alerts=alerts,
+        count_tokens=lambda text: counted.append(text) or len(text),
+    )
+    retriever = Echo()
+    for run in range(2000):
+        for query in (ASKED, f"question {run}"):
+            retriever.invoke(query, config={"callbacks": [callback]})
+    traffic = callback.traffic
+    assert (traffic.retrievals, traffic.labelled, traffic.shown, callback.faults) == (4000, 2000, 2, 0)
+    assert len(counted) == 2 * traffic.tokens_known
+    if alerts:
+        assert (traffic.tokens_known, traffic.tokens, traffic.empty_passages) == (4000, 220, 4000)
+        return
+    # Of the 1,000 after the first 1,000 without labels, 1 in 16 is read.
+    assert traffic.tokens_known in (3062, 3063)
+    assert traffic.tokens == pytest.approx(220, abs=0.5)
+    assert traffic.empty_passages == pytest.approx(4000, abs=16)
+    assert traffic.tokens_p95 == pytest.approx(400, rel=0.011)
+    notes = "\n".join(callback.report().runs["live"].notes)
+    assert f"the texts of {traffic.tokens_known:,} retrievals were read" in notes
+    assert f"about {traffic.empty_passages:,} of the passages shown have no text" in notes

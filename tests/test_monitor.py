@@ -44,6 +44,32 @@ def watched(labels, finals, pools=None, **options) -> Monitor:
     return monitor
 
 
+@pytest.mark.parametrize("bad_from", [0, 30, 60])
+def test_placebos_are_those_of_evaluate_whichever_universe_counts_at_the_end(monkeypatch, bad_from: int) -> None:
+    monkeypatch.setattr(monitor_module, "_BATCH", 7)
+    labels, finals, _ = world(60)
+    # Labels of the lowest grade outside of the lists decide that grades are shuffled among the labels.
+    labels = {
+        query: {passage: grade if i >= bad_from else max(2, grade) for passage, grade in row.items()}
+        for i, (query, row) in enumerate(labels.items())
+    }
+    live = watched(labels, finals, measures=MEASURES).report()
+    whole = rs.evaluate(
+        labels,
+        {"live": finals},
+        corpus_size=200,
+        scale="utility",
+        measures=MEASURES,
+        depths=[1, 2, 5, 10],
+        policy=rs.Policy(short_lists="returned"),
+    )
+    for key in ("BoR@5", "RA-nWG@5", "PROC@10"):
+        assert live[key].placebo == pytest.approx(whole[key].placebo), key
+        assert live[key].above_placebo == pytest.approx(whole[key].above_placebo), key
+    # In the corpus, shuffling is what BoR compares with.
+    assert (abs(live["BoR@5"].placebo) < 1e-9) == (bad_from == 60)
+
+
 @pytest.mark.parametrize("pooled", [True, False])
 @pytest.mark.parametrize("batch", [1, 7, 256])
 def test_the_figures_are_those_of_evaluate(monkeypatch, pooled: bool, batch: int) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -26,7 +27,7 @@ _CALLS: WeakValueDictionary[tuple[int, bool], CallTree] = WeakValueDictionary()
 
 
 #: The retriever that is under way here, and its parent.
-_RETRIEVER: ContextVar[tuple[UUID, UUID | None] | None] = ContextVar("rag_selectivity_retriever", default=None)
+_RETRIEVER: ContextVar[tuple[int, int | None] | None] = ContextVar("rag_selectivity_retriever", default=None)
 _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__)
 
 
@@ -56,9 +57,9 @@ class _Watching:
         self._identity = self.monitor.identity(identity)
         self._query_id_key, self._rerank, self._count = query_id_key, rerank, count_tokens
         self._calls = _calls_of(self.monitor, at_once=rerank is None)
-        self._reranking: dict[UUID, dict[str, list[Document]]] = {}
+        self._reranking: dict[int, dict[str, list[Document]]] = {}
         self._has_reranked = False
-        self._tasks: dict[UUID, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
+        self._tasks: dict[int, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
 
     def report(self, **options: Any) -> Report:
         """The figures of all retrievals so far; `report()["BoR"]` is of all that was shown."""
@@ -92,7 +93,7 @@ class _Watching:
 
     # -- runs ----------------------------------------------------------------------------------------
 
-    def _parent(self, run_id: UUID, told: UUID | None, *, retrievers: int = 1) -> UUID | None:
+    def _parent(self, run_id: int, told: int | None, *, retrievers: int = 1) -> int | None:
         """What called a run, since a retriever that does not pass on `run_manager.get_child()` hides its own calls.
 
         `retrievers` is the number of retrievers that are running, with the run itself, if one of them called it.
@@ -110,7 +111,7 @@ class _Watching:
         return None if query_id is None else str(query_id)
 
     def _retriever_start(
-        self, query: str, run_id: UUID, parent_run_id: UUID | None, metadata: Mapping[str, Any] | None
+        self, query: str, run_id: int, parent_run_id: int | None, metadata: Mapping[str, Any] | None
     ) -> None:
         with self._faults:
             parent = self._parent(run_id, parent_run_id, retrievers=2)
@@ -118,7 +119,7 @@ class _Watching:
             self._watch_task(run_id)
             _RETRIEVER.set((run_id, parent_run_id))
 
-    def _retriever_end(self, documents: Sequence[Document] | None, run_id: UUID) -> None:
+    def _retriever_end(self, documents: Sequence[Document] | None, run_id: int) -> None:
         self._leave_task(run_id)
         if documents is None:
             self._fail(run_id)
@@ -133,15 +134,15 @@ class _Watching:
         self,
         text: str,
         inputs: Mapping[str, Any] | None,
-        run_id: UUID,
-        parent_run_id: UUID | None,
+        run_id: int,
+        parent_run_id: int | None,
         metadata: Mapping[str, Any] | None,
     ) -> None:
         with self._faults:
             query, parent = _query_of_tool(text, inputs), self._parent(run_id, parent_run_id)
             self._calls.begin(run_id, parent, Kind.TOOL, query=query, query_id=self._query_id(metadata))
 
-    def _tool_end(self, output: Any, run_id: UUID) -> None:
+    def _tool_end(self, output: Any, run_id: int) -> None:
         passages = None
         with self._faults:
             documents = documents_of_tool(output)
@@ -150,7 +151,7 @@ class _Watching:
         with self._faults:
             self._calls.end(run_id, passages)
 
-    def _chain_start(self, run_id: UUID, parent_run_id: UUID | None, name: str | None, inputs: Any) -> None:
+    def _chain_start(self, run_id: int, parent_run_id: int | None, name: str | None, inputs: Any) -> None:
         with self._faults:
             parent = self._parent(run_id, parent_run_id)
             if self._rerank is None or name != self._rerank:
@@ -162,7 +163,7 @@ class _Watching:
             given = self._ids([document for each in lists.values() for document in each])
             self._calls.begin(run_id, parent, Kind.SELECT, given=given)
 
-    def _chain_end(self, outputs: Any, run_id: UUID) -> None:
+    def _chain_end(self, outputs: Any, run_id: int) -> None:
         passages = None
         taken = self._reranking.pop(run_id, None) if self._reranking else None
         if taken is not None:
@@ -177,7 +178,7 @@ class _Watching:
         except InputError as error:
             raise InputError(f"the step {self._rerank!r} does not tell what it selected: {error}") from None
 
-    def _fail(self, run_id: UUID) -> None:
+    def _fail(self, run_id: int) -> None:
         self._leave_task(run_id)
         self._reranking.pop(run_id, None)
         with self._faults:
@@ -185,7 +186,7 @@ class _Watching:
 
     # -- documents -----------------------------------------------------------------------------------
 
-    def _wants_ids(self, run_id: UUID) -> bool:
+    def _wants_ids(self, run_id: int) -> bool:
         """Whether the ids of a retrieval's passages matter; without, they cost most of the time."""
         if self._rerank is not None:
             return True
@@ -203,7 +204,12 @@ class _Watching:
         return self._passages_with(self._ids(documents), documents)
 
     def _lengths(self, documents: Sequence[Document]) -> Passages:
-        return self._passages_with(("",) * len(documents), documents)
+        """Passages without ids, and their lengths in a sample: of what has no labels, reading is most of the work."""
+        weight = self.monitor.text_weight()
+        if not weight:
+            return _unread(len(documents))
+        passages = self._passages_with(("",) * len(documents), documents)
+        return passages if weight == 1 else replace(passages, text_weight=weight)
 
     def _passages_with(self, ids: Sequence[str], documents: Sequence[Document]) -> Passages:
         return Passages.of(
@@ -215,7 +221,7 @@ class _Watching:
 
     # -- cancellation --------------------------------------------------------------------------------
 
-    def _watch_task(self, run_id: UUID) -> None:
+    def _watch_task(self, run_id: int) -> None:
         """LangChain does not tell that a retriever was cancelled; its task is over then."""
         task = _current_task()
         if task is None or run_id in self._tasks:
@@ -227,12 +233,12 @@ class _Watching:
         self._tasks[run_id] = task, when_over
         task.add_done_callback(when_over)
 
-    def _leave_task(self, run_id: UUID) -> None:
-        task, when_over = self._tasks.pop(run_id, (None, None))
+    def _leave_task(self, run_id: int) -> None:
+        task, when_over = self._tasks.pop(run_id, (None, None)) if self._tasks else (None, None)
         if task is not None and when_over is not None:
             task.remove_done_callback(when_over)
 
-    def _cancelled(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
+    def _cancelled(self, run_id: int, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(run_id, None)
         self._fail(run_id)
 
@@ -291,15 +297,15 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         **kwargs: Any,
     ) -> None:
         """A retriever begins."""
-        self._retriever_start(query, run_id, parent_run_id, metadata)
+        self._retriever_start(query, run_id.int, _number(parent_run_id), metadata)
 
     def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has found its documents."""
-        self._retriever_end(documents, run_id)
+        self._retriever_end(documents, run_id.int)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has failed."""
-        self._fail(run_id)
+        self._fail(run_id.int)
 
     def on_tool_start(
         self,
@@ -313,15 +319,15 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         **kwargs: Any,
     ) -> None:
         """A tool begins: what it retrieves belongs together."""
-        self._tool_start(input_str, inputs, run_id, parent_run_id, metadata)
+        self._tool_start(input_str, inputs, run_id.int, _number(parent_run_id), metadata)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool is over."""
-        self._tool_end(output, run_id)
+        self._tool_end(output, run_id.int)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool has failed."""
-        self._fail(run_id)
+        self._fail(run_id.int)
 
     def on_chain_start(
         self,
@@ -333,15 +339,15 @@ class SelectivityCallback(_Watching, BaseCallbackHandler):  # type: ignore[misc,
         **kwargs: Any,
     ) -> None:
         """A chain begins: what is inside it belongs together."""
-        self._chain_start(run_id, parent_run_id, kwargs.get("name"), inputs)
+        self._chain_start(run_id.int, _number(parent_run_id), kwargs.get("name"), inputs)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain is over."""
-        self._chain_end(outputs, run_id)
+        self._chain_end(outputs, run_id.int)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain has failed."""
-        self._fail(run_id)
+        self._fail(run_id.int)
 
 
 class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore[misc,unused-ignore]
@@ -365,15 +371,15 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
         **kwargs: Any,
     ) -> None:
         """A retriever begins."""
-        self._retriever_start(query, run_id, parent_run_id, metadata)
+        self._retriever_start(query, run_id.int, _number(parent_run_id), metadata)
 
     async def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has found its documents."""
-        self._retriever_end(documents, run_id)
+        self._retriever_end(documents, run_id.int)
 
     async def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A retriever has failed."""
-        self._fail(run_id)
+        self._fail(run_id.int)
 
     async def on_tool_start(
         self,
@@ -387,15 +393,15 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
         **kwargs: Any,
     ) -> None:
         """A tool begins: what it retrieves belongs together."""
-        self._tool_start(input_str, inputs, run_id, parent_run_id, metadata)
+        self._tool_start(input_str, inputs, run_id.int, _number(parent_run_id), metadata)
 
     async def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool is over."""
-        self._tool_end(output, run_id)
+        self._tool_end(output, run_id.int)
 
     async def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool has failed."""
-        self._fail(run_id)
+        self._fail(run_id.int)
 
     async def on_chain_start(
         self,
@@ -407,15 +413,25 @@ class AsyncSelectivityCallback(_Watching, AsyncCallbackHandler):  # type: ignore
         **kwargs: Any,
     ) -> None:
         """A chain begins: what is inside it belongs together."""
-        self._chain_start(run_id, parent_run_id, kwargs.get("name"), inputs)
+        self._chain_start(run_id.int, _number(parent_run_id), kwargs.get("name"), inputs)
 
     async def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain is over."""
-        self._chain_end(outputs, run_id)
+        self._chain_end(outputs, run_id.int)
 
     async def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A chain has failed."""
-        self._fail(run_id)
+        self._fail(run_id.int)
+
+
+@lru_cache(maxsize=256)
+def _unread(count: int) -> Passages:
+    return Passages(("",) * count, text_weight=0)
+
+
+def _number(run_id: UUID | None) -> int | None:
+    """A run's id as a number: as the key of a dictionary, an id is hashed in Python every time."""
+    return None if run_id is None else run_id.int
 
 
 def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:
@@ -429,10 +445,8 @@ def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:
 
 
 def _current_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:  # no loop: nothing can be cancelled
-        return None
+    # Without a loop, nothing can be cancelled.
+    return None if asyncio._get_running_loop() is None else asyncio.current_task()
 
 
 def _retrievers_running() -> int:

@@ -92,9 +92,10 @@ class Run(Held):
         scored: bool | None = None
         for query, ranked in lists.items():
             queries.append(query_text(query, "run"))
-            if isinstance(ranked, str) or not isinstance(ranked, Iterable):
+            is_plain = isinstance(ranked, (list, tuple))
+            if not is_plain and (isinstance(ranked, str) or not isinstance(ranked, Iterable)):
                 raise InputError(f"run: query {query!r}: expected a list of ids or {{passage: score}}, got {ranked!r}")
-            rows = list(ranked.items() if isinstance(ranked, Mapping) else ranked)
+            rows = ranked if is_plain else list(ranked.items() if isinstance(ranked, Mapping) else ranked)
             lengths.append(len(rows))
             if not rows:
                 continue

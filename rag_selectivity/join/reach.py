@@ -142,6 +142,11 @@ class LabelReach:
         exhaustive = self.exhaustive > QUERIES_SHARE * self.queries
         return exhaustive or self.closed(column) is not None or bool(self.lowest_outside_top[column])
 
+    @property
+    def stays_among_labels(self) -> bool:
+        """Whether `shuffled_among_labels` is true at every depth, whatever is added."""
+        return bool(self.lowest_outside_top.all())
+
 
 def has_open_tails(qrels: Qrels | None) -> bool:
     """Whether passages were drawn from tails, and some of these tails' passages were not drawn."""

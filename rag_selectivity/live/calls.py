@@ -20,6 +20,7 @@ __all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "a
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
+_NO_CALLS: frozenset[Hashable] = frozenset()
 
 
 class Kind(Enum):
@@ -36,7 +37,7 @@ class Kind(Enum):
 class Passages:
     """Passages in order: their ids, how many tokens they take together, and their texts where those are wanted.
 
-    `empty` of them have no text, and the scores of `nan_scores` are NaN.
+    `empty` of them have no text, and the scores of `nan_scores` are NaN. `text_weight` is that of `Retrieval`.
     """
 
     ids: tuple[str, ...]
@@ -44,6 +45,7 @@ class Passages:
     texts: tuple[str, ...] | None = None
     empty: int = 0
     nan_scores: int = 0
+    text_weight: int = 1
 
     @classmethod
     def of(
@@ -64,7 +66,7 @@ class Passages:
             tuple(ids),
             _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
             tuple(texts) if keep_texts else None,
-            list(map(str.isspace, texts)).count(True) + list(texts).count(""),
+            sum(map(str.isspace, texts)) + list(texts).count(""),
             # Only NaN differs from itself.
             len([score for score in scores if score != score]),
         )
@@ -202,7 +204,8 @@ class CallTree:
             tree.calls += 1
             if len(self._calls) > _MOST_CALLS:
                 done = self._forget(next(iter(self._calls.values())).root)
-        self._hand_over(done)
+        if done:
+            self._hand_over(done)
 
     def end(self, call: Hashable, passages: Passages | None = None) -> None:
         """A call ends, with the passages that it retrieved, selected or answered from.
@@ -213,23 +216,30 @@ class CallTree:
             open_call = self._calls.get(call)
             if open_call is None:
                 return
-            if passages is not None:
+            if passages is not None and self._is_alone(open_call):
+                # What follows comes to the same, but takes longer, and this is the most frequent case.
+                del self._calls[call], self._trees[call]
+                seconds = self._clock() - open_call.started
+                done = [_Retrieved(open_call.query, open_call.query_id, None, _NO_CALLS, passages, seconds, None)]
+                open_call = None
+            elif passages is not None:
                 done = self._finished(call, open_call, passages)
             else:
                 done = []
                 self._lose(open_call)
-            done += self._close(call, open_call)
-        self._hand_over(done)
+            if open_call is not None:
+                done += self._close(call, open_call)
+        if done:
+            self._hand_over(done)
 
     def around(self, call: Hashable) -> list[tuple[str, str | None]]:
         """The query and query id of a call that is under way, and of the retrievals and tools around it."""
-        queries = []
-        with self._lock:
-            each = self._calls.get(call)
-            while each is not None:
-                queries.append((each.query, each.query_id))
-                above = each.retrieval if each.retrieval is not None else each.tool
-                each = None if above is None else self._calls.get(above)
+        queries, calls = [], self._calls
+        each = calls.get(call)
+        while each is not None:
+            queries.append((each.query, each.query_id))
+            above = each.retrieval if each.retrieval is not None else each.tool
+            each = None if above is None else calls.get(above)
         return queries
 
     def alone(self, call: Hashable) -> tuple[str, str | None] | None:
@@ -274,6 +284,13 @@ class CallTree:
 
     # -- with the lock held --------------------------------------------------------------------------
 
+    def _is_alone(self, of: _Open) -> bool:
+        """Whether a call is an outermost retrieval without anything inside it that counts."""
+        if of.parent is not None or of.kind is not Kind.RETRIEVE or of.children:
+            return False
+        tree = self._trees[of.root]
+        return tree.calls == 1 and not tree.retrievals and not tree.failures
+
     def _finished(self, call: Hashable, of: _Open, passages: Passages) -> list[_Retrieved]:
         if of.retrieval is not None:
             around = self._calls.get(of.retrieval)
@@ -297,7 +314,8 @@ class CallTree:
                 self._clock() - of.started,
                 final,
             )
-            tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
+            if tree.failures:
+                tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
             if (self._at_once and of.tool is None) or of.parent is None:
                 return [retrieval]
             tree.retrievals.append(retrieval)
@@ -375,7 +393,7 @@ class CallTree:
         return [*tree.retrievals, *tree.failures]
 
     def _ancestors(self, of: _Open) -> frozenset[Hashable]:
-        return frozenset(self._above(of))
+        return _NO_CALLS if of.parent is None else frozenset(self._above(of))
 
     def _above(self, of: _Open) -> Iterator[Hashable]:
         """The calls around a call, the nearest first."""
@@ -389,8 +407,8 @@ class CallTree:
 
     def _hand_over(self, done: Sequence[_Retrieved]) -> None:
         for retrieval in done:
-            shown = retrieval.final if retrieval.final is not None else retrieval.pool
-            texts = None
+            final, texts = retrieval.final, None
+            shown = final if final is not None else retrieval.pool
             if shown.texts is not None:
                 texts = dict(zip(retrieval.pool.ids, retrieval.pool.texts or (), strict=False))
                 texts.update(zip(shown.ids, shown.texts, strict=True))
@@ -398,7 +416,7 @@ class CallTree:
                 Retrieval(
                     retrieval.query,
                     shown.ids,
-                    pool=retrieval.pool.ids if retrieval.final is not None else None,
+                    pool=retrieval.pool.ids if final is not None else None,
                     query_id=retrieval.query_id,
                     tokens=shown.tokens,
                     seconds=retrieval.seconds,
@@ -406,6 +424,7 @@ class CallTree:
                     empty_passages=shown.empty,
                     nan_scores=shown.nan_scores,
                     texts=texts,
+                    text_weight=shown.text_weight,
                 )
             )
 

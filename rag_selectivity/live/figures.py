@@ -223,7 +223,7 @@ class LiveFigures:
                 moments.add(outcome)
         reach = LabelReach.of(judged, self._reached)
         self._reach = reach if self._reach is None else self._reach + reach
-        self._placebos.add_both(judged, self._plan, outcomes)
+        self._placebos.add(judged, self._plan, outcomes, in_corpus=not self._reach.stays_among_labels)
         self._count(judged)
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
@@ -257,15 +257,17 @@ class LiveFigures:
         else:
             qrels = self._labels.qrels.under({name: self.query_in_labels(each) or "" for name, each in by_name.items()})
         sizes: Any = None
-        if self._corpus_size is not None:
+        if self._corpus_size is not None and self.passages_of is None and not any(each.corpus_size for each in part):
+            sizes = self._corpus_size
+        elif self._corpus_size is not None:
             sizes = {name: each.corpus_size or self._corpus_size for name, each in by_name.items()}
-        pools = {name: list(each.pool) for name, each in by_name.items() if each.pool is not None}
+        pools = {name: each.pool for name, each in by_name.items() if each.pool is not None}
         with warnings.catch_warnings():
             # Whether any ids match can be said only of all retrievals: see `_notes`.
             warnings.simplefilter("ignore", SelectivityWarning)
             return join(
                 qrels,
-                Run.from_dict({name: list(each.shown) for name, each in by_name.items()}),
+                Run.from_dict({name: each.shown for name, each in by_name.items()}),
                 pool=Run.from_dict(pools) if pools else None,
                 corpus_size=sizes,
                 passages_of=self.passages_of,
@@ -397,8 +399,12 @@ class LiveFigures:
                 f"{traffic.failed:,} retrievals failed (an error, a cancellation, or None as the result) and count as "
                 f"lists without a passage; the means of passages shown, tokens and seconds leave them out"
             )
+        about = ""
+        if 0 < traffic.tokens_known < traffic.retrievals - traffic.failed:
+            about = "about "
+            yield f"the texts of {traffic.tokens_known:,} retrievals were read for their lengths in tokens"
         if traffic.empty_passages:
-            yield f"{traffic.empty_passages:,} of the passages shown have no text"
+            yield f"{about}{traffic.empty_passages:,} of the passages shown have no text"
         if traffic.nan_scores:
             yield f"{traffic.nan_scores:,} of the passages shown have NaN as their score, so their rank means nothing"
         if not self._met.known:

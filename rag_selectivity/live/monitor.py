@@ -17,19 +17,19 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol
 
-from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
+from rag_selectivity.live.corpus import size_of
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
 from rag_selectivity.live.request import CURRENT, Request, checked_outcome, requested
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.trace import TraceWriter
-from rag_selectivity.live.traffic import LiveTraffic
+from rag_selectivity.live.traffic import LiveTraffic, SampledTexts
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_depths, plan_of, wanted_measures
 from rag_selectivity.results.report import Report
@@ -138,7 +138,7 @@ class Monitor:
     ) -> None:
         counts = None if passages_of is None else PassageCounts.of(passages_of)
         self._index = None if counts is not None or isinstance(corpus_size, (str, Real)) else corpus_size
-        corpus_size = size_with_counts(_size_of(corpus_size), counts)
+        corpus_size = size_with_counts(size_of(corpus_size), counts)
         if isinstance(sample_size, bool) or not isinstance(sample_size, int) or sample_size < 0:
             raise InputError(f"sample_size must be a whole number ≥ 0, got {sample_size!r}")
         if isinstance(sample_rate, bool) or not isinstance(sample_rate, (int, float)) or not 0 < sample_rate <= 1:
@@ -172,6 +172,8 @@ class Monitor:
         self._figures.passages_of = counts
         self._trace = TraceWriter(trace, texts=trace_texts) if trace is not None else None
         self._grader = grader
+        self._hands_on = trace is not None or grader is not None
+        self._texts = SampledTexts(seed)
         self._lock = threading.Lock()
         self._measuring = threading.Lock()
         self._pending: list[Retrieval] = []
@@ -196,7 +198,16 @@ class Monitor:
         """Whether it matters which passages a query gets: it has labels, or a trace or a grader takes them."""
         if query_id is None and (request := CURRENT.get()) is not None:
             query_id = request.query_id
-        return bool({query, query_id} & self.labels.by_query.keys() or self._trace or self._grader)
+        by_query = self.labels.by_query
+        return self._hands_on or query in by_query or (query_id is not None and query_id in by_query)
+
+    def text_weight(self) -> int:
+        """How many retrievals the next one stands for, if its texts are read for their lengths only; 0: do not read.
+
+        For a retrieval of which `wants_ids` says no. Each of the first 1,000 stands for itself. Of each 16 later ones,
+        a random one is read and stands for all 16, unless there is an alert about tokens.
+        """
+        return 1 if self._alerts.about_tokens else self._texts.weight()
 
     def identity(self, identity: str | None) -> Identity:
         """How an adapter is to name passages, for the value of its option `identity`.
@@ -212,8 +223,7 @@ class Monitor:
             return FixedIdentity(None)
         with self._lock:
             if self._choice is None:
-                writes_ids = self._trace is not None or self._grader is not None
-                self._choice = IdentityChoice(self._labels_of, keep_unlabelled=writes_ids)
+                self._choice = IdentityChoice(self._labels_of, keep_unlabelled=self._hands_on)
             return self._choice
 
     def record(self, retrieval: Retrieval) -> None:
@@ -236,11 +246,12 @@ class Monitor:
             drawn = self._sample_rate == 1 or self._random.random() < self._sample_rate
             self._traffic.add(retrieval, outcome, labelled=labelled, drawn=drawn)
             had_given_up = self._has_given_up
-            if drawn:
+            is_only_counted = not drawn or not (labelled or self._hands_on)
+            if not is_only_counted:
                 seen = Waiting(retrieval, labelled)
                 ready = [seen] if self._choice is None else self._choice.take(seen)
-            gives_up = self._has_given_up and not had_given_up
-            batch = None if drawn else self._batch_with(None)
+            gives_up = not had_given_up and self._has_given_up
+            batch = self._batch_with(None) if is_only_counted else None
         self._alerts.traffic(retrieval)
         self._take(ready)
         if batch is not None:
@@ -481,20 +492,3 @@ class Monitor:
         self.flush()
         with self._measuring:
             return self._figures.sample
-
-
-def _size_of(corpus_size: Any) -> int | None:
-    """N as a number, counted if an index was given."""
-    if corpus_size is None:
-        return None
-    if isinstance(corpus_size, (str, Real)):
-        if isinstance(corpus_size, (bool, str)) or float(corpus_size) < 1:
-            raise InputError(f"corpus_size must be a whole number ≥ 1, got {corpus_size!r}")
-        return whole_count(corpus_size, "corpus_size")
-    from rag_selectivity.io.indexes import corpus_size_of_index
-
-    size = corpus_size_of_index(corpus_size)
-    if not size:
-        kind = type(corpus_size).__name__
-        raise InputError(f"corpus_size: {kind} does not tell how many passages it can return; give the number")
-    return size

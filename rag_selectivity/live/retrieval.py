@@ -32,6 +32,9 @@ class Retrieval:
         Whether the retriever raised an error, was cancelled, or returned None. Nothing was shown then.
     empty_passages, nan_scores : int, optional
         Passages among those shown that have no text, and those whose score is NaN.
+    text_weight : int
+        How many retrievals its `tokens` and `empty_passages` stand for, if an adapter reads the texts of a random
+        sample only; 0 if it did not read them here.
     grades : {passage: grade}, optional
         Labels of this query that the monitor's own lack.
     texts : {passage: text}, optional
@@ -59,6 +62,7 @@ class Retrieval:
     id: str | None = None
     arm: str | None = None
     outcome: float | None = None
+    text_weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,11 @@ class Traffic:
     failed, empty : int
         Retrievals that raised an error, were cancelled, or returned None; and those that returned no passage.
     shown, tokens, seconds : float
-        Means over the retrievals that did not fail; NaN where nobody said.
+        Means over the retrievals that did not fail; NaN where nobody said. An adapter may read texts in a random sample
+        of the retrievals without labels, each of which then counts for those that it stands for; this concerns
+        `tokens`, its quantiles and `empty_passages`.
+    tokens_known : int
+        Retrievals whose tokens were counted.
     tokens_p50, tokens_p95, seconds_p50, seconds_p95 : float
         Quantiles over the same retrievals, each at most 1 % off: half of the retrievals have at most the p50, 95 % at
         most the p95.
@@ -81,7 +89,8 @@ class Traffic:
     longest : int
         The most passages shown at once.
     empty_passages, nan_scores : int
-        Passages among those shown that have no text, and those whose score is NaN.
+        Passages among those shown that have no text, and those whose score is NaN. The first is an estimate if texts
+        were read in a sample only.
     outcomes : int
         Outcomes of the application.
     outcome : float
@@ -115,6 +124,7 @@ class Traffic:
     outcome_high: float = math.nan
     lost_outcomes: int = 0
     arms: Mapping[str, Traffic] = field(default_factory=dict)
+    tokens_known: int = 0
 
 
 def approximate_tokens(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import random
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ _log = logging.getLogger("rag_selectivity")
 
 #: Each arm has a sample of its own, which must not fill the memory.
 MOST_ARMS = 16
+#: Of so many retrievals without labels all texts are read for their lengths, and of one in so many after that.
+TEXTS_READ_FIRST, ONE_TEXT_IN = 1000, 16
 
 
 class TrafficCounts:
@@ -24,7 +27,7 @@ class TrafficCounts:
     def __init__(self) -> None:
         self.labelled = self.sampled = self.lost_outcomes = 0
         self._retrievals = self._empty = self._failed = self._longest = 0
-        self._empty_passages = self._nan_scores = 0
+        self._empty_passages = self._nan_scores = self._tokens_known = 0
         self._shown, self._tokens, self._seconds = _Mean(), _Sizes(), _Sizes()
         self.outcomes = Outcomes()
 
@@ -38,11 +41,14 @@ class TrafficCounts:
         length = len(retrieval.shown)
         self._empty += not length
         self._longest = max(self._longest, length)
-        self._empty_passages += retrieval.empty_passages or 0
-        self._nan_scores += retrieval.nan_scores or 0
+        if retrieval.nan_scores:
+            self._nan_scores += retrieval.nan_scores
         self._shown.add(length)
-        self._tokens.add(retrieval.tokens)
         self._seconds.add(retrieval.seconds)
+        if retrieval.text_weight:
+            self._empty_passages += retrieval.text_weight * (retrieval.empty_passages or 0)
+            self._tokens_known += retrieval.tokens is not None
+            self._tokens.add(retrieval.tokens, retrieval.text_weight)
 
     def traffic(self) -> Traffic:
         """The counts and means so far."""
@@ -68,7 +74,28 @@ class TrafficCounts:
             outcome_low=low,
             outcome_high=high,
             lost_outcomes=self.lost_outcomes,
+            tokens_known=self._tokens_known,
         )
+
+
+class SampledTexts:
+    """Chooses retrievals whose texts are read for their lengths: the first 1,000, and then a random one in each 16."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._left = TEXTS_READ_FIRST
+        self._place, self._chosen = -1, 0
+
+    def weight(self) -> int:
+        """How many retrievals the next one stands for; 0 if its texts are not to be read."""
+        if self._left > 0:
+            self._left -= 1
+            return 1
+        self._place = place = (self._place + 1) % ONE_TEXT_IN
+        if not place:
+            # Not every 16th, since requests that retrieve several times in a fixed order make a pattern.
+            self._chosen = self._random.randrange(ONE_TEXT_IN)
+        return ONE_TEXT_IN if place == self._chosen else 0
 
 
 class LiveTraffic:
@@ -142,10 +169,13 @@ class _Mean:
         self._sum: float = 0
         self._count = 0
 
-    def add(self, value: float | None) -> None:
-        if value is not None and 0 <= value < math.inf:
-            self._sum += value
-            self._count += 1
+    def add(self, value: float | None, times: int = 1) -> bool:
+        """Count a value; whether it is one."""
+        if value is None or not 0 <= value < math.inf:
+            return False
+        self._sum += times * value
+        self._count += times
+        return True
 
     @property
     def value(self) -> float:
@@ -159,10 +189,11 @@ class _Sizes(_Mean):
         super().__init__()
         self.histogram = LogHistogram()
 
-    def add(self, value: float | None) -> None:
-        super().add(value)
-        if value is not None and 0 <= value < math.inf:
-            self.histogram.add(value)
+    def add(self, value: float | None, times: int = 1) -> bool:
+        known = super().add(value, times)
+        if known and value is not None:
+            self.histogram.add(value, times)
+        return known
 
 
 class Outcomes:

@@ -148,7 +148,7 @@ class Tally:
         reach = LabelReach.of(judged, self._reached)
         self._reach = reach if self._reach is None else self._reach + reach
         if judged.qrels is not None:
-            self._placebos.add_both(judged, self._plan, outcomes)
+            self._placebos.add(judged, self._plan, outcomes)
         self.add_outcomes(outcomes, judged.queries if queries is None else queries)
         self.fingerprint = fingerprint
         self.coverage += judged.coverage

@@ -81,17 +81,21 @@ class ExactSums:
 
 
 def _split(rows: FloatArray) -> list[tuple[int, FloatArray]]:
-    """The limbs that are not all 0, with their numbers: whole numbers as floats."""
-    rest = rows
-    limbs = []
-    if not (np.abs(rows) < 2.0**_TOP).all():
+    """The limbs from the first to the last that is not 0, with their numbers: whole numbers as floats."""
+    largest = float(np.abs(rows).max(initial=0.0))
+    if not largest < 2.0**_TOP:
         raise InputError("a figure is not a finite number below 1.1e12 and cannot be summed exactly")
-    for limb in range(_LIMBS):
-        unit = 2.0 ** (_TOP - _BITS * (limb + 1))
-        whole = np.trunc(rest / unit)
-        if whole.any():
-            limbs.append((limb, whole))
-            rest = rest - whole * unit
-            if not rest.any():
-                break
+    limbs: list[tuple[int, FloatArray]] = []
+    if not largest:
+        return limbs
+    first = min(_LIMBS - 1, max(0, (_TOP - math.frexp(largest)[1]) // _BITS))
+    # Products with powers of 2 are exact.
+    rest = rows * 2.0 ** -(_TOP - _BITS * (first + 1))
+    for limb in range(first, _LIMBS):
+        whole = np.trunc(rest)
+        limbs.append((limb, whole))
+        rest -= whole
+        if not rest.any():
+            break
+        rest *= 2.0**_BITS
     return limbs

@@ -41,9 +41,12 @@ class LogHistogram:
         self._total = 0
         self._waiting: list[float] = []
 
-    def add(self, value: float) -> None:
+    def add(self, value: float, times: int = 1) -> None:
         """Count a finite number ≥ 0."""
-        self._waiting.append(value)
+        if times == 1:
+            self._waiting.append(value)
+        else:
+            self._waiting.extend([value] * times)
         if len(self._waiting) >= _AT_ONCE:
             self._count()
 

@@ -81,12 +81,13 @@ class Moments:
                 some = slice(start, start + _CHUNK)
                 sums.add(ExactSums.weighted(counts[:, some], columns[some]))
             resampled = ExactSums(sums.limbs.reshape(len(sums.limbs), len(counts), width + 1, depths))
+        sums, products = _sums_and_products(parts)
         return cls(
             aggregate=outcome.aggregate,
             undefined=outcome.undefined,
             bounds=outcome.bounds,
-            sums=ExactSums.of(parts),
-            products=ExactSums.of(parts[:, :, None, :] * parts[:, None, :, :]),
+            sums=sums,
+            products=products,
             lowest=np.where(defined, outcome.parts, np.inf).min(axis=1, initial=np.inf),
             highest=np.where(defined, outcome.parts, -np.inf).max(axis=1, initial=-np.inf),
             count=defined.sum(axis=0),
@@ -263,3 +264,18 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
         for moments, more in zip(totals, batch, strict=True):
             moments.merge(more)
     return totals
+
+
+def _sums_and_products(parts: FloatArray) -> tuple[ExactSums, ExactSums]:
+    """The sums of float64[queries, parts, depths], and of the products of each two parts."""
+    width, depths = parts.shape[1:]
+    # Depths below the ends of all lists often repeat the depth before, and a product comes twice.
+    new = np.ones(depths, bool)
+    new[1:] = (parts[:, :, 1:] != parts[:, :, :-1]).any(axis=(0, 1))
+    distinct = parts[:, :, new]
+    one, other = np.triu_indices(width)
+    columns = np.concatenate([distinct, distinct[:, one] * distinct[:, other]], axis=1)
+    limbs = ExactSums.of(columns).limbs[:, :, np.cumsum(new) - 1]
+    place = np.empty((width, width), np.int64)
+    place[one, other] = place[other, one] = np.arange(width, width + len(one))
+    return ExactSums(limbs[:, :width]), ExactSums(limbs[:, place])

@@ -34,7 +34,7 @@ class PlaceboSums:
     """Moments of the placebo of each measure, and of what its figure has beyond it.
 
     Which universe counts at a depth depends on all labels together (`LabelReach.shuffled_among_labels`). If they are
-    known, `of_labels` chooses; for parts of a dataset, `add_both` sums both universes, and the choice is made at the
+    known, `of_labels` chooses; for parts of a dataset, `add` sums both universes, and the choice is made at the
     end: among the labelled passages (True), and in the whole corpus (False) if its size is known.
 
     Attributes
@@ -44,10 +44,16 @@ class PlaceboSums:
 
     sums: dict[tuple[Measure, bool], tuple[Moments, Moments]] = field(default_factory=dict)
 
-    def add_both(self, judged: JudgedRun, plan: Sequence[Planned], outcomes: Iterable[Outcome]) -> None:
-        """Add the queries of a join in both universes; `outcomes` are the measures' figures, in the plan's order."""
+    def add(
+        self, judged: JudgedRun, plan: Sequence[Planned], outcomes: Iterable[Outcome], *, in_corpus: bool = True
+    ) -> None:
+        """Add the queries of a join; `outcomes` are the measures' figures, in the plan's order.
+
+        Without `in_corpus`, they are added among the labelled passages only, for a dataset in which nothing else counts
+        (`LabelReach.stays_among_labels`).
+        """
         figures = list(outcomes)
-        for of_labels in (True, False) if judged.corpus_size is not None else (True,):
+        for of_labels in (True, False) if in_corpus and judged.corpus_size is not None else (True,):
             chosen = {measure: np.full(len(at), of_labels) for measure, at in plan}
             for measure, pair in _sums(judged, plan, figures, chosen):
                 self._merge((measure, of_labels), pair)
