@@ -6,7 +6,7 @@ Needs the extra `rag-selectivity[deepeval]`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
@@ -155,6 +155,10 @@ def _retrieved(test_case: LLMTestCase, known_by: Mapping[str, Any], grades: Mapp
     if ids is None and contexts is None:
         raise InputError(
             f"test case {test_case.input!r} holds no retrieval: give retrieval_context, or metadata['retrieved_ids']"
+        )
+    if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, (Iterable, type(None))):
+        raise InputError(
+            f"test case {test_case.input!r}: metadata['retrieved_ids'] must be a list of ids in rank order, got {ids!r}"
         )
     if ids is not None:
         return [str(each) for each in ids]
