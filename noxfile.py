@@ -111,7 +111,11 @@ BEARING = {
         "langchain and not legacy or tool_selection",
         ("llama-index-core", "openai"),
     ),
-    "otel": Bearing("spans", "not langchain and not llama and not figures_as_metrics"),
+    "otel": Bearing(
+        "spans",
+        "not (langchain or llama or figures_as_metrics or one_command or conventions)",
+        ("opentelemetry-exporter-otlp-proto-common<1.21",),  # that of the lowest SDK
+    ),
     "mcp": Bearing("mcp"),
     "ray": Bearing("ray", imports=("pydantic",)),
     "mlflow": Bearing(""),

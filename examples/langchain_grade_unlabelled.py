@@ -25,4 +25,4 @@ file = sys.argv[1] if len(sys.argv) > 1 else "labels.db"
 labels = grade_retriever(retriever, list(questions()), RuleModel(), file, corpus=store, controls=3)
 report = selectivity(retriever, list(questions()), labels, depths=[1, 5, 10])
 print(report)
-print(f"N = {report.corpus_size} chunks. {report.trust.text}")
+print(f"N = {report.corpus_size} chunks")

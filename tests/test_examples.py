@@ -70,7 +70,7 @@ def test_langchain_grade_unlabelled(tmp_path) -> None:
     pytest.importorskip("langchain_core")
     pytest.importorskip("langchain_text_splitters")
     printed = run("langchain_grade_unlabelled.py", tmp_path / "labels.db")
-    assert "500 from the runs' pools and 150 random controls" in printed
+    assert "500 from the runs' pools and 150 random controls" in " ".join(printed.split())
     assert re.search(r"With random controls, .*\nBoR@1 ", printed)
     assert int(printed.split("N = ")[-1].split()[0]) > 400
 
