@@ -87,9 +87,9 @@ def test_labels_of_other_queries_for_tools_are_named() -> None:
 def test_an_empty_file_of_spans_is_called_empty(tmp_path: Any) -> None:
     from rag_selectivity.live.trace import Trace
 
-    (tmp_path / "spans.jsonl").touch()
-    message = error_of(Trace.read, tmp_path / "spans.jsonl", rs.Qrels.from_dict({"who?": {"d1": 1}}))
-    assert message.endswith("spans.jsonl: the file is empty; write it again")
+    (tmp_path / "spans.json").touch()
+    message = error_of(Trace.read, tmp_path / "spans.json", rs.Qrels.from_dict({"who?": {"d1": 1}}))
+    assert message.endswith("spans.json: the file is empty; write it again")
 
 
 def test_mistakes_with_ragas() -> None:

@@ -221,6 +221,7 @@ def evaluate_query(
     measure = measure_with_depth(measure)
     if grades is None:
         return QueryFigure(measure, math.nan, NO_LABELS)
+    check_ids(passages, "the retrieved passages")
     joined = _joined_directly(grades, passages, **options)
     return query_figure(measure, joined or join_query(grades, passages, **options), details=details)
 
