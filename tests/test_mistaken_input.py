@@ -120,7 +120,7 @@ def test_mistakes_with_llama_index(tmp_path: Any) -> None:
         others = SelectivityEvaluator(Empty(), labels={"q9": {"d1": 5}}, **options)
         assert "the queries are 'q1', and the labels know 'q9'" in error_of(others.evaluate_dataset, queries)
         nothing = SelectivityEvaluator(Empty(), labels=LABELS, **options)
-        assert "retrieved no passage at all" in error_of(nothing.evaluate_dataset, queries)
+        assert "no passage at all was retrieved" in error_of(nothing.evaluate_dataset, queries)
         store = tmp_path / "labels.db"
         assert "an LLM of LlamaIndex is needed, got str" in error_of(grade_retriever, Empty(), queries, "gpt", store)
         judge = CallableJudge(rule, "rule")
