@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import io
 import statistics
 import sys
@@ -23,7 +24,7 @@ from rag_selectivity_ragas import NDCG, PROC, RANWG, Harm, RandomSuccess, RowFig
 from ragas import Dataset, EvaluationDataset, SingleTurnSample, evaluate, experiment
 from ragas.metrics import IDBasedContextPrecision
 
-ROWS, DEPTH, ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 20, 7
+ROWS, DEPTH, ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 500, 20, 9
 OPTIONS: dict[str, Any] = {"scale": "utility", "k": 10}
 
 
@@ -74,6 +75,7 @@ def ratios(title: str, peer: Callable[[], object], ours: Mapping[str, Callable[[
     times: dict[str, list[float]] = {name: [] for name in ("peer", *ours)}
     for _ in range(ROUNDS):
         for name, call in {"peer": peer, **ours}.items():
+            gc.collect()  # what the one before left behind is no cost of this one
             start = time.process_time()
             with contextlib.redirect_stderr(io.StringIO()):
                 call()

@@ -45,6 +45,7 @@ from rag_selectivity.measures.one_query import (
     join_query,
     measure_with_depth,
     per_query_measure,
+    plain_figures,
     query_figure,
 )
 from rag_selectivity.results.estimate import Estimate
@@ -73,6 +74,7 @@ __all__ = [
     "numbered_queries",
     "passage_identity",
     "per_query_measure",
+    "plain_figures",
     "query_figure",
     "text_id",
     "whole_count",

@@ -102,7 +102,8 @@ def test_one_faulty_row_does_not_touch_those_measured_with_it(m) -> None:
 
 
 def test_a_cancelled_row_leaves_the_others_alone(m) -> None:
-    metric = m.Harm(LABELS, scale="utility", k=2)
+    # A measure without a plain form waits for the next pass of the loop, together with the other rows.
+    metric = m.SelectivityMetric("Precision4+@2", LABELS, scale="utility")
 
     async def some() -> list[float]:
         tasks = [asyncio.create_task(metric.ascore(**row)) for row in ROWS]
@@ -112,7 +113,37 @@ def test_a_cancelled_row_leaves_the_others_alone(m) -> None:
         assert isinstance(found[0], asyncio.CancelledError)
         return [each.value for each in found[1:]]
 
-    assert asyncio.run(some()) == [row["Harm@2"] for row in expected(["Harm"]).per_query()[1:]]
+    assert asyncio.run(some()) == [row["Precision4+@2"] for row in expected(["Precision4+"]).per_query()[1:]]
+
+
+ONE_BY_ONE = ["Harm@2", "RA-nWG@2", "Success@2", "RandomSuccess@2", "PROC@2", "nDCG@2", "Precision4+@2"]
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_rows_one_after_another_have_the_figures_of_evaluate_to_the_last_bit(m, name) -> None:
+    core = [row[name] for row in expected([name], (2,), corpus_size=1000).per_query()]
+    metric = m.SelectivityMetric(name, LABELS, scale="utility", corpus_size=1000)
+
+    async def one_by_one(rows) -> list[float]:
+        return [(await metric.ascore(**row)).value for row in rows]
+
+    found = asyncio.run(one_by_one(ROWS))
+    assert [None if math.isnan(value) else value for value in found] == core
+    assert [metric.value_of(row)[0] for row in ROWS] == pytest.approx(found, rel=0, abs=0, nan_ok=True)
+
+
+def test_a_row_without_a_labelled_id_still_goes_by_its_texts_or_another_column(m) -> None:
+    labels = {**LABELS, "who?": {"doc1": 5, "doc2": 1}, "when?": by_texts({"when?": {"a": 5, "b": 1}})["when?"]}
+    metric = m.Harm(labels, scale="utility", k=2)
+    first = {**ROWS[0]}
+    other = {"user_input": "who?", "retrieved_context_ids": ["x", "y"], "document": ["doc1", "doc2"]}
+    texts = {"user_input": "when?", "retrieved_context_ids": ["x", "y"], "retrieved_contexts": ["text a", "text b"]}
+    nothing = {"user_input": "who?", "retrieved_context_ids": ["x", "y"], "rubrics": None}
+
+    async def one_by_one() -> list[float]:
+        return [(await metric.ascore(**row)).value for row in (first, other, texts, nothing, {**nothing})]
+
+    assert asyncio.run(one_by_one())[1:] == [0.5, 0.5, 0.0, 0.0]
 
 
 # -- ids, texts and N ------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
@@ -18,7 +18,6 @@ from langchain_core.retrievers import BaseRetriever
 from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import CallTree, Faults, Kind, Passages, approximate_tokens
 from rag_selectivity.live.retrieval import Traffic
-from rag_selectivity.wording import counted
 from rag_selectivity_langchain.documents import parts_of, plain_ids
 from rag_selectivity_langchain.steps import document_lists, documents_of_tool, documents_selected
 
@@ -69,8 +68,8 @@ class _Watching:
         notes = []
         if self.faults:
             notes.append(
-                f"{counted(self.faults, 'error')} of the callback: retrievals are missing or incomplete; "
-                f"the last error: {self._faults.last}"
+                f"{self.faults:,} error{'s' * (self.faults != 1)} of the callback: retrievals are missing or "
+                f"incomplete; the last error: {self._faults.last}"
             )
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
@@ -438,8 +437,8 @@ def _current_task() -> asyncio.Task[Any] | None:
 
 def _retrievers_running() -> int:
     """How many retrievers are running here, one inside the other."""
-    frame, count = sys._getframe(), 0
-    while frame.f_back is not None:
-        frame = frame.f_back
+    frame, count = inspect.currentframe(), 0
+    while frame is not None:
         count += frame.f_code in _RETRIEVERS_RUN
+        frame = frame.f_back
     return count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Self
 
 from llama_index.core.instrumentation import get_dispatcher
@@ -110,6 +111,15 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
 
     # -- what LlamaIndex calls ---------------------------------------------------------------------
 
+    # A private attribute of a pydantic model takes a microsecond to read, a cached property next to nothing.
+    @cached_property
+    def _enter(self) -> Callable[..., None]:
+        return self._spans.enter
+
+    @cached_property
+    def _exit(self) -> Callable[[str, Any], None]:
+        return self._spans.exit
+
     def span_enter(
         self,
         id_: str,
@@ -120,13 +130,13 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
         **kwargs: Any,
     ) -> None:
         """A call has begun."""
-        self._spans.enter(id_, bound_args.arguments, instance, parent_id, tags)
+        self._enter(id_, bound_args.arguments, instance, parent_id, tags)
 
     def span_exit(
         self, id_: str, bound_args: Any, instance: Any | None = None, result: Any | None = None, **kwargs: Any
     ) -> None:
         """A call is over."""
-        self._spans.exit(id_, result)
+        self._exit(id_, result)
 
     def span_drop(
         self, id_: str, bound_args: Any, instance: Any | None = None, err: BaseException | None = None, **kwargs: Any

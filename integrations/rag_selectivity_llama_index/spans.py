@@ -38,6 +38,10 @@ class Spans:
         given: tuple[str, ...] = ()
         tag = tags.get(self._tag) if tags else None
         query_id = None if tag is None else str(tag)
+        if kind is Kind.OTHER and not asks:
+            with self.faults:
+                self.calls.begin(id_, parent, kind, query_id=query_id)
+            return
         with self.faults:
             if kind is Kind.RETRIEVE:
                 query = next(texts_of(next(iter(arguments.values()), None)), "")
@@ -61,7 +65,7 @@ class Spans:
                 if kind is Kind.RETRIEVE and result is None:
                     self.calls.fail(id_)
                 elif kind is Kind.RETRIEVE or kind is Kind.SELECT:
-                    passages = self._passages(result or ())
+                    passages = self._passages(result or (), named=kind is Kind.SELECT or self._wants_ids(id_))
                 elif kind is Kind.ANSWER:
                     passages = self._passages(getattr(result, "source_nodes", None) or ())
         with self.faults:
@@ -72,20 +76,25 @@ class Spans:
         with self.faults:
             self.calls.fail(id_)
 
+    def _wants_ids(self, id_: str) -> bool:
+        """Whether it matters which nodes a retrieval got; where it is part of something, that may select from them."""
+        alone = self.calls.alone(id_)
+        return alone is None or self._monitor.wants_ids(*alone)
+
     def _ids(self, nodes: Sequence[BaseNode]) -> tuple[str, ...]:
         identity = self._identity
         settled = identity.settled
         if settled == "node_id" or (settled is None and not self._labelled):
-            # The commonest case, without what the others need.
-            ids = [node.node_id for node in nodes]
+            # The commonest case, without what the others need; as a property, the id takes three times as long.
+            ids = [node.id_ if type(node) is TextNode else node.node_id for node in nodes]
             if all(ids):
                 return tuple(ids)
         return tuple([identity.id_of(**parts_of(node)) for node in nodes])
 
-    def _passages(self, found: Sequence[NodeWithScore]) -> Passages:
+    def _passages(self, found: Sequence[NodeWithScore], *, named: bool = True) -> Passages:
         nodes = [each.node for each in found]
         return Passages.of(
-            self._ids(nodes),
+            self._ids(nodes) if named else ("",) * len(nodes),
             [node.text if type(node) is TextNode else text_of(node) for node in nodes],
             scores=[each.score for each in found],
             count_tokens=self._count,

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import StatusCode
 
-from rag_selectivity import Monitor, Report
+from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
+from rag_selectivity_otel.worker import Worker
 
 __all__ = ["SelectivitySpanProcessor"]
+
+_log = logging.getLogger("rag_selectivity")
 
 #: Traces that never end must not fill the memory.
 _MOST_SPANS = 20_000
 
+#: A shutdown, or a look at the figures, waits this long for the traces that wait.
+_SECONDS = 30.0
+
 _Key = tuple[int, int]
+_Ended = tuple[ReadableSpan, dict[str, Any]]
 
 
 @dataclass(eq=False)
@@ -29,7 +40,7 @@ class _Operation:
 
     root: _Key
     members: list[_Key] = field(default_factory=list)
-    ended: list[Span] = field(default_factory=list)
+    ended: list[_Ended] = field(default_factory=list)
 
 
 class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignore]
@@ -38,6 +49,10 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     The spans are those of OpenInference, of OpenTelemetry's GenAI conventions, or of Langfuse, as in a file of spans.
     The end of a root span completes its retrievals. Spans that begin or end after that stand for themselves. Beyond
     20,000 spans the oldest trace is measured before its end; the report says so.
+
+    A thread of its own interprets and measures traces a moment after their end, as `BatchSpanProcessor` exports them;
+    an alert calls `on_alert` there. The report, the counts and `monitor` wait until every trace that has ended is
+    measured.
 
     Parameters
     ----------
@@ -54,6 +69,9 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         The name of spans that select documents although no attribute says so.
     count_tokens : callable, optional
         Text → tokens; default: four characters a token.
+    waiting : int
+        The most spans that wait to be measured. A trace that finds no room is left out and counted: `problems` and the
+        report's notes have it as `left_out`.
 
     An error of the processor does not reach the application: it is logged, and counted in `faults`.
     """
@@ -68,21 +86,28 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         rerank: str | None = None,
         count_tokens: Callable[[str], int] = approximate_tokens,
         monitor: Monitor | None = None,
+        waiting: int = 20_000,
         **options: Any,
     ) -> None:
-        self.monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
+        if isinstance(waiting, bool) or not isinstance(waiting, int) or waiting < 1:
+            raise InputError(f"waiting must be a whole number ≥ 1, got {waiting!r}")
+        self._monitor = monitor if monitor is not None else Monitor(labels, corpus_size=corpus_size, **options)
         self._faults = Faults("a retrieval was not recorded")
         self._reading: dict[str, Any] = {
-            "names": self.monitor.identity(identity),
+            "names": self._monitor.identity(identity),
             "query_id_key": query_id_key,
             "rerank": rerank,
             "count_tokens": count_tokens,
-            "keep_texts": self.monitor.wants_texts,
+            "keep_texts": self._monitor.wants_texts,
         }
         self._lock = threading.Lock()
         self._problems = Problems()
         self._operations: dict[_Key, _Operation] = {}
         self._of_span: dict[_Key, _Operation] = {}
+        self._worker = Worker(self._record, waiting, name="rag-selectivity-spans")
+        if hasattr(os, "register_at_fork"):
+            after_fork = weakref.WeakMethod(self._after_fork_in_child)
+            os.register_at_fork(after_in_child=lambda: _call(after_fork))
 
     # -- what the SDK calls ------------------------------------------------------------------------
 
@@ -102,33 +127,36 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
                     self._problems.add(Problem.EARLY)
                     self._forget(oldest)
             if oldest is not None:
-                self._record(oldest.ended)
+                self._put(oldest.ended)
 
     def on_end(self, span: ReadableSpan) -> None:
         """A span is over."""
         with self._faults:
-            read = _span_of(span)
-            key = (span.context.trace_id, span.context.span_id)
-            done: list[Span] = []
+            context = span.context
+            key = (context.trace_id, context.span_id)
+            # A copy, since later processors may change the attributes in order to hide texts.
+            ended = (span, span.attributes.copy())
             with self._lock:
                 operation = self._of_span.get(key)
-                if operation is None:
-                    done = [read]
-                else:
-                    operation.ended.append(read)
-                    if operation.root == key:
-                        self._forget(operation)
-                        done = operation.ended
-            self._record(done)
+                if operation is not None:
+                    operation.ended.append(ended)
+                    if operation.root != key:
+                        return
+                    self._forget(operation)
+            self._put([ended] if operation is None else operation.ended)
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Measure what is recorded, and check the alerts. Traces that are under way go on."""
+        """Measure the traces that have ended, and check the alerts; False if that takes longer.
+
+        Traces that are under way go on.
+        """
+        done = self._worker.drain(timeout_millis / 1000)
         with self._faults:
-            self.monitor.flush()
-        return True
+            self._monitor.flush()
+        return done
 
     def shutdown(self) -> None:
-        """Record what is under way, wait for a background grader, and close a trace."""
+        """Record what is under way, wait for a background grader, close a trace, and end the thread."""
         with self._faults:
             with self._lock:
                 left = list(self._operations.values())
@@ -136,9 +164,12 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
                     self._forget(operation)
                 self._problems.add(Problem.EARLY, sum(bool(operation.ended) for operation in left))
             for operation in left:
-                self._record(operation.ended)
+                self._put(operation.ended)
+            given_up = self._worker.stop(_SECONDS)
+            if given_up:
+                self._leave_out(given_up)
         with self._faults:
-            self.monitor.close()
+            self._monitor.close()
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -155,14 +186,22 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         return report.with_input(self.monitor.name, facts, self._problems.notes)
 
     @property
+    def monitor(self) -> Monitor:
+        """Where the retrievals go, those of every trace that has ended."""
+        self._catch_up()
+        return self._monitor
+
+    @property
     def problems(self) -> dict[str, int]:
         """What was wrong with spans so far: {"cut_list": 2}."""
+        self._catch_up()
         with self._lock:
             return self._problems.facts
 
     @property
     def faults(self) -> int:
         """The number of errors of the processor itself; each is in the log `rag_selectivity`."""
+        self._catch_up()
         return self._faults.count
 
     @property
@@ -177,20 +216,55 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
         for key in operation.members:
             self._of_span.pop(key, None)
 
-    def _record(self, spans: Sequence[Span]) -> None:
-        if not spans:
-            return
+    def _catch_up(self) -> None:
+        if not self._worker.drain(_SECONDS) and not self._worker.works_here:
+            _log.warning("traces that have ended still wait to be measured after %d seconds", _SECONDS)
+
+    def _put(self, spans: list[_Ended]) -> None:
+        # What the application said of its request (`Monitor.request`) is in the context.
+        if spans and not self._worker.put((spans, copy_context()), len(spans)):
+            self._leave_out(1)
+
+    def _leave_out(self, traces: int) -> None:
+        with self._lock:
+            is_first = not self._problems[Problem.LEFT_OUT]
+            self._problems.add(Problem.LEFT_OUT, traces)
+        if is_first:
+            _log.warning("a trace was left out: spans come faster than they can be measured, or after the shutdown")
+
+    def _record(self, trace: tuple[list[_Ended], Context]) -> None:
+        with self._faults:
+            spans, context = trace
+            try:
+                context.run(self._measure, spans)
+            except (Exception, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                # SystemExit ends a thread without a word.
+                raise RuntimeError(f"{type(error).__name__} was raised while a trace was measured") from error
+
+    def _measure(self, spans: list[_Ended]) -> None:
         retrievals: list[Retrieval] = []
         reader = SpanReader(retrievals.append, **self._reading)
-        reader.read(spans)
+        reader.read([_span_of(span, attributes) for span, attributes in spans])
         with self._lock:
             self._problems.update(reader.problems)
         for retrieval in retrievals:
-            self.monitor.record(retrieval)
+            self._monitor.record(retrieval)
+
+    def _after_fork_in_child(self) -> None:
+        # What the parent began ends in the parent.
+        self._lock = threading.Lock()
+        self._operations, self._of_span = {}, {}
 
 
-def _span_of(span: Any) -> Span:
-    attributes: Mapping[str, Any] = span.attributes or {}
+def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    called = method()
+    if called is not None:
+        called()
+
+
+def _span_of(span: Any, attributes: Mapping[str, Any]) -> Span:
     return Span(
         format(span.context.trace_id, "032x"),
         format(span.context.span_id, "016x"),

@@ -30,6 +30,10 @@ class HybridMetric(BaseMetric, SingleTurnMetric):  # type: ignore[misc]
         columns = self._required | self._optional if with_optional else self._required
         return {MetricType.SINGLE_TURN.name: set(columns)}
 
+    def _only_required_columns_single_turn(self, sample: Any) -> Any:
+        """The sample as it is: Ragas would copy it, and nothing here writes into it."""
+        return sample
+
     def init(self, run_config: Any) -> None:
         """Nothing to prepare: everything came with the constructor."""
 

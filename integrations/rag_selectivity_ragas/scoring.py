@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 
 from rag_selectivity import Measure
 from rag_selectivity.errors import SelectivityError, SelectivityWarning, examples
-from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries
+from rag_selectivity.single import Labels, QueryFigure, QueryLists, evaluate_queries, plain_figures
 from rag_selectivity_ragas.corpus import corpus_of
 from rag_selectivity_ragas.identity import AUTO, identified_row
-from rag_selectivity_ragas.samples import IDS, Row, grades_of, levels_of, passage_key, row_of, scale_of
+from rag_selectivity_ragas.samples import IDS, Row, grades_of, has_columns, levels_of, passage_key, row_of, scale_of
 
 Figures = tuple[QueryFigure, ...]
 _ONLY_STR = frozenset([str])
@@ -77,8 +77,13 @@ class RowScorer:
         results: list[Figures | SelectivityError | None] = [None] * len(samples)
         alike: dict[Hashable, tuple[list[int], list[_Prepared]]] = {}
         for i, sample in enumerate(samples):
+            at_once = self._at_once(sample)
+            plain = None if at_once is None else self._plain(at_once)
+            if plain is not None:
+                results[i] = plain
+                continue
             try:
-                prepared = self._at_once(sample) or self._prepared(sample)
+                prepared = at_once or self._prepared(sample)
             except SelectivityError as error:
                 results[i] = error
                 continue
@@ -95,21 +100,43 @@ class RowScorer:
                 results[i] = outcome if prepared.lists is None else self._doubted(prepared.lists, outcome)
         return [each for each in results if each is not None]
 
+    def figures_at_once(self, sample: Any) -> Figures | None:
+        """The figures of a sample if they cost so little that it is not worth while to wait for other samples."""
+        prepared = self._at_once(sample)
+        return None if prepared is None else self._plain(prepared)
+
+    def _plain(self, prepared: _Prepared) -> Figures | None:
+        if prepared.lists is None or self._corpus.passages_of is not None:
+            return None
+        figures = plain_figures(self.measures, prepared.lists, scale=prepared.scale, levels=prepared.levels)
+        # Without an earlier hit, such a row holds a labelled passage itself.
+        self._ids_meet = self._ids_meet or figures is not None
+        return figures
+
     def _at_once(self, sample: Any) -> _Prepared | None:
-        """A row whose ids meet its labels, and which needs no more; None for any other."""
+        """A row whose ids are those of its labels, and which needs no more; None for any other."""
         fields = sample if type(sample) is dict else None
         if fields is None or self.labels is None or not self._needs_little:
             return None
         ids, texts = fields.get(IDS), fields.get("retrieved_contexts")
-        grades = self.labels.by_query.get(fields.get("user_input", ""))
+        question = fields.get("user_input")
+        if type(question) is not str or not question.strip():
+            return None
+        grades = self.labels.by_query.get(question)
         if type(ids) is not list or type(grades) is not dict or fields.get("utility_grades") or fields.get("rubrics"):
             return None
         if texts is not None and len(texts) != len(ids):
             return None
-        if not _ONLY_STR.issuperset(map(type, ids)) or "" in ids or grades.keys().isdisjoint(ids):
+        if not _ONLY_STR.issuperset(map(type, ids)) or "" in ids:
+            return None
+        if grades.keys().isdisjoint(ids) and not self._has_no_other_ids(fields, texts):
             return None
         lists = QueryLists(grades, ids, None, self._one_size, checked=True)
         return _Prepared(lists, self._scale or self.labels.scale, self._levels)
+
+    def _has_no_other_ids(self, fields: Mapping[str, Any], texts: Any) -> bool:
+        """Whether ids that meet no label are known to be right: other rows' did, and the row has nothing else."""
+        return self._ids_meet and texts is None and (self._identity == IDS or not has_columns(fields))
 
     def _prepared(self, sample: Any) -> _Prepared:
         row = row_of(sample)

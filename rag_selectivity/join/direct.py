@@ -113,12 +113,13 @@ def _is_plain(queries: Sequence[QueryLists]) -> bool:
     for each in queries:
         if (each.pool is None) != (first.pool is None) or (each.corpus_size is None) != (first.corpus_size is None):
             return False
-        if not each.checked and not _has_plain_ids(each):
+        if not each.checked and not has_plain_ids(each):
             return False
     return True
 
 
-def _has_plain_ids(query: QueryLists) -> bool:
+def has_plain_ids(query: QueryLists) -> bool:
+    """Whether ids are non-empty strings and grades whole numbers."""
     grades, listed = query.grades, (query.passages, query.pool or ())
     if type(grades) is not dict or not _ONLY_INT.issuperset(map(type, grades.values())):
         return False

@@ -6,7 +6,6 @@ are retrievals.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
@@ -66,7 +65,8 @@ class Passages:
             _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
             tuple(texts) if keep_texts else None,
             list(map(str.isspace, texts)).count(True) + list(texts).count(""),
-            sum([score is not None and math.isnan(score) for score in scores]),
+            # Only NaN differs from itself.
+            len([score for score in scores if score != score]),
         )
 
 
@@ -231,6 +231,11 @@ class CallTree:
                 above = each.retrieval if each.retrieval is not None else each.tool
                 each = None if above is None else self._calls.get(above)
         return queries
+
+    def alone(self, call: Hashable) -> tuple[str, str | None] | None:
+        """The query and query id of a call that is under way and part of no other; None for any other."""
+        known = self._calls.get(call)
+        return None if known is None or known.parent is not None else (known.query, known.query_id)
 
     def fail(self, call: Hashable) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.

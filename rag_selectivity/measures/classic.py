@@ -276,26 +276,26 @@ class nDCG(Measure):
     def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
         reach = int(min(depths.max(), judged.labels.sum(axis=1).max(initial=0)))
-        discounts = _discounts(reach)
+        discounted = discounts(reach)
         best = np.zeros(gained.shape)
         start = np.zeros(gained.shape, np.int64)
         for level in range(len(judged.grades) - 1, -1, -1):
             stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
-            best += self._gain(judged.grades[level : level + 1]) * (discounts[stop] - discounts[start])
+            best += self._gain(judged.grades[level : level + 1]) * (discounted[stop] - discounted[start])
             start = stop
         return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         listed = universe.ranks_in_corpus()
         discounted = universe.sum_over_ranks(
-            lambda query, rank, number: 1 / np.log2(rank + 1), _discounts(int(listed.max(initial=0)))[listed]
+            lambda query, rank, number: 1 / np.log2(rank + 1), discounts(int(listed.max(initial=0)))[listed]
         )
         gains = (judged.labels * self._gain(judged.grades)).sum(axis=1)[:, None] / np.maximum(universe.size, 1)
         expected = self._normalised(gains * discounted, judged, universe.depths)
         return Placebo.of_mean(figures, expected)
 
 
-def _discounts(ranks: int) -> FloatArray:
+def discounts(ranks: int) -> FloatArray:
     """The sums of the discounts 1/log2(rank + 1) down to each rank, from 0 on: float64[ranks + 1]."""
     result: FloatArray = np.append(0.0, np.cumsum(1 / np.log2(np.arange(2, ranks + 2))))
     return result

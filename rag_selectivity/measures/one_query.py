@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import check_ids
+from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
@@ -23,6 +24,7 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import Refusal
+from rag_selectivity.measures.plain import plain_list, plain_outcome, plain_value
 
 NO_LABELS = "nobody judged this query"
 
@@ -222,8 +224,32 @@ def evaluate_query(
     if grades is None:
         return QueryFigure(measure, math.nan, NO_LABELS)
     check_ids(passages, "the retrieved passages")
+    options["levels"] = tuple(options.get("levels", ()))
+    if not details:
+        plain = _plainly(measure, grades, passages, **options)
+        if plain is not None:
+            return plain
     joined = _joined_directly(grades, passages, **options)
     return query_figure(measure, joined or join_query(grades, passages, **options), details=details)
+
+
+def _plainly(
+    measure: Measure,
+    grades: Mapping[str, int],
+    passages: Sequence[str],
+    *,
+    pool: Sequence[str] | None = None,
+    corpus_size: int | None = None,
+    passages_of: Any = None,
+    scale: str | None = None,
+    levels: Iterable[int] = (),
+    **policies: Any,
+) -> QueryFigure | None:
+    if policies or passages_of is not None or pool is not None:
+        return None
+    lists = QueryLists(grades, passages, None, corpus_size)
+    figures = plain_figures([measure], lists, scale=scale, levels=tuple(levels))
+    return None if figures is None else figures[0]
 
 
 def _joined_directly(
@@ -241,6 +267,43 @@ def _joined_directly(
         return None
     query = QueryLists(grades, passages, pool, corpus_size)
     return join_directly([query], passages_of=passage_counts_of(passages_of), scale=scale, levels=levels)
+
+
+def plain_figures(
+    measures: Sequence[Measure], query: QueryLists, *, scale: str | None = None, levels: Sequence[int] = ()
+) -> tuple[QueryFigure, ...] | None:
+    """The figures that `evaluate_query` gives, at a small part of its cost, where plain arithmetic is enough.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+        With their depths.
+    query : QueryLists
+    scale, levels
+        As in `join_query`.
+
+    Returns
+    -------
+    tuple of QueryFigure or None
+        None if a figure is NaN, or the input has to be refused, or a measure has no plain form: Harm, RA-nWG, PROC,
+        Success, RandomSuccess and nDCG have one, for a list without copies and without a pool.
+
+    Examples
+    --------
+    >>> lists = QueryLists({"d1": 5, "d2": 1}, ["d1", "d2"])
+    >>> [figure.value for figure in plain_figures([parse_measure("Harm@2")], lists, scale="utility")]
+    [0.5]
+    """
+    listed = plain_list(query, scale, levels)
+    if listed is None:
+        return None
+    figures = []
+    for measure in measures:
+        value = plain_value(measure, listed)
+        if value is None:
+            return None
+        figures.append(QueryFigure(measure, value, None, plain_outcome(measure, value, listed.scale)))
+    return tuple(figures)
 
 
 # -- several queries -------------------------------------------------------------------------------
@@ -283,6 +346,19 @@ def evaluate_queries(
     chosen = [measure_with_depth(measure) for measure in measures]
     levels = tuple(levels)
     counts = passage_counts_of(passages_of)
+    plain = [plain_figures(chosen, each, scale=scale, levels=levels) if counts is None else None for each in queries]
+    rest = [each for each, figures in zip(queries, plain, strict=True) if figures is None]
+    others = iter(_joined_figures(chosen, rest, counts, scale, levels))
+    return [next(others) if figures is None else figures for figures in plain]
+
+
+def _joined_figures(
+    chosen: Sequence[Measure],
+    queries: Sequence[QueryLists],
+    counts: PassageCounts | None,
+    scale: str | None,
+    levels: tuple[int, ...],
+) -> list[tuple[QueryFigure, ...]]:
     joined = join_directly(queries, passages_of=counts, scale=scale, levels=levels)
     # A grade that only one query brings could tell another that there is junk.
     if joined is None or not set(levels).issuperset(joined.grades.tolist()):

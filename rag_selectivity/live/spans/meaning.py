@@ -70,7 +70,7 @@ def meaning_of(span: Span, rerank: str | None = None) -> Meaning | None:
     else:
         out = documents_at(span.attributes, "gen_ai.retrieval.documents")
         out = out or documents_at(span.attributes, "retrieval.documents", dropped=span.dropped > 0)
-    found = _better(out, _output_documents(span), output_is_cut=_output_is_cut(span))
+    found = _better(out, _output_documents(span), span)
     if found is None:
         return meaning
     problems = (*meaning.problems, *found.problems)
@@ -149,7 +149,7 @@ def _input_documents(span: Span) -> Found | None:
     return None
 
 
-def _better(attributes: Found | None, output: Found | None, *, output_is_cut: bool) -> Found | None:
+def _better(attributes: Found | None, output: Found | None, span: Span) -> Found | None:
     """The documents of the attributes; or of the output, if it has all of them and their ids are not in the attributes.
 
     Where the output was cut, the texts in the attributes may have been cut too: their hashes are no ids then.
@@ -159,7 +159,7 @@ def _better(attributes: Found | None, output: Found | None, *, output_is_cut: bo
     if not attributes.is_cut and all(document.id is not None for document in attributes.documents):
         return attributes
     if output is None or len(output.documents) < len(attributes.documents):
-        return replace(attributes, is_cut=attributes.is_cut or output_is_cut)
+        return replace(attributes, is_cut=attributes.is_cut or _output_is_cut(span))
     known = (*attributes.documents, *(Document(),) * len(output.documents))
     pairs = zip(output.documents, known, strict=False)
     return replace(output, documents=tuple(document.completed(other) for document, other in pairs))
