@@ -67,9 +67,9 @@ class _Watching:
     def _notes(self) -> list[str]:
         notes = []
         if self.faults:
+            errors = f"{self.faults:,} error{'' if self.faults == 1 else 's'}"
             notes.append(
-                f"{self.faults:,} error{'s' * (self.faults != 1)} of the callback: retrievals are missing or "
-                f"incomplete; the last error: {self._faults.last}"
+                f"{errors} of the callback: retrievals are missing or incomplete; the last error: {self._faults.last}"
             )
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
