@@ -145,7 +145,7 @@ def test_nothing_found_shows_both_sides() -> None:
     assert "the labels name 'doc 7'" in message
     assert "id 'store-d1', 'store-d2', 'store-d3'; doc 'd1', 'd2', 'd3'; text 'text:" in message
     assert 'identity="id"' in message
-    assert "no label was found among the 0 passages" in refused(({"d1": 1}, []))
+    assert "no passage at all was retrieved in the first 1 labelled query" in refused(({"d1": 1}, []))
 
 
 def test_a_match_far_below_what_the_labels_promise_is_refused() -> None:

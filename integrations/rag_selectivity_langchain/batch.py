@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 
 from rag_selectivity import Bootstrap, InputError, Measure, Report, SelectivityWarning, evaluate
 from rag_selectivity.calibrated import labels_to_calibrate, people_under
+from rag_selectivity.errors import examples
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index
 from rag_selectivity.measures import default_measures
 from rag_selectivity.single import ChosenIdentity, Labels, Steps, choose_identity
@@ -34,7 +35,7 @@ class Asked:
         Raises
         ------
         InputError
-            If all failed.
+            If all failed, or one returned something other than documents.
         """
         by_question = dict(zip(questions, outcomes, strict=True))
         errors = {query: each for query, each in by_question.items() if isinstance(each, BaseException)}
@@ -51,6 +52,13 @@ class Asked:
                 SelectivityWarning,
                 stacklevel=3,
             )
+        for query, found in by_question.items():
+            odd = [] if query in errors else [each for each in found if not isinstance(each, Document)]
+            if odd:
+                raise InputError(
+                    f"{name}: the retrieval of query {query!r} gave {odd[0]!r}, a {type(odd[0]).__name__}: a retriever "
+                    f"must return Documents"
+                )
         return cls({query: [] if query in errors else each for query, each in by_question.items()}, errors)
 
     def by(self, identity: str | None) -> dict[str, list[str]]:
@@ -116,8 +124,11 @@ def selectivity(
     asked = texts_of(given.by_query if questions is None else questions)
     names = {query: name for query, text in asked.items() if (name := given.name_of(query, text)) is not None}
     if not names:
-        raise InputError("no question has labels: labels name questions by their id or by their text")
-    retrievers = dict(retriever) if isinstance(retriever, Mapping) else {"retriever": retriever}
+        raise InputError(
+            f"no question has labels: the questions are {examples(asked)}, and the labels know "
+            f"{examples(given.by_query)}; the keys of the labels must be the ids or the texts of the questions"
+        )
+    retrievers = retrievers_of(retriever)
     found = {
         name: Asked.of(
             name, asked, each.batch(list(asked.values()), {"max_concurrency": workers}, return_exceptions=True)
@@ -148,6 +159,22 @@ def selectivity(
         }
         report = report.with_input(name, facts, [] if chosen is None else [chosen.line])
     return report
+
+
+def retrievers_of(given: Any) -> dict[str, Any]:
+    """{name: retriever} of what a user gives.
+
+    Raises
+    ------
+    InputError
+        If one cannot be asked, such as a vector store.
+    """
+    retrievers = dict(given) if isinstance(given, Mapping) else {"retriever": given}
+    for name, each in retrievers.items():
+        if not (hasattr(each, "batch") and hasattr(each, "abatch")):
+            mend = ": give store.as_retriever()" if hasattr(each, "as_retriever") else ""
+            raise InputError(f"{name}: a retriever is needed, got {type(each).__name__}{mend}")
+    return retrievers
 
 
 def texts_of(questions: Any) -> dict[str, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity import InputError, Qrels
 from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.single import label_lists, run_blocking
-from rag_selectivity_langchain.batch import Asked, texts_of
+from rag_selectivity_langchain.batch import Asked, retrievers_of, texts_of
 from rag_selectivity_langchain.documents import identity_of
 from rag_selectivity_langchain.judge import ChatModelJudge
 
@@ -69,7 +68,7 @@ async def agrade_retriever(
     """`grade_retriever` for a running event loop."""
     asked = texts_of(questions)
     found = {}
-    for name, each in retriever.items() if isinstance(retriever, Mapping) else [("retriever", retriever)]:
+    for name, each in retrievers_of(retriever).items():
         outcomes = await each.abatch(list(asked.values()), {"max_concurrency": workers}, return_exceptions=True)
         found[name] = Asked.of(name, asked, outcomes)
     documents = [document for each in found.values() for row in each.documents.values() for document in row]

@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
+from rag_selectivity.grading.judge import GradingError
 from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, first_text, known_settings, with_schema
 from rag_selectivity_langchain.documents import text_of
 
@@ -23,10 +24,17 @@ class ChatModelJudge(ModelJudge):
     model : BaseChatModel
     name : str, optional
         Default: the model's name, from its attribute `model`, `model_name` or `model_id`; else its class.
+
+    Raises
+    ------
+    GradingError
+        If it is no chat model, such as the name of one.
     """
 
     def __init__(self, model: BaseChatModel, *, name: str | None = None) -> None:
         class_name = type(model).__name__
+        if not hasattr(model, "ainvoke"):
+            raise GradingError(f"a chat model of LangChain is needed, got {class_name}")
         super().__init__(
             name or first_text(model, "model", "model_name", "model_id") or class_name,
             # ChatOpenAI is of the provider openai.

@@ -199,6 +199,11 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             for query_id, text in queries.items()
             if (of_query := labels.of_query(query_id, text)) is not None
         }
+        if not grades and labels.by_query:
+            raise InputError(
+                f"no query has labels: the queries are {examples(queries)}, and the labels know "
+                f"{examples(labels.by_query)}; the keys of the labels must be the ids or the texts of the queries"
+            )
         if not grades:
             raise InputError("no query has labels: pass labels=…, or a dataset with .queries and .relevant_docs")
         size = self._size()

@@ -9,6 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 from pydantic import BaseModel
 
+from rag_selectivity.grading.judge import GradingError
 from rag_selectivity.grading.model_judge import Message, ModelJudge, Usage, known_settings, with_schema
 
 _ROLES = {"system": MessageRole.SYSTEM, "user": MessageRole.USER, "assistant": MessageRole.ASSISTANT}
@@ -22,9 +23,16 @@ class LLMJudge(ModelJudge):
     llm : LLM
     name : str, optional
         Default: the model's name from its metadata.
+
+    Raises
+    ------
+    GradingError
+        If it is no LLM, such as the name of one.
     """
 
     def __init__(self, llm: LLM, *, name: str | None = None) -> None:
+        if not hasattr(llm, "achat"):
+            raise GradingError(f"an LLM of LlamaIndex is needed, got {type(llm).__name__}")
         super().__init__(name or llm.metadata.model_name, known_settings(llm, ("temperature", "max_tokens")))
         self._llm = llm
         self._structured: dict[type[BaseModel], Any] = {}

@@ -5,7 +5,7 @@ Needs the extra `rag-selectivity[pytest]`. Pytest loads it by itself; rag-select
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -85,7 +85,17 @@ class Retrievals:
         self.recorded: list[tuple[str, list[str]]] = []
 
     def record(self, query: str, passages: Sequence[Any]) -> None:
-        """Record the ids that were retrieved for a query, in rank order."""
+        """Record the ids that were retrieved for a query, in rank order.
+
+        Raises
+        ------
+        InputError
+            If they are no list, such as the text of one id.
+        """
+        if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, Iterable):
+            from rag_selectivity import InputError
+
+            raise InputError(f"record({query!r}, …) takes a list of ids in rank order, got {passages!r}")
         self.recorded.append((query, [str(passage) for passage in passages]))
 
     def report(self, labels: Any, *, grade_map: Any = None, scale: str | None = None, **options: Any) -> Report:

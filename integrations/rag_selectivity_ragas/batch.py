@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_selectivity import Bootstrap, InputError, Measure, Qrels, Report, Run, evaluate, parse_measure
 from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under, peoples_grades
+from rag_selectivity.errors import examples
 from rag_selectivity.measures import absent_measures, default_measures
 from rag_selectivity.single import Labels, Steps
 from rag_selectivity_ragas.corpus import corpus_of
@@ -96,10 +97,15 @@ def selectivity(
     scale = scale or scale_of(rows, given)
     grades = {row.key: of_row for row in (*rows, *dropped) if (of_row := grades_of(row, given, scale)) is not None}
     labelled = [row for row in (*rows, *dropped) if row.key in grades]
+    if not grades and given is not None and given.by_query:
+        raise InputError(
+            f"no sample has labels: the samples ask {examples(row.query for row in rows)}, and the labels know "
+            f"{examples(given.by_query)}; label by the question, or name the column of the ids as id_column=…"
+        )
     if not grades:
         raise InputError(
             "no sample has labels: pass labels=…, or datasets with utility_grades, reference_context_ids or "
-            "reference_contexts; labels name their queries by question or by id_column"
+            "reference_contexts"
         )
     doubts = known.doubts(grades, name)
     # Controls are random passages: labels with controls know passages, and no document stands for several.

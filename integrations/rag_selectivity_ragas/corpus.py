@@ -45,6 +45,8 @@ def corpus_of(corpus_size: Any, passages_of: Any, labelled: Collection[str]) -> 
     counts = None if passages_of is None else PassageCounts.of(passages_of)
     if corpus_size is None:
         return Corpus(None if counts is None else counts.total, counts)
+    if isinstance(corpus_size, Mapping) and isinstance(next(iter(corpus_size.values()), None), str):
+        raise InputError("corpus_size is a dict of texts; a dict gives N for each query: give len(corpus)")
     if isinstance(corpus_size, Mapping) or hasattr(corpus_size, "columns"):
         return Corpus(corpus_size, counts)
     if isinstance(corpus_size, (str, bytes, float)) or hasattr(corpus_size, "__index__"):

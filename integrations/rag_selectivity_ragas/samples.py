@@ -128,7 +128,10 @@ def _samples(dataset: Any) -> Iterable[Any]:
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
     samples = getattr(inner, "samples", inner)
     if isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable):
-        raise InputError(f"a dataset of samples is needed, got {type(dataset).__name__}")
+        raise InputError(
+            f"a dataset of samples is needed, got {type(dataset).__name__}: load it, as in "
+            f"EvaluationDataset.from_jsonl(path), or give a list of dicts"
+        )
     return samples
 
 

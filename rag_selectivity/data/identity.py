@@ -245,6 +245,11 @@ class _Choice:
 
     def made(self) -> ChosenIdentity:
         most = max((len(found) for found in self._found.values()), default=0)
+        if not self._passages:
+            raise InputError(
+                f"no label was found, since no passage at all was retrieved in the {self._where}: is the index "
+                "empty, or its filter too narrow?"
+            )
         if most == 0:
             raise InputError(
                 f"no label was found among the {len(self._passages):,} passages retrieved in the {self._where}, by "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,21 @@ _WORD = 8
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
+
+
+def check_ids(ids: object, what: str) -> None:
+    """An InputError for a text, a dict or anything without a length in the place of a list of ids.
+
+    >>> check_ids("d1", "the list")
+    Traceback (most recent call last):
+        ...
+    rag_selectivity.errors.InputError: the list must be a list of ids in rank order, got 'd1'; give ['d1']
+    """
+    if isinstance(ids, (list, tuple)):
+        return
+    if isinstance(ids, (str, bytes, Mapping)) or not hasattr(ids, "__len__"):
+        mend = f"; give [{ids!r}]" if isinstance(ids, str) and len(ids) < 80 else ""
+        raise InputError(f"{what} must be a list of ids in rank order, got {repr(ids)[:80]}{mend}")
 
 
 class IdColumn:

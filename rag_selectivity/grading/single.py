@@ -282,6 +282,11 @@ async def label_lists(
     several = [lists] if isinstance(lists, Mapping) else list(lists)
     pools = [{query: list(dict.fromkeys(ids)) for query, ids in each.items() if ids} for each in several]
     listed = {(query, passage) for pool in pools for query, ids in pool.items() for passage in ids}
+    if not listed:
+        raise InputError(
+            f"nothing was retrieved for any of the {len(queries):,} queries, so there is nothing to grade: is the "
+            "index empty, or its filter too narrow?"
+        )
     texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, check_controls(controls))
     runs = [Run.from_dict(pool) for pool in pools if pool]
     done = await agrade(queries, texts, runs, store=store, judge=judge, tail=tail, controls=controls, **options)

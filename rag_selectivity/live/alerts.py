@@ -183,6 +183,8 @@ class Alerts:
         name: str = "live",
         false_alarm_every: float = FALSE_ALARM_EVERY,
     ) -> None:
+        if isinstance(conditions, str):
+            raise InputError(f"alerts is a text, not a list of conditions: give alerts=[{conditions!r}]")
         if isinstance(window, bool) or not isinstance(window, int) or window < 1:
             raise InputError(f"window must be a whole number ≥ 1, got {window!r}")
         if isinstance(false_alarm_every, bool) or not 1 < false_alarm_every < math.inf:

@@ -311,6 +311,8 @@ class LiveFigures:
         """
         if self._moments is None and self._refused:
             raise InputError(f"no retrieval could be measured so far: {next(iter(self._refused))}")
+        if self._moments is None and not traffic.retrievals:
+            raise InputError("no retrieval was recorded so far: if there were some, the log names what went wrong")
         if self._moments is None:
             raise InputError(
                 f"none of the {traffic.retrievals} retrievals so far had labels: are the labels' queries the "

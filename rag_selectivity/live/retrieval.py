@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rag_selectivity.data.ids import check_ids
+from rag_selectivity.errors import InputError
+
 __all__ = ["Retrieval", "Traffic", "approximate_tokens"]
 
 
@@ -45,6 +48,11 @@ class Retrieval:
         The arm of an A/B test.
     outcome : number or bool, optional
         The application's own success, from 0 to 1: an accepted answer, a rating divided by its maximum.
+
+    Raises
+    ------
+    InputError
+        If `shown` or `pool` is no list of ids (a text, say), or `tokens` or `seconds` is negative or no number.
     """
 
     query: str
@@ -63,6 +71,21 @@ class Retrieval:
     arm: str | None = None
     outcome: float | None = None
     text_weight: int = 1
+
+    def __post_init__(self) -> None:
+        if self.shown.__class__ is not list and self.shown.__class__ is not tuple:
+            check_ids(self.shown, "Retrieval: shown")
+        if self.pool is not None and self.pool.__class__ is not list and self.pool.__class__ is not tuple:
+            check_ids(self.pool, "Retrieval: pool")
+        if self.tokens is not None:
+            _check_amount(self.tokens, "tokens")
+        if self.seconds is not None:
+            _check_amount(self.seconds, "seconds")
+
+
+def _check_amount(value: float, name: str) -> None:
+    if isinstance(value, (str, bytes)) or value < 0:
+        raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

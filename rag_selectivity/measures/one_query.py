@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import check_ids
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
@@ -138,6 +139,9 @@ def join_query(
     InputError
         If a grade is off the scale, there are more relevant passages than the corpus has, or a policy is unknown.
     """
+    check_ids(passages, "the retrieved passages")
+    if pool is not None:
+        check_ids(pool, "pool")
     with warnings.catch_warnings():
         # That no judged passage was retrieved is a warning for a dataset, not for one query.
         warnings.simplefilter("ignore", SelectivityWarning)
@@ -246,6 +250,7 @@ def evaluate_query(
     measure = measure_with_depth(measure)
     if grades is None:
         return QueryFigure(measure, math.nan, NO_LABELS)
+    check_ids(passages, "the retrieved passages")
     options["levels"] = tuple(options.get("levels", ()))
     if not details:
         plain = _plainly(measure, grades, passages, **options)

@@ -34,7 +34,7 @@ class Problem(Enum):
     NO_DOCUMENTS = (
         "retrieval",
         "retrievals",
-        "recorded no documents (the instrumentation hides or omits them): left out",
+        "recorded no documents (nothing was found, or the instrumentation hides them): left out",
     )
     CUT_LIST = (
         "retrieval",

@@ -8,11 +8,11 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_selectivity.data.grades import scale_named
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
@@ -22,6 +22,7 @@ from rag_selectivity.live.tools.definitions import ToolCall, ToolDefinition
 from rag_selectivity.live.tools.report import Misfit, ToolReport, ToolUse
 from rag_selectivity.live.tools.similar import SimilarTools, similar_tools, with_confusions
 from rag_selectivity.measures.chance import COLLAPSE_FROM
+from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted
 
 _log = logging.getLogger("rag_selectivity")
@@ -118,11 +119,17 @@ class ToolMonitor:
         if catalogue is None or isinstance(catalogue, int):
             size = catalogue
         else:
+            if isinstance(catalogue, (str, bytes)) or not isinstance(catalogue, Iterable):
+                raise InputError(f"catalogue must be a number of tools ≥ 1 or a list of them, got {catalogue!r}")
             listed = [_definition(tool) for tool in catalogue]
             size = len({tool.name for tool in listed})
         names = Counter(tool.name for tool in listed)
         if size is not None and (isinstance(size, bool) or size < 1):
-            raise InputError(f"catalogue must be a number of tools ≥ 1 or their names, got {catalogue!r}")
+            raise InputError(f"catalogue must be a number of tools ≥ 1 or a list of them, got {catalogue!r}")
+        if size is not None and relevant is not None and relevant > size:
+            raise InputError(
+                f"relevant={relevant} is more than the catalogue has, {counted(size, 'tool')}: correct one"
+            )
         # Tools have one name, by which labels know them: a selector that shows no right one has simply failed.
         defaults = {"depths": (), "name": "tools", "ids": "exact"}
         self.monitor = Monitor(labels, corpus_size=size or 1, **{**defaults, **options})
@@ -174,9 +181,16 @@ class ToolMonitor:
         after_results : bool
             Whether the model had the results of tools for this query already. If it then calls no tool, that is the
             answer, and no choice of a tool.
+
+        Raises
+        ------
+        InputError
+            If `shown` or `called` is no list, such as the text of one name.
         """
         definitions = _definitions(shown)
         offered = {tool.name: tool for tool in definitions}
+        if isinstance(called, (str, bytes)) or not isinstance(called, Iterable):
+            raise InputError(f"called must be a list of names or ToolCalls, got {called!r}")
         calls = [each if isinstance(each, ToolCall) else ToolCall(each) for each in called]
         problems = [_problem(each, offered.get(each.name)) for each in calls]
         tokens = sum(tool.tokens for tool in definitions)
@@ -237,6 +251,11 @@ class ToolMonitor:
             if not self._count:
                 raise InputError("no model call has been shown tools yet")
             size, (basis, shapes) = self._catalogue(), self._shapes()
+            if self._relevant is not None and self._relevant > size:
+                raise InputError(
+                    f"relevant={self._relevant} is more than the {counted(size, 'tool')} seen so far: correct it, or "
+                    f"give the catalogue"
+                )
             relevant = sum(r * n for (_, r), n in shapes.items()) / sum(shapes.values()) if shapes else math.nan
             tools = [_use_of(tool) for tool in self._tools.values()]
             definitions = [tool.definition for tool in self._tools.values()]
@@ -262,7 +281,7 @@ class ToolMonitor:
             BoR_max=ceiling,
             tokens=tokens,
             tools=tuple(tools),
-            selection=self.monitor.report() if self.monitor.traffic.labelled else None,
+            selection=self._selection(size),
             choice=choice,
             failed=rate(failed, ran, "runs of tools"),
             misfit=unfit,
@@ -274,6 +293,20 @@ class ToolMonitor:
             unknown_labels=unknown,
             healthy_K=healthy_depth(size, relevant) if shapes else None,
         )
+
+    def _selection(self, size: int) -> Report | None:
+        """The figures of selection, with the N that they were measured against: the last one, if it grew."""
+        if self.monitor.traffic.labelled:
+            return replace(self.monitor.report(), corpus_size=size)
+        known = self.monitor.labels.by_query
+        if known:
+            warnings.warn(
+                f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
+                f"query, or name its id as query_id",
+                SelectivityWarning,
+                stacklevel=3,
+            )
+        return None
 
     # -- with the lock held --------------------------------------------------------------------------
 
@@ -378,6 +411,8 @@ def _definition(tool: str | ToolDefinition) -> ToolDefinition:
 def _definitions(shown: Mapping[str, int] | Iterable[ToolDefinition | str]) -> list[ToolDefinition]:
     if isinstance(shown, Mapping):
         return [ToolDefinition(name, tokens=tokens) for name, tokens in shown.items()]
+    if isinstance(shown, (str, bytes)) or not isinstance(shown, Iterable):
+        raise InputError(f"shown must be a list of tools or {{name: tokens}}, got {shown!r}")
     return [_definition(tool) for tool in shown]
 
 

@@ -136,7 +136,7 @@ class ToolReport(Result):
 
     @property
     def never_called(self) -> tuple[str, ...]:
-        """Tools that were shown and never called."""
+        """Tools of the catalogue that were never called, whether they were shown or not."""
         return tuple(tool.name for tool in self.tools if not tool.called)
 
     @property
