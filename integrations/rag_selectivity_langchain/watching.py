@@ -445,8 +445,10 @@ def _query_of_tool(text: str, inputs: Mapping[str, Any] | None) -> str:
 
 
 def _current_task() -> asyncio.Task[Any] | None:
-    # Without a loop, nothing can be cancelled.
-    return None if asyncio._get_running_loop() is None else asyncio.current_task()
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop: nothing can be cancelled
+        return None
 
 
 def _retrievers_running() -> int:

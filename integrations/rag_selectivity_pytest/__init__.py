@@ -72,10 +72,8 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
 
 def _facts(estimate: Any) -> list[str]:
     interval = "no interval" if estimate.low != estimate.low else f"interval [{estimate.low:.4g}, {estimate.high:.4g}]"
-    return [
-        f"    {interval}, {estimate.n} of {estimate.n_total} queries",
-        *(f"    {caveat.code} ({caveat.level}): {caveat.text}" for caveat in estimate.caveats),
-    ]
+    caveats = [f"    {caveat.code} ({caveat.level}): {caveat.text}" for caveat in estimate.caveats]
+    return [f"    {interval}, {estimate.n} of {estimate.n_total} queries", *caveats]
 
 
 class Retrievals:
@@ -120,11 +118,11 @@ class Retrievals:
         if not self.recorded:
             raise InputError("no retrieval was recorded: call record(query, ids) in the tests before")
         known = Labels.of(labels, grade_map=grade_map, scale=scale)
-        keys = numbered_queries(query for query, _ in self.recorded)
-        graded = {key: known.of_query(query) for key, (query, _) in zip(keys, self.recorded, strict=True)}
-        qrels = known.judgments({key: grades for key, grades in graded.items() if grades is not None})
-        lists = {key: passages for key, (_, passages) in zip(keys, self.recorded, strict=True)}
-        return evaluate(qrels, {"retriever": lists}, scale=known.scale, **options)
+        named = dict(zip(numbered_queries(query for query, _ in self.recorded), self.recorded, strict=True))
+        found = ((key, known.of_query(query)) for key, (query, _) in named.items())
+        graded = {key: grades for key, grades in found if grades is not None}
+        runs = {"retriever": {key: passages for key, (_, passages) in named.items()}}
+        return evaluate(known.judgments(graded), runs, scale=known.scale, **options)
 
 
 @pytest.fixture(scope="module")

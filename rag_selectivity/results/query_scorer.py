@@ -85,8 +85,9 @@ class QueryScorer:
             If there is no list of passages; and as `document_ids` and `evaluate_query`.
         """
         if not isinstance(passages, Sequence) or isinstance(passages, str):
+            query = next((repr(name) for name in names if name is not None), "the row")
             raise InputError(
-                f"the row holds no retrieval: a list is needed, got {type(passages).__name__}; give ids in {self.place}"
+                f"{query} holds no retrieval: a list is needed, got {type(passages).__name__}; give ids in {self.place}"
             )
         expected = None if isinstance(relevant, Mapping) else relevant
         grades, scale = self.labels.of_query(*names, relevant=expected), self.labels.scale
