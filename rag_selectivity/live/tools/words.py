@@ -26,7 +26,7 @@ def tool_blocks(report: ToolReport) -> Iterable[Block]:
     rows = [[row["tool"], *(str(row[name]) for name in used)] for row in report.to_rows()]
     yield _listed(["tool", *used], rows)
     if report.choice is not None and report.choice.confusion:
-        yield Heading("Called against expected: calls with labels")
+        yield Heading("Called against expected: calls with labels, * if wrong")
         yield _listed(["expected", "called", "calls"], [_cells(cell) for cell in report.choice.confusion])
     if report.similar:
         yield Heading("Tools with near-identical names or descriptions")
