@@ -72,7 +72,7 @@ class Format(ABC):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """(line, row) of a table."""
-        if path.stat().st_size == 0:
+        if path.is_file() and path.stat().st_size == 0:
             raise InputError(f"{path}: the file is empty; write it again")
         raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
 

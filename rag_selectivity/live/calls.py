@@ -60,7 +60,7 @@ class Passages:
         """Ids and lengths, taken at once: a framework's objects may change later.
 
         >>> Passages.of(["d1", "d2"], ["Ada wrote it", ""])
-        Passages(ids=('d1', 'd2'), tokens=3, texts=None, empty=1, nan_scores=0)
+        Passages(ids=('d1', 'd2'), tokens=3, texts=None, empty=1, nan_scores=0, text_weight=1)
         """
         return cls(
             tuple(ids),
