@@ -391,3 +391,14 @@ def test_calls_that_never_end_do_not_fill_the_memory(monkeypatch) -> None:
     calls.finish()
     assert [retrieval.query for retrieval in found] == [f"q{i}" for i in range(1000)]
     assert len(calls) == 0
+
+
+def test_many_retrievals_of_few_queries_are_said_to_be_that() -> None:
+    monitor = Monitor({"who?": {"d1": 1}, "when?": {"d2": 1}}, corpus_size=8)
+    monitor.record(Retrieval("who?", ["d1"]))
+    monitor.record(Retrieval("when?", ["d1"]))
+    assert not [note for note in monitor.report().runs["live"].notes if "independent" in note]
+    for _ in range(18):
+        monitor.record(Retrieval("who?", ["d1"]))
+    (note,) = [note for note in monitor.report().runs["live"].notes if "independent" in note]
+    assert note.startswith("20 retrievals are of 2 labelled queries. ")

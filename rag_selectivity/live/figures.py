@@ -33,6 +33,7 @@ from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.placebos import PlaceboSums
+from rag_selectivity.wording import counted
 
 #: Gives the outcome of a measure and the column of its depth; None where the labels lack what the measure needs.
 OutcomeOf = Callable[[Measure], tuple[Outcome, int] | None]
@@ -135,6 +136,9 @@ class LiveFigures:
         self._ids_are_right = ids_are_right
         self.passages_of: PassageCounts | None = None
         self._met = _Met()
+        #: The queries of the labels that were asked, and how many retrievals they had.
+        self._asked: set[str] = set()
+        self._askings = 0
         #: The depths of what is known of the labels: the ranks, and all that was shown.
         self._reached = np.append(ranks_in(plan), WHOLE_LIST)
         self._reach: LabelReach | None = None
@@ -227,6 +231,10 @@ class LiveFigures:
         self._count(judged)
         for retrieval in part:
             self._met.add(retrieval, self._grades_of(retrieval))
+            name = self.query_in_labels(retrieval)
+            if name is not None:
+                self._asked.add(name)
+                self._askings += 1
         self._draw(part, outcomes)
         # While passages came and none was labelled, ids may be those of something else: no alarm must rest on that.
         if self._met.known or not self._met.retrievals or self._ids_are_right:
@@ -383,6 +391,12 @@ class LiveFigures:
             f"{traffic.retrievals:,} retrievals, {traffic.labelled:,} of them with labels; {traffic.shown:.3g} shown "
             f"on average. Figures without a depth are of all that was shown"
         )
+        if self._askings > len(self._asked):
+            queries = counted(len(self._asked), "labelled query", "labelled queries")
+            yield (
+                f"{self._askings:,} retrievals are of {queries}. The intervals take each retrieval as independent: "
+                f"about queries that were not asked they say too much"
+            )
         if traffic.sampled < traffic.retrievals:
             share = traffic.sampled / traffic.retrievals
             yield f"a random {share:.3g} of all retrievals ({traffic.sampled:,}) was taken for the figures"
