@@ -402,3 +402,12 @@ def test_many_retrievals_of_few_queries_are_said_to_be_that() -> None:
         monitor.record(Retrieval("who?", ["d1"]))
     (note,) = [note for note in monitor.report().runs["live"].notes if "independent" in note]
     assert note.startswith("20 retrievals are of 2 labelled queries. ")
+
+
+def test_an_alarm_on_a_quantile_says_of_how_many_retrievals_its_value_is() -> None:
+    alarms: list[Alarm] = []
+    monitor = Monitor(alerts=["p95(seconds) > 2"], window=20, on_alert=alarms.append)
+    for number in range(4000):
+        monitor.record(Retrieval("?", ["d"], seconds=3.0 if number % 8 == 0 else 0.2))
+    monitor.flush()
+    assert [alarm.n for alarm in alarms] == [20]  # the window keeps no more, though the change began before it

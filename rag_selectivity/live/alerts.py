@@ -46,7 +46,7 @@ class Alarm:
     value : float
         The figure over the last `n` retrievals that have one. A quantile: over at most `window` of them.
     n : int
-        Retrievals since the change probably began.
+        Retrievals that the value is of: those since the change probably began; of a quantile, no more than the window.
     raised : bool
         False when the condition is shown to hold no longer.
     since : float
@@ -116,6 +116,7 @@ class _Watched:
             sums = zip(self._total.sums, began.sums, strict=True)
             value = self._figure([(after - before) / n for after, before in sums])
         else:
+            n = min(n, len(self.window))  # older values are not kept
             value = self._quantile(list(self.window)[-n:])
         self.raised = not self.raised
         self.alarms.append(Alarm(self.condition.text, value, n, self.raised, began.time, self._detector.evidence))
