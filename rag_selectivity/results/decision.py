@@ -1,0 +1,263 @@
+"""Decision: which system, which K, where the loss is, what to do next, and how far the labels can be believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.base import Measure
+from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.results.result import Result
+
+SCHEMA = "rag-selectivity/decision/1"
+
+#: The questions, in the order in which every view answers them.
+SYSTEM, DEPTH, LOSS, NEXT, TRUST = "system", "K", "loss", "next", "trust"
+QUESTIONS = {
+    SYSTEM: "Which system?",
+    DEPTH: "Which K?",
+    LOSS: "Where is the loss?",
+    NEXT: "What next?",
+    TRUST: "May I believe it?",
+}
+#: Where the K of a decision comes from.
+GIVEN, ADVISED, ASSUMED = "given", "advised", "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one question.
+
+    Attributes
+    ----------
+    code : {"system", "K", "loss", "next", "trust"}
+    text : str
+        One sentence with its evidence and its doubt; the same in every view.
+    shown : bool
+        Whether a test or a bound shows what the sentence concludes. False where it says that nothing is shown, and
+        where it rests on the figures alone.
+    more : str
+        What a reader who has time reads next: the reason, or what would show it. Empty if there is nothing to add.
+    """
+
+    code: str
+    text: str
+    shown: bool
+    more: str = ""
+
+    @property
+    def question(self) -> str:
+        return QUESTIONS[self.code]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"question": self.question, "text": self.text, "shown": self.shown, "more": self.more or None}
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigure:
+    """A run's figure at the K of the decision.
+
+    Attributes
+    ----------
+    measure : Measure
+        With its depth.
+    estimate : Estimate
+    verdict : str or None
+        How it compares with the baseline run after Holm's correction, as in `RunDifference.verdict`; None for the
+        baseline itself and for a figure that was not compared.
+    ceiling : float or None
+        The most that is possible at this K (BoR only).
+    """
+
+    measure: Measure
+    estimate: Estimate
+    verdict: str | None = None
+    ceiling: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        ceiling = None if self.ceiling is None else finite(self.ceiling)
+        return {**self.estimate.to_dict(), "verdict": self.verdict, **({} if ceiling is None else {"ceiling": ceiling})}
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run in the table of a decision.
+
+    Attributes
+    ----------
+    letters : str
+        Two runs share a letter if and only if they cannot be told apart. Empty with a single run.
+    figures : {name of the measure: RunFigure}
+        Keyed without depth, in the order of the columns.
+    costs : {"tokens" or "milliseconds" or "price": Estimate}
+        The mean cost of a query at the K of the decision, as far as it is known.
+    """
+
+    run: str
+    letters: str
+    figures: Mapping[str, RunFigure]
+    costs: Mapping[str, Estimate] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "run": self.run,
+            "letters": self.letters,
+            "figures": {str(each.measure): each.to_dict() for each in self.figures.values()},
+            "costs": {name: cost.to_dict() for name, cost in self.costs.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs under the measure that ranks the runs: the paired difference run − other.
+
+    `p_adjusted` is corrected after Holm over all pairs of runs. `detectable` is the smallest true difference that would
+    have been shown. `verdict` is that of `RunDifference`; `apart` says whether it tells the two runs apart.
+    """
+
+    run: str
+    other: str
+    difference: float
+    low: float
+    high: float
+    p_adjusted: float
+    detectable: float
+    verdict: str
+    apart: bool
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON; a number that is not finite is None."""
+        numbers = ("difference", "low", "high", "p_adjusted", "detectable")
+        names = ("run", "other", "verdict", "apart", "wins", "ties", "losses")
+        return {name: getattr(self, name) for name in names} | {name: finite(getattr(self, name)) for name in numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that can be done next, with the most that it can gain.
+
+    Attributes
+    ----------
+    code : {"rerank", "widen", "merge", "cut", "raise", "label"}
+        Rerank the same pool better, retrieve a wider pool, merge the pool with another run's, show fewer passages, show
+        more passages, label more.
+    text : str
+    gain, low, high : float
+        The most that it can gain in the decision's measure, with its interval; NaN where that is unknown.
+    saves : float
+        The share of the passages that the LLM no longer reads; NaN where the action saves nothing.
+    """
+
+    code: str
+    text: str
+    gain: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    saves: float = math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON; a number that is not finite is None."""
+        numbers = ("gain", "low", "high", "saves")
+        return {"code": self.code, "text": self.text, **{name: finite(getattr(self, name)) for name in numbers}}
+
+
+@dataclass(frozen=True, slots=True)
+class CostPoint:
+    """The mean cost of a query and the quality of a run at one K; `front` if no other point is cheaper and as good."""
+
+    run: str
+    K: int
+    cost: float
+    quality: float
+    front: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {"run": self.run, "K": self.K, "cost": self.cost, "quality": self.quality, "front": self.front}
+
+
+@dataclass(frozen=True)
+class Decision(Result):
+    """What `decide` returns: five answers about all runs at one K, with the figures behind them.
+
+    Attributes
+    ----------
+    K : int
+        The depth of every figure in it.
+    K_from : {"given", "advised", "assumed"}
+        Given by the user, advised by the rule of `sweep` for the best run, or assumed because nothing was advised.
+    measure : Measure
+        What ranks the runs, with its depth: RA-nWG on the utility scale, else Success.
+    baseline : str
+        The run that the verdicts of the table compare with.
+    lines : tuple of RunLine
+        Best first by the value of the measure; runs without a value last.
+    pairs : tuple of Pair
+        All pairs of runs, the better run of a pair first.
+    actions : tuple of Action
+        The most to gain first.
+    cost_points : {"tokens" or "milliseconds" or "price": tuple of CostPoint}
+        Cost against quality, for all runs, at all K where the cost is known.
+    queries : int
+    """
+
+    K: int
+    K_from: str
+    measure: Measure
+    baseline: str
+    answers: tuple[Answer, ...]
+    lines: tuple[RunLine, ...]
+    pairs: tuple[Pair, ...]
+    actions: tuple[Action, ...]
+    queries: int
+    level: float | None = None
+    cost_points: Mapping[str, tuple[CostPoint, ...]] = field(default_factory=dict)
+
+    @property
+    def best(self) -> str:
+        """The run with the best figure; whether it is shown to be the best is said by the answer."""
+        return self.lines[0].run
+
+    def __getitem__(self, code: str) -> Answer:
+        for answer in self.answers:
+            if answer.code == code:
+                return answer
+        raise InputError(f"there is no answer {code!r}; choose from {', '.join(a.code for a in self.answers)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "K": self.K,
+            "K_from": self.K_from,
+            "measure": str(self.measure),
+            "baseline": self.baseline,
+            "best": self.best,
+            "queries": self.queries,
+            "answers": {answer.code: answer.to_dict() for answer in self.answers},
+            "runs": [line.to_dict() for line in self.lines],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "actions": [action.to_dict() for action in self.actions],
+            "cost_points": {name: [p.to_dict() for p in points] for name, points in self.cost_points.items()},
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One flat row for each run."""
+        return [
+            {
+                "run": line.run,
+                "letters": line.letters,
+                **{str(each.measure): finite(each.estimate.value) for each in line.figures.values()},
+                **{name: finite(cost.value) for name, cost in line.costs.items()},
+            }
+            for line in self.lines
+        ]
