@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
@@ -56,12 +56,18 @@ def _rows(tokens: Any) -> Iterator[tuple[str, Any, Any]]:
         raise InputError(f"tokens: expected {{passage: tokens}}, a DataFrame or a path, got {type(tokens).__name__}")
 
 
-def estimated_tokens(corpus: Any, form: IdForm = AS_THEY_ARE) -> dict[str, float]:
+def estimated_tokens(
+    corpus: Any, form: IdForm = AS_THEY_ARE, passages: Container[str] | None = None
+) -> dict[str, float]:
     """{passage: tokens} of the texts of a corpus, estimated at four characters a token; titles count.
 
-    `corpus` is {passage: text}, a frame, a file, or an iterable of records or pairs.
+    `corpus` is {passage: text}, a frame, a file, or an iterable of records or pairs. `passages` are the only ones that
+    are wanted, in the form.
 
     >>> estimated_tokens({"d1": "twelve chars"})
     {'d1': 3.0}
     """
-    return {form(passage): len(text) / CHARACTERS_A_TOKEN for passage, text in read_texts(corpus, "corpus")}
+    texts = ((form(passage), text) for passage, text in read_texts(corpus, "corpus"))
+    return {
+        passage: len(text) / CHARACTERS_A_TOKEN for passage, text in texts if passages is None or passage in passages
+    }

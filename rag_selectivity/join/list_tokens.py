@@ -100,6 +100,6 @@ def _evaluated(run: Run, judged: JudgedRun) -> _Lists:
 
 
 def passages_of_lists(run: Run, judged: JudgedRun) -> set[str]:
-    """The passages that the lists of the evaluated queries hold."""
+    """The passages in the lists of the evaluated queries."""
     lists = _evaluated(run, judged)
     return set(lists.run.passages.take(np.flatnonzero(lists.rows)))
