@@ -91,6 +91,14 @@ QueryIdKeyOption = Annotated[
         "Attribute of a span, or key of its metadata, that has the id of the query (default: query_id; else its text).",
     ),
 ]
+TokensOption = Annotated[Path | None, input_file("Table of passage_id and tokens.")]
+CostsOption = Annotated[
+    list[str] | None,
+    input_file(
+        "Measured costs: a table of query_id and tokens, milliseconds or price. FILE for one run, or with a column "
+        "run; or NAME=FILE. Repeat for more runs."
+    ),
+]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
     list[str] | None,

@@ -183,8 +183,8 @@ def _estimated(
         absent = sorted(listed[name] - texts.keys())
         if absent:
             notes.append(
-                f"{name}: no tokens are estimated, since {counted(len(absent), 'passage')} have no text in the corpus "
-                f"({examples(absent)})"
+                f"{name}: no tokens are estimated, since {len(absent)} of its {counted(len(listed[name]), 'passage')} "
+                f"have no text in the corpus ({examples(absent)})"
             )
             continue
         tokens = ListTokens.of(run, judged[name], texts, name)
@@ -210,8 +210,8 @@ def _columns(costs: QueryCosts, judged: JudgedRun, name: str, notes: list[str]) 
         )
     if shared < len(costs):
         notes.append(
-            f"{name}: costs of {counted(len(costs) - shared, 'query', 'queries')} are left out, since these are not "
-            f"evaluated"
+            f"{name}: {len(costs) - shared} of {counted(len(costs), 'query', 'queries')} with costs are not evaluated: "
+            f"their costs are left out"
         )
     place = {query: i for i, query in enumerate(judged.queries)}
     columns = {}
