@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
+from rag_selectivity.cli.inputs import costs_of as files_of_costs
 from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths, pareto, read_costs
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Success
@@ -255,6 +256,18 @@ def test_mistakes_are_named(given, message) -> None:
     qrels, runs, _ = world()
     with pytest.raises(rs.InputError, match=message):
         costs_of(qrels, runs, **given)
+
+
+def test_files_of_the_command_line(tmp_path) -> None:
+    table = tmp_path / "costs.csv"
+    table.write_text("query_id,ms\nq0,5\n")
+    assert files_of_costs([str(table)], ["a.trec", "b.trec"]) == table
+    named = [f"a={table}", f"b={table}"]
+    assert files_of_costs(named, ["a.trec", "b=other.trec"]) == {"a": table, "b": table}
+    assert files_of_costs(named[:1], ["a.trec"]) == {"a": table}
+    assert files_of_costs(None, ["a.trec"]) is None
+    with pytest.raises(rs.InputError, match=r"--costs b=.*: there is no run 'b'"):
+        files_of_costs(named, ["a.trec"])
 
 
 # -- cost against quality --------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -308,11 +307,3 @@ def cost_points(
         for kind, of_kind in points.items()
     }
     return {kind: pareto(of_kind) for kind, of_kind in usable.items() if of_kind}
-
-
-def curves_of_points(points: Iterable[CostPoint]) -> dict[str, list[CostPoint]]:
-    """{run: its points by K}, runs in the order of their first point."""
-    runs: dict[str, list[CostPoint]] = {}
-    for point in points:
-        runs.setdefault(point.run, []).append(point)
-    return {run: sorted(of_run, key=attrgetter("K")) for run, of_run in runs.items()}

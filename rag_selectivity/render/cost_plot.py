@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.decision.costs import curves_of_points
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.render.labels import direct_labels, point_labels
@@ -50,7 +49,9 @@ def cost_quality(
     if not points:
         raise InputError(f"plots.cost_quality: there are no points; give what the {kind} of a query are")
     axes = ax if ax is not None else _new_axes()
-    curves = curves_of_points(points)
+    curves: dict[str, list[CostPoint]] = {}
+    for point in sorted(points, key=lambda point: point.K):
+        curves.setdefault(point.run, []).append(point)
     single = all(len(curve) == 1 for curve in curves.values())
     for run, curve in curves.items():
         costs, quality = [point.cost for point in curve], [point.quality for point in curve]
