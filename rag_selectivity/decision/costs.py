@@ -55,6 +55,7 @@ class Costs:
     measured: Mapping[str, Mapping[str, FloatArray]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     bootstrap: Bootstrap | None = None
+    _at: dict[int, dict[str, dict[str, Estimate]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         """Whether any cost of any run is known."""
@@ -67,22 +68,39 @@ class Costs:
         lengths of the top K passages; measured tokens take their place where the lengths are estimated or unknown.
         Milliseconds and price are as they were measured, whatever K is.
         """
+        if K not in self._at:
+            self._at[K] = self._all_at(K)
+        return dict(self._at[K].get(run, {}))
+
+    def _all_at(self, K: int) -> dict[str, dict[str, Estimate]]:
+        """The mean costs of all runs; runs over the same queries are resampled in one pass."""
+        by_queries: dict[tuple[str, ...], list[tuple[str, str, Outcome]]] = {}
+        for run, queries in self.queries.items():
+            columns = self._columns_at(run, K)
+            # Without bounds: a cost can be of any size.
+            by_queries.setdefault(queries, []).extend(
+                (run, kind, Outcome((columns[kind][:, None],), "no cost is known", MEAN, bounds=None))
+                for kind in COLUMNS
+                if kind in columns
+            )
+        result: dict[str, dict[str, Estimate]] = {}
+        none = np.full(1, np.nan)
+        for queries, known in by_queries.items():
+            ends = [(none, none)] * len(known)
+            if self.bootstrap is not None and known:
+                ends = self.bootstrap.intervals([outcome for *_, outcome in known], queries)
+            for (run, kind, outcome), (low, high) in zip(known, ends, strict=True):
+                result.setdefault(run, {})[kind] = estimates_with(outcome, low, high)[0]
+        return result
+
+    def _columns_at(self, run: str, K: int) -> dict[str, FloatArray]:
         columns: dict[str, FloatArray] = {}
         if run in self.lists:
             columns[TOKENS] = self.lists[run].at(K)
         for kind, values in self.measured.get(run, {}).items():
             if kind not in columns or run in self.estimated:
                 columns[kind] = values
-        kinds = [kind for kind in COLUMNS if kind in columns]
-        # Without bounds: a cost can be of any size.
-        outcomes = [Outcome((columns[kind][:, None],), "no cost is known", MEAN, bounds=None) for kind in kinds]
-        none = np.full(1, np.nan)
-        ends = [(none, none)] * len(outcomes)
-        if self.bootstrap is not None and outcomes:
-            ends = self.bootstrap.intervals(outcomes, self.queries[run])
-        return {
-            kind: estimates_with(outcome, *end)[0] for kind, outcome, end in zip(kinds, outcomes, ends, strict=True)
-        }
+        return columns
 
     def mean_at(self, run: str, depths: Sequence[int] | IntArray) -> FloatArray:
         """Mean tokens of the top K of a query at each K: float64[depths]; NaN where no lengths are known.
