@@ -314,13 +314,17 @@ def test_points_of_all_runs_at_all_k() -> None:
     assert [(p.run, p.K) for p in points["milliseconds"]] == [("short", 2), ("long", 2)]
     assert [(p.run, p.K, p.cost) for p in points["price"]] == [("short", 2, costs.at("short", 2)["price"].value)]
     assert points["price"][0].front
+    # At a K that no list reaches, each run has the point of its whole lists.
+    beyond = {name: Success().outcome(run, drawn_depths(7, 9)).value() for name, run in joined.items()}
+    at_nine = [p for p in cost_points(costs, beyond, drawn_depths(7, 9), K=9)["tokens"] if p.K == 9]
+    assert [(p.run, p.cost) for p in at_nine] == [(name, costs.at(name, 7)["tokens"].value) for name in runs]
     assert cost_points(Costs(), curves, depths, K=2) == {}
     with pytest.raises(rs.InputError, match="not among the depths"):
         cost_points(costs, curves, depths, K=9)
 
 
 def test_a_long_list_is_drawn_at_few_k() -> None:
-    depths = drawn_depths(1000, 73, 2000).tolist()
+    depths = drawn_depths(1000, 73).tolist()
     assert depths[:50] == list(range(1, 51))
     assert 73 in depths
     assert depths[-1] == 1000

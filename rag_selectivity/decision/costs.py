@@ -256,7 +256,7 @@ def drawn_depths(longest: int, *others: int) -> IntArray:
     >>> drawn_depths(3, 2).tolist(), len(drawn_depths(1000)), drawn_depths(60, 7)[-3:].tolist()
     ([1, 2, 3], 70, [58, 59, 60])
     """
-    chosen = {*range(1, min(longest, _ALL_UP_TO) + 1), *(k for k in others if k <= longest)}
+    chosen = {*range(1, min(longest, _ALL_UP_TO) + 1), *others}
     if longest > _ALL_UP_TO:
         chosen |= set(np.geomspace(_ALL_UP_TO, longest, _FURTHER + 1).round().astype(int).tolist())
     return np.array(sorted(chosen), np.int64)
@@ -297,7 +297,7 @@ def cost_points(
     curves : {run: float64[depths]}
         The quality of each run at each depth (more is better); NaN where it is undefined.
     depths : sequence of int
-        As `drawn_depths` chooses them. A run has tokens at all of them up to its longest list.
+        As `drawn_depths` chooses them. A run has tokens at all of them up to its longest list, and at K.
     K : int
         The K of the decision, which is one of the depths. Milliseconds and price are known at this K only; so are
         tokens that were measured, of a run whose passages have no lengths.
@@ -315,7 +315,7 @@ def cost_points(
         if run in costs.lists:
             longest = int(costs.lists[run].lengths.max(initial=0))
             for depth, cost, figure in zip(at.tolist(), costs.mean_at(run, at).tolist(), quality.tolist(), strict=True):
-                if depth <= max(longest, 1):
+                if depth <= max(longest, 1) or depth == K:
                     points[TOKENS].append(CostPoint(run, depth, cost, figure, False))
         for kind, values in costs.measured.get(run, {}).items():
             if kind != TOKENS or run not in costs.lists:
