@@ -93,11 +93,7 @@ QueryIdKeyOption = Annotated[
 ]
 TokensOption = Annotated[Path | None, input_file("Table of passage_id and tokens.")]
 CostsOption = Annotated[
-    list[str] | None,
-    input_file(
-        "Measured costs: a table of query_id and tokens, milliseconds or price. FILE for one run, or with a column "
-        "run; or NAME=FILE. Repeat for more runs."
-    ),
+    list[str] | None, input_file("Measured tokens, milliseconds and price by query_id: FILE or NAME=FILE. Repeatable.")
 ]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
