@@ -116,9 +116,9 @@ def _tf_idf(texts: Sequence[Sequence[str]], columns: Mapping[str, int], weights:
 
 
 def _unit(vectors: Any) -> Any:
-    """Vectors of length 1; those of texts without known words stay 0."""
+    """Vectors of length 1; those of texts without known words are 0, whatever rounding left in them."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)
+    return np.where(lengths > 1e-9, vectors / np.maximum(lengths, 1e-9), 0)
 
 
 def _nearest(similarities: Any, questions: Sequence[str], passages: Sequence[str]) -> Lists:
