@@ -1,4 +1,4 @@
-"""Shared by the tests: where the public test collections are, and six real runs on one of them."""
+"""Shared by the tests: where the public test collections are, six real runs on one of them, and a browser."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import chromium
 from tests.six_runs import write_six_runs
+
+__all__ = ["chromium", "data", "six_runs"]
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
