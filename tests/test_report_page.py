@@ -1,0 +1,125 @@
+"""The HTML report in Chromium, in every world that it must work in; `tests/browser.py` says what that needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
+pytest.importorskip("matplotlib", reason="the page needs matplotlib (the extra `report`)")
+
+from tests.browser import SCHEMES, WIDTHS, Window, axe, overflow
+from tests.report_worlds import HOSTILE, WORLDS, ReportWorld, six_runs
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+SLOW = ("seven_thousand_queries",)
+#: How many rows of each table are opened.
+OPENED = 3
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A world, and its report in a window."""
+
+    world: ReportWorld
+    window: Window
+
+    @property
+    def page(self) -> Any:
+        return self.window.page
+
+
+# The worlds are one after the other, so that only one report is open at a time.
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ("six_runs", *WORLDS)],
+)
+def shown(request, chromium, tmp_path_factory) -> Iterator[Shown]:
+    """The report as it opens on a screen of 1280 × 800."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "six_runs":
+        world = six_runs(folder, request.getfixturevalue("data") / "cranfield")
+    else:
+        world = WORLDS[request.param](folder)
+    window = Window(chromium, world.report(), viewport={"width": 1280, "height": 800})
+    yield Shown(world, window)
+    window.context.close()
+
+
+def unfold(page: Any) -> None:
+    """Open what is closed: the first rows of each table, and everything that unfolds."""
+    page.evaluate(
+        """(count) => {
+          for (const details of document.querySelectorAll("details")) details.open = true;
+          for (const body of document.querySelectorAll("tbody"))
+            for (const button of [...body.querySelectorAll("button[aria-expanded=false]")].slice(0, count))
+              button.click();
+        }""",
+        OPENED,
+    )
+
+
+def test_every_run_and_every_query_is_named(shown) -> None:
+    words = shown.page.evaluate("document.body.textContent")
+    for name in shown.world.runs:
+        assert name in words
+    for query in shown.world.queries[:20]:
+        assert " ".join(query.split()) in " ".join(words.split())
+
+
+def test_nothing_is_wider_than_the_screen(shown) -> None:
+    unfold(shown.page)
+    faults = []
+    for width in WIDTHS:
+        shown.window.resize(width)
+        for scheme in SCHEMES:
+            shown.window.recolour(scheme)
+            faults += [f"{width} px, {scheme}: {each}" for each in overflow(shown.page)]
+    shown.window.resize(1280)
+    assert not faults, "\n".join(faults)
+
+
+def test_axe_finds_nothing_serious(shown) -> None:
+    unfold(shown.page)
+    faults = axe(shown.page)
+    shown.window.recolour("dark")
+    faults += [f"dark: {each}" for each in axe(shown.page, rules=["color-contrast"])]
+    shown.window.recolour("light")
+    assert not faults, "\n".join(faults)
+
+
+def test_all_that_can_be_pressed_chosen_and_typed_does_no_harm(shown) -> None:
+    """Every kind of control is used once; the page neither complains nor loads anything, at the start and now."""
+    page = shown.page
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+    for menu in page.locator("select:visible").all():
+        for value in menu.evaluate("(menu) => [...menu.options].slice(0, 4).map((option) => option.value)"):
+            menu.select_option(value=value)
+    for sort in page.locator("th:visible").all()[:12]:
+        for button in sort.locator("button").all():
+            button.click()
+            button.click()
+    for search in page.locator("input[type=search]:visible").all():
+        for words in ("tower", "</script>'\"&", ""):
+            search.fill(words)
+    unfold(page)
+    assert shown.window.is_quiet(), (shown.window.complaints, shown.window.requests)
+
+
+def test_hostile_texts_are_shown_as_they_are(chromium, tmp_path) -> None:
+    world = WORLDS["hostile"](tmp_path)
+    window = Window(chromium, world.report())
+    unfold(window.page)
+    words = window.page.evaluate("document.body.textContent")
+    for text in HOSTILE:
+        start = text[:200].replace("\x00", "\ufffd")
+        assert start in words, start
+    assert re.search(r"window\.harmed", words)
+    assert window.page.title() == "</title><script>window.harmed = 1</script>"
+    assert window.page.locator("svg[onload], img, link").count() == 0
+    assert window.is_quiet()
+    window.context.close()
