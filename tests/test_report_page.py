@@ -85,11 +85,12 @@ def test_nothing_is_wider_than_the_screen(shown) -> None:
 
 
 def test_axe_finds_nothing_serious(shown) -> None:
-    unfold(shown.page)
-    faults = axe(shown.page)
-    shown.window.recolour("dark")
-    faults += [f"dark: {each}" for each in axe(shown.page, rules=["color-contrast"])]
-    shown.window.recolour("light")
+    tab = shown.window.opened()
+    unfold(tab)
+    faults = axe(tab)
+    tab.emulate_media(color_scheme="dark")
+    faults += [f"dark: {each}" for each in axe(tab, rules=["color-contrast"])]
+    tab.close()
     assert not faults, "\n".join(faults)
 
 
@@ -126,16 +127,17 @@ def test_the_decision_is_read_first_and_without_scrolling(shown) -> None:
     assert others is None or places[-1] < others.start(), spoken[:2000]
 
 
-def test_hostile_texts_are_shown_as_they_are(chromium, tmp_path) -> None:
-    world = WORLDS["hostile"](tmp_path)
-    window = Window(chromium, world.report())
-    unfold(window.page)
-    words = window.page.evaluate("document.body.textContent")
+@pytest.mark.parametrize("shown", ["hostile"], indirect=True)
+def test_hostile_texts_are_shown_as_they_are(shown) -> None:
+    tab = shown.window.opened()
+    unfold(tab)
+    words = tab.evaluate("document.body.textContent")
     for text in HOSTILE:
         # HTML knows no nul: a page can only leave it out or put a mark in its place.
-        for part in re.split("\x00", text[:200]):
+        for part in text[:200].split("\x00"):
             assert part in words, part
-    assert window.page.title() == "</title><script>window.harmed = 1</script>"
-    assert window.page.locator("svg[onload], img, link").count() == 0
-    assert window.is_quiet()
-    window.context.close()
+    assert tab.title() == "</title><script>window.harmed = 1</script>"
+    assert tab.locator("svg[onload], img, link").count() == 0
+    assert tab.evaluate("window.harmed") is None
+    tab.close()
+    assert shown.window.is_quiet()
