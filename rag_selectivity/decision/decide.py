@@ -203,15 +203,14 @@ class _Decider:
         curves = None
         if self.report.ground is not None:
             curves = Curves(self.report.ground, self.judged, run, sampling_of(self.bootstrap))
-        return advise(
-            self.judged[run],
-            self.bootstrap,
-            rel=self.rel,
-            m=self.m,
-            max_k=budget,
-            max_loss=self.max_loss,
-            calibrated=curves,
-        )
+        options: dict[str, Any] = {"rel": self.rel, "m": self.m, "max_k": budget, "max_loss": self.max_loss}
+        try:
+            return advise(self.judged[run], self.bootstrap, **options, calibrated=curves)
+        except InputError as error:
+            if curves is None:
+                raise
+            # People labelled too few pairs for the figures at every K; those at one K may still be calibrated.
+            return Recommendation(None, f"No advice on K: {error}.", str(self.ranking), budget)
 
     def _measured_at(self, depth: int) -> Measured:
         """All that the decision shows, at its K alone."""
