@@ -13,7 +13,7 @@ from rag_selectivity.wording import number
 
 #: The decision ends other output and must not push that off the screen.
 MOST_LINES = 8
-_LONGEST_NAME = 16
+_LONGEST_NAME = 12
 _MARKS = {BETTER: " +", WORSE: " −"}
 
 
