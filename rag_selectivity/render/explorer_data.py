@@ -100,8 +100,18 @@ def texts_of(source: Any, what: str, ids: Collection[str], form: IdForm, longest
     found: dict[str, str] = {}
     for key, text in () if source is None else read_texts(source, what):
         if (id_ := form(key)) in ids:
-            found.setdefault(id_, text[:longest])
+            found.setdefault(id_, _without_repeated_title(text)[:longest])
     return found
+
+
+def _without_repeated_title(text: str) -> str:
+    """A text whose first line is its title, once.
+
+    >>> _without_repeated_title("Title\\nTitle of it. Text")
+    'Title of it. Text'
+    """
+    title, _, rest = text.partition("\n")
+    return rest if title and rest.startswith(title) else text
 
 
 def _lengths(longest_text: int, max_text: int | None, budget: int | None) -> Iterator[int | None]:

@@ -39,10 +39,10 @@ function saveButton(model, name, pairs) {
       savePairs(model, pairs, file);
       said.textContent = `${counted(pairs.length, "pair")} saved as ${file}.`;
     }, { class: "x-button" }), " ", said,
-    make("p", { class: "x-muted" }, "People label them on the page that this command makes: ",
-      make("code", {}, `rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --draw file:${file} --output task.html`),
-      " A judge grades them with: ",
-      make("code", {}, `rag-selectivity grade --store graded.db --queries queries.jsonl --corpus corpus.jsonl --pool ${file} --model NAME`)));
+    make("p", { class: "x-muted x-command" }, "This command has a judge grade them: ",
+      make("code", {}, `rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool ${file} --store graded.db --model NAME`)),
+    make("p", { class: "x-muted x-command" }, "This command makes a page on which people label them, where the store holds a judge's grades: ",
+      make("code", {}, `rag-selectivity annotate --queries queries.jsonl --corpus corpus.jsonl --draw file:${file} --store graded.db --output task.html`)));
 }
 
 function hardView(model, open) {

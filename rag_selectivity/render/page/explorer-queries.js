@@ -62,7 +62,7 @@ function queriesView(model, { change, open }) {
     columns: [
       { key: "id", label: "query", sorts: true, cell: (query) => [model.queries[query], model.text(query)] },
       ...model.runs.map((name, run) => ({
-        key: "figure " + name, label: name, sorts: true, number: true, width: "6.5rem",
+        key: "figure " + name, label: name, sorts: true, number: true, width: "5.6rem",
         cell: (query) => figureText(model.figure(run, query)),
       })),
       ...(model.diagnoses.words.length
@@ -118,7 +118,11 @@ function queriesView(model, { change, open }) {
           : `${listed.length.toLocaleString("en")} of ${counted(total, "query", "queries")} ${listed.length === 1 ? "is" : "are"} listed.`;
         at("meaning").textContent = state.preset.startsWith("one ")
           ? `${state.preset.slice(4)} is the only run that answers: ${meanings.one[1]}` : meanings[state.preset][1];
-        for (const [key, preset] of presets) preset.setAttribute("aria-pressed", String(key === state.preset));
+        for (const [key, preset] of presets) {
+          preset.setAttribute("aria-pressed", String(key === state.preset));
+          // A run that is never the only one needs no button, unless a link leads to it.
+          preset.hidden = key.startsWith("one ") && !counts.get(key) && key !== state.preset;
+        }
         if (at("search").value !== state.search) at("search").value = state.search;
         menus.forEach(([menu], column) => menu && menu.showValue(state.filters[column]));
         showMeans(listed, listed.length < total);

@@ -19,7 +19,11 @@ function explore(model) {
     how(state);
     address = addressOf(model, state);
     at("note").textContent = "";
-    history[entry && before !== state.q + " " + state.a + " " + state.b ? "pushState" : "replaceState"](null, "", address);
+    try {
+      history[entry && before !== state.q + " " + state.a + " " + state.b ? "pushState" : "replaceState"](null, "", address);
+    } catch {
+      // Some browsers allow few changes of the address in a short time; the page works without.
+    }
     show();
   }
 

@@ -27,7 +27,7 @@ function rowTable({ host, label, columns, open, sort }) {
     })),
     make("thead", {}, make("tr", { "aria-rowindex": 1 }, ...heads)), body);
   table.style.minWidth = `calc(${columns.map((column) => column.width || "var(--x-first)").join(" + ")})`;
-  const view = make("div", { class: "x-scroll", tabindex: 0, role: "region", "aria-label": label }, table);
+  const view = make("div", { class: "scroll x-scroll", tabindex: 0, role: "region", "aria-label": label }, table);
   const empty = make("p", { class: "x-empty", hidden: true }, "No query is listed.");
   host.replaceChildren(view, empty);
 
