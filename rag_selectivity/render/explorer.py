@@ -18,6 +18,7 @@ from rag_selectivity.render.explorer_lists import (
     magnets,
     read_grades,
     read_lists,
+    retrieved_passages,
     unlabelled_magnets,
 )
 from rag_selectivity.render.explorer_queries import (
@@ -139,7 +140,8 @@ def explorer(
     lists = read_lists(runs or {}, report, ids.keys(), max(depth, candidates), form) if facts else {}
     grades = read_grades(report, qrels, ids.keys(), form) if lists else {}
     hard = hard_negatives(lists, grades, depth)
-    drawing, crowd = magnets(lists, grades, depth, terms), unlabelled_magnets(lists, grades, depth, terms)
+    retrieved = retrieved_passages(lists, grades, depth, terms)
+    drawing, crowd = magnets(retrieved), unlabelled_magnets(retrieved)
     query_texts = texts_of(queries, "queries", ids.keys(), form) if facts else {}
     head = {
         "K": depth,
@@ -173,8 +175,8 @@ def explorer(
         crowd[:_MAGNET_ROWS],
     )
     texts = needed_texts(corpus, lists, form, max_text)
-    fits = {"depth": depth, "candidates": max(depth, candidates), "max_text": max_text, "budget": budget}
-    packed = pack(contents, texts, **fits) if facts else None
+    reach = max(depth, candidates)
+    packed = pack(contents, texts, depth=depth, candidates=reach, max_text=max_text, budget=budget) if facts else None
     header, rows = _static(facts, report, shown, leader, query_texts)
     return Explorer(
         None if packed is None else packed.data,
@@ -187,7 +189,7 @@ def explorer(
         leader,
         (_PAGE / "explorer.css").read_text(encoding="utf-8"),
         _script(),
-        tuple(_notes(report, packed, lists, texts, depth, max(depth, candidates))),
+        tuple(_notes(report, packed, lists, texts, depth, reach)),
     )
 
 
@@ -213,9 +215,7 @@ def _static(
     for each in sorted(facts, key=badness)[:_STATIC_ROWS]:
         figures = ("–" if value is None else number(value) for value in each.figures)
         text = texts.get(each.id)
-        rows.append(
-            StaticRow(_writable(each.id), text and _writable(text), (*figures, each.diagnoses[place] or "–"))
-        )
+        rows.append(StaticRow(_writable(each.id), text and _writable(text), (*figures, each.diagnoses[place] or "–")))
     return (*names, f"diagnosis of {best}"), tuple(rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,33 +91,29 @@ def hard_negatives(lists: Lists, grades: Grades, depth: int) -> list[HardNegativ
     return sorted(found, key=lambda each: -each.score)
 
 
-def magnets(lists: Lists, grades: Grades, depth: int, terms: Terms) -> list[Magnet]:
-    """Passages that are labelled as junk for two or more of the queries that retrieve them, most such queries first."""
-    found = [each for each in _retrieved(lists, grades, depth, terms) if each.junk >= MAGNET_QUERIES]
-    return sorted(found, key=lambda each: (-each.junk, -each.queries))
-
-
-def unlabelled_magnets(lists: Lists, grades: Grades, depth: int, terms: Terms) -> list[Magnet]:
-    """Passages that three or more queries retrieve, with a label for none of them, most queries first."""
-    retrieved = _retrieved(lists, grades, depth, terms)
-    found = [each for each in retrieved if each.unlabelled == each.queries >= UNLABELLED_QUERIES]
-    return sorted(found, key=lambda each: -each.queries)
-
-
-def _retrieved(lists: Lists, grades: Grades, depth: int, terms: Terms) -> Iterable[Magnet]:
+def retrieved_passages(lists: Lists, grades: Grades, depth: int, terms: Terms) -> list[Magnet]:
+    """Every passage that a run has in the top K of some query, with the number of these queries by label."""
     queries, junk, relevant, unlabelled = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for query in _queries_of(lists):
         labels = grades.get(query, {})
-        for passage in _ranks(lists, query, depth):
-            queries[passage] += 1
-            grade = labels.get(passage)
-            if grade is None:
-                unlabelled[passage] += 1
-            elif grade <= terms.junk:
-                junk[passage] += 1
-            elif grade >= terms.rel:
-                relevant[passage] += 1
+        found = {passage: None for of_run in lists.values() for passage in of_run.get(query, ())[:depth]}
+        queries.update(found.keys())
+        unlabelled.update(passage for passage in found if passage not in labels)
+        junk.update(passage for passage in found if passage in labels and labels[passage] <= terms.junk)
+        relevant.update(passage for passage in found if passage in labels and labels[passage] >= terms.rel)
     return [Magnet(each, n, junk[each], relevant[each], unlabelled[each]) for each, n in queries.items()]
+
+
+def magnets(retrieved: Sequence[Magnet]) -> list[Magnet]:
+    """Passages that are labelled as junk for two or more of the queries that retrieve them, most such queries first."""
+    found = [each for each in retrieved if each.junk >= MAGNET_QUERIES]
+    return sorted(found, key=lambda each: (-each.junk, -each.queries))
+
+
+def unlabelled_magnets(retrieved: Sequence[Magnet]) -> list[Magnet]:
+    """Passages that three or more queries retrieve, with a label for none of them, most queries first."""
+    found = [each for each in retrieved if each.unlabelled == each.queries >= UNLABELLED_QUERIES]
+    return sorted(found, key=lambda each: -each.queries)
 
 
 def _queries_of(lists: Lists) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +148,7 @@ class _RunFacts:
             at_depth(run.estimates, each, depth) is not None for each in (PROC(), PercentPROC())
         ):
             self.verdicts = report.diagnosis(name, depth).queries
-        nothing = np.zeros(len(run.queries))
+        nothing: NDArray[Any] = np.zeros(len(run.queries))
         self.relevant = self.hits = self.pool = self.junk = nothing
         if run.judged is not None:
             at = np.array([depth])

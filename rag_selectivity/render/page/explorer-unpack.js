@@ -10,6 +10,8 @@ function modelOf(data) {
   const haystacks = [];
   const reasons = new Map(data.reasons.map(([query, passage, reason]) => [query + " " + passage, reason]));
   const places = new Map(data.queries.map((id, query) => [id, query]));
+  for (const lists of data.lists || [])
+    lists.forEach((list, query) => list.forEach((passage, i) => { list[i] = passage + data.firsts[query]; }));
   const model = {
     ...data,
     all: data.queries.map((_, query) => query),
