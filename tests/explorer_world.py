@@ -36,9 +36,10 @@ class ExplorerWorld:
         shared = passages[:6]  # which every query may retrieve
         self.grades: dict[str, dict[str, int]] = {}
         for i, query in enumerate(self.ids):
-            highest = 4 if i % 8 == 0 else 6
+            # Without a grade above 2 RA-nWG is undefined; without one above 3 no passage is relevant.
+            highest = {0: 2, 4: 3}.get(i % 8, 5)
             judged = draws.permutation(passages)[:12]
-            self.grades[query] = {str(p): int(draws.integers(1, highest)) for p in judged}
+            self.grades[query] = {str(p): int(draws.integers(1, highest + 1)) for p in judged}
             self.grades[query] |= {p: 1 for p in shared[:3] if draws.random() < 0.4}
         self.runs: Lists = {}
         for number in range(runs):

@@ -15,14 +15,21 @@ function make(tag, options = {}, ...children) {
 
 const button = (label, click, options = {}) => make("button", { type: "button", click, ...options }, label);
 
+/** Three decimals; a number in the middle between two goes to the even one, as everywhere else on the page. */
+function threeDecimals(value) {
+  const isMiddle = Math.abs((value * 16) % 2) === 1;
+  const thousands = Math.floor(value * 1000);
+  return (isMiddle ? (thousands + Math.abs(thousands % 2)) / 1000 : value).toFixed(3);
+}
+
 /** A number as the rest of the page writes it. */
 function figureText(value) {
   if (value === null || value === undefined) return "–";
   if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1);
-  return Math.abs(value) < 1000 ? value.toFixed(3) : value.toFixed(0);
+  return Math.abs(value) < 1000 ? threeDecimals(value) : value.toFixed(0);
 }
 
-const signedText = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(3);
+const signedText = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + threeDecimals(Math.abs(value));
 
 function counted(count, one, many) {
   return count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
