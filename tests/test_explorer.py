@@ -270,15 +270,16 @@ def test_six_runs_of_cranfield_fit_whole(data) -> None:
     assert len(shown.data) < 1_000_000
 
 
-def test_seven_thousand_queries_fit() -> None:
+def test_two_sevenths_of_seven_thousand_queries_fit_into_two_sevenths() -> None:
+    """Lists of 20 almost without a passage in common, which is the most that can be needed."""
     draws = np.random.default_rng(2)
-    ids = draws.integers(0, 8_841_823, (7000, 21)).astype(str).tolist()
+    ids = draws.integers(0, 8_841_823, (2000, 31)).astype(str).tolist()
     grades = {f"{1000000 + 7 * i}": {row[0]: 1} for i, row in enumerate(ids)}
     runs = {
-        name: {q: [row[i] for i in draws.permutation(21)[:20]] for q, row in zip(grades, ids, strict=True)}
+        name: {q: [row[i] for i in draws.permutation(31)[:20]] for q, row in zip(grades, ids, strict=True)}
         for name in ("a", "b")
     }
     report = rs.evaluate(grades, runs, measures=["Success"], depths=[10], bootstrap=None)
     shown = explorer(report, 10, runs=runs, candidates=20)
-    assert len(shown.data) < 2_200_000
+    assert len(shown.data) < 2_200_000 * 2 / 7
     assert unpacked(shown)["candidates"] == 20

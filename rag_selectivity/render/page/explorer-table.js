@@ -62,6 +62,9 @@ function rowTable({ host, label, columns, open, sort }) {
     const from = Math.max(0, Math.floor(view.scrollTop / height) - drawnBeyond);
     const shown = Math.ceil((view.clientHeight || 400) / height) + 2 * drawnBeyond;
     const to = Math.min(rows.length, from + shown);
+    // First of all, so that the table is never shorter than it will be, and the view stays where it is.
+    gaps[0].firstChild.style.height = from * height + "px";
+    gaps[1].firstChild.style.height = (rows.length - to) * height + "px";
     for (const [position, tr] of drawn) {
       if (position >= from && position < to) continue;
       // The focus must not fall back to the top of the page.
@@ -78,8 +81,6 @@ function rowTable({ host, label, columns, open, sort }) {
       }
       before = drawn.get(position);
     }
-    gaps[0].firstChild.style.height = from * height + "px";
-    gaps[1].firstChild.style.height = (rows.length - to) * height + "px";
     const tabbed = drawn.has(active) ? active : Math.min(to - 1, Math.ceil(view.scrollTop / height));
     for (const position of drawn.keys()) buttonOf(position).tabIndex = position === tabbed ? 0 : -1;
   }
