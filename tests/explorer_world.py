@@ -25,6 +25,12 @@ _SHELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A 
 <section id="explorer" aria-labelledby="explorer-title">{% include "explorer.html.j2" %}</section>
 </main></body></html>"""
 
+_STYLE = """:root { --paper: #fff; --ink: #1b1d21; --muted: #595f69; --line: #767d88; --edge: #d9dde3; --link: #0b5cad }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #14161a; --ink: #e8eaee; --muted: #a9b0bb; --line: #8a919c; --edge: #343a43; --link: #8cc4ff }
+}
+* { box-sizing: border-box } body { background: var(--paper); color: var(--ink); font-family: sans-serif }"""
+
 
 class ExplorerWorld:
     """Labels of 40 queries, a part of which have no relevant passage, and three runs, one with a pool."""
@@ -98,7 +104,5 @@ def written(shown: Explorer, path: Path) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    colours = (folder / "style.css").read_text(encoding="utf-8").split("* { box-sizing", 1)[0]
-    style = colours + "* { box-sizing: border-box } body { background: var(--paper); color: var(--ink) }"
-    path.write_text(environment.from_string(_SHELL).render(explorer=shown, style=style), encoding="utf-8")
+    path.write_text(environment.from_string(_SHELL).render(explorer=shown, style=_STYLE), encoding="utf-8")
     return path

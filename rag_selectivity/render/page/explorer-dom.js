@@ -5,7 +5,6 @@ function make(tag, options = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {
     if (name === "click") element.addEventListener("click", value);
-    else if (name === "class") element.className = value;
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
@@ -36,6 +35,9 @@ function counted(count, one, many) {
 }
 
 const fallbackColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#7f3fbf", "#666666"];
+
+/** A name as short as a heading of a column allows; the element that holds it has the whole as its title. */
+const shortName = (name, longest = 40) => (name.length > longest ? name.slice(0, longest - 1) + "…" : name);
 
 /** A run's name with its colour. */
 function runName(model, run) {

@@ -78,13 +78,13 @@ function queriesView(model, { change, open }) {
 
   const counts = new Map(presetKeys(model).map((key) => [key, model.all.filter((query) => inPreset(model, query, key)).length]));
   const presets = new Map(presetKeys(model).map((key) => {
-    const of = key.startsWith("one ") ? "only " + key.slice(4) : meanings[key][0];
+    const of = key.startsWith("one ") ? "only " + shortName(key.slice(4)) : meanings[key][0];
     return [key, button(`${of}: ${counts.get(key).toLocaleString("en")}`, () => change((state) => { state.preset = key; }), { class: key.startsWith("one ") ? "x-preset x-part" : "x-preset" })];
   }));
   at("presets").replaceChildren(...presets.values());
 
   const menus = model.columns.map(({ name, words }, column) => {
-    if (words.length > mostValues) return [null, make("span", { class: "x-muted" }, `${name} has ${counted(words.length, "value")}: use the search.`)];
+    if (words.length > mostValues) return [null, make("span", { class: "x-muted" }, `${shortName(name)} has ${counted(words.length, "value")}: use the search.`)];
     const values = [...words].filter(Boolean).sort(byName.compare);
     const numbers = new Map();
     for (const query of model.all) numbers.set(model.cell(column, query), (numbers.get(model.cell(column, query)) || 0) + 1);
@@ -95,7 +95,7 @@ function queriesView(model, { change, open }) {
       if (menu.value) state.filters[column] = values[Number(menu.value) - 1];
     }));
     menu.showValue = (value) => { menu.value = value === undefined ? "" : String(values.indexOf(value) + 1); };
-    return [menu, make("label", {}, name + " ", menu)];
+    return [menu, make("label", {}, shortName(name) + " ", menu)];
   });
   at("filters").replaceChildren(...menus.map(([, label]) => label));
 

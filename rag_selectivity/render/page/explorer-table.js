@@ -14,8 +14,8 @@ function rowTable({ host, label, columns, open, sort }) {
   const drawn = new Map(); // position: tr
   const gaps = [0, 1].map(() => make("tr", { class: "x-gap", "aria-hidden": "true" }, make("td", { colspan: columns.length })));
   const heads = columns.map((column) => {
-    const name = typeof column.label === "string" ? column.label : column.label();
-    return make("th", { scope: "col", class: column.number ? "x-number" : null },
+    const name = shortName(column.label);
+    return make("th", { scope: "col", class: column.number ? "x-number" : null, title: name === column.label ? null : column.label },
       column.sorts ? button(name, () => sort(column.key), { class: "x-sort" }) : name);
   });
   const body = make("tbody");
