@@ -36,6 +36,8 @@ _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = ("unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "labelling", "start")
 #: Rows of the table that a browser without scripts shows, and of the tables of hard negatives and magnets.
 _STATIC_ROWS, _HARD_ROWS, _MAGNET_ROWS = 50, 500, 100
+#: Characters of a query in the table that needs no script.
+_STATIC_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,11 @@ def _static(
     for each in sorted(facts, key=badness)[:_STATIC_ROWS]:
         figures = ("–" if value is None else number(value) for value in each.figures)
         text = texts.get(each.id)
-        rows.append(StaticRow(_writable(each.id), text and _writable(text), (*figures, each.diagnoses[place] or "–")))
+        rows.append(
+            StaticRow(
+                _writable(each.id), text and _writable(text[:_STATIC_TEXT]), (*figures, each.diagnoses[place] or "–")
+            )
+        )
     return (*names, f"diagnosis of {best}"), tuple(rows)
 
 

@@ -39,6 +39,9 @@ const fallbackColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", 
 /** A name as short as a heading of a column allows; the element that holds it has the whole as its title. */
 const shortName = (name, longest = 40) => (name.length > longest ? name.slice(0, longest - 1) + "…" : name);
 
+/** A name that may break after a sign, as in a narrow column. */
+const breakable = (name) => (name.match(/[^-+_/.:]*[-+_/.:]?/g) || []).flatMap((part) => [part, make("wbr")]);
+
 /** A run's name with its colour. */
 function runName(model, run) {
   const dot = make("span", { class: "x-dot", "aria-hidden": "true" });

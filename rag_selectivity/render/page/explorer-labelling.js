@@ -1,5 +1,5 @@
 // What to label next: hard negatives and magnets, and the pairs of both as a file for a labelling task.
-const beginning = (text) => (text ? beginningOf(text.replace(/\s+/g, " "), 110) : null);
+const cellLength = 110; // characters of a text that a cell of a table has room for
 
 /** The pairs of some passages, in the top K of any run, that have no label. */
 function unlabelledPairs(model, passages) {
@@ -55,7 +55,7 @@ function hardView(model, open) {
     label: "Hard negatives",
     open: (row) => open(row[0]),
     columns: [
-      { key: "query", label: "query", cell: ([query]) => [model.queries[query], model.text(query)] },
+      { key: "query", label: "query", cell: ([query]) => [model.queries[query], beginning(model.text(query), cellLength)] },
       { key: "passage", label: "passage", width: "18rem", cell: ([, passage]) => passageCell(model, passage) },
       ...model.listed.map((run, i) => ({ key: "r" + i, label: "rank in " + model.runs[run], number: true, width: "6rem", cell: ([, , ranks]) => (ranks[i] === null ? "–" : String(ranks[i])) })),
       { key: "score", label: "mean of 1 / rank", number: true, width: "6rem", cell: (row) => figureText(row[3]) },
@@ -65,7 +65,7 @@ function hardView(model, open) {
 }
 
 function passageCell(model, passage) {
-  const text = beginning(model.passageText(passage));
+  const text = beginning(model.passageText(passage), cellLength);
   return [make("b", {}, model.passages[passage]), ...(text ? [" ", text] : [])];
 }
 
@@ -91,7 +91,7 @@ function magnetView(model, open, name, rows, total, meaning) {
     label: name === "magnets" ? "Magnets" : "Unlabelled passages that many queries retrieve",
     open: openMagnet,
     columns: [
-      { key: "passage", label: "passage", cell: ([passage]) => [model.passages[passage], beginning(model.passageText(passage))] },
+      { key: "passage", label: "passage", cell: ([passage]) => [model.passages[passage], beginning(model.passageText(passage), cellLength)] },
       { key: "queries", label: "queries", number: true, width: "6rem", cell: (row) => String(row[1]) },
       ...(name === "magnets"
         ? [{ key: "junk", label: "labelled as junk", number: true, width: "6rem", cell: (row) => String(row[2]) },

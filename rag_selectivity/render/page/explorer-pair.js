@@ -44,7 +44,7 @@ function pairView(model, { change, open }) {
       label: `Queries that moved from ${model.runs[a]} to ${model.runs[b]}`,
       open,
       columns: [
-        { key: "id", label: "query", cell: (query) => [model.queries[query], model.text(query)] },
+        { key: "id", label: "query", cell: (query) => [model.queries[query], beginning(model.text(query))] },
         { key: "a", label: model.runs[a], number: true, width: "6.5rem", cell: (query) => figureText(model.figure(a, query)) },
         { key: "b", label: model.runs[b], number: true, width: "6.5rem", cell: (query) => figureText(model.figure(b, query)) },
         { key: "by", label: "difference", number: true, width: "6.5rem", cell: (query) => signedText(model.figure(b, query) - model.figure(a, query)) },

@@ -60,7 +60,7 @@ function queriesView(model, { change, open }) {
       state.sort = key;
     }),
     columns: [
-      { key: "id", label: "query", sorts: true, cell: (query) => [model.queries[query], model.text(query)] },
+      { key: "id", label: "query", sorts: true, cell: (query) => [model.queries[query], beginning(model.text(query))] },
       ...model.runs.map((name, run) => ({
         key: "figure " + name, label: name, sorts: true, number: true, width: "5.6rem",
         cell: (query) => figureText(model.figure(run, query)),

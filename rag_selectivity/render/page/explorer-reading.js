@@ -25,7 +25,7 @@ function readingView(model, { open }) {
     const text = model.passageText(passage);
     const item = make("li", { value: rank, tabindex: -1 }, head,
       reason ? make("p", { class: "x-reason" }, make("span", { class: "x-muted" }, "Reason: "), reason) : null,
-      ...(text ? passageText(text, words, model.longest) : []));
+      ...(text ? readable(text, words, model.longest) : []));
     item.dataset.run = run;
     for (const event of ["mouseenter", "focusin"]) item.addEventListener(event, () => highlight(passage));
     for (const event of ["mouseleave", "focusout"]) item.addEventListener(event, () => highlight(null));
@@ -95,7 +95,7 @@ function readingView(model, { open }) {
           make("div", { class: b === null ? "x-columns x-single" : "x-columns" }, columnOf(query, a, b, words), b === null ? null : columnOf(query, b, a, words))]
         : [make("p", {}, ...model.runs.flatMap((_, run) => [runName(model, run), ` ${figureText(model.figure(run, query))} `])),
           make("p", { class: "x-muted" }, "The page was made without the runs, so it has no passages.")];
-      place.replaceChildren(...[title, model.text(query) ? make("p", { class: "x-question" }, model.text(query)) : null,
+      place.replaceChildren(...[title, ...(model.text(query) ? readable(model.text(query), new Set(), null, "x-question") : []),
         cells.length ? make("p", { class: "x-muted" }, cells.join(", ")) : null, ...known].filter(Boolean));
     },
     focus() {

@@ -13,10 +13,15 @@ function rowTable({ host, label, columns, open, sort }) {
   let waiting = false;
   const drawn = new Map(); // position: tr
   const gaps = [0, 1].map(() => make("tr", { class: "x-gap", "aria-hidden": "true" }, make("td", { colspan: columns.length })));
+  function buttonOfHead(column, name) {
+    const sorts = button("", () => sort(column.key), { class: "x-sort" });
+    sorts.append(...breakable(name));
+    return sorts;
+  }
   const heads = columns.map((column) => {
     const name = shortName(column.label);
     return make("th", { scope: "col", class: column.number ? "x-number" : null, title: name === column.label ? null : column.label },
-      column.sorts ? button(name, () => sort(column.key), { class: "x-sort" }) : name);
+      ...(column.sorts ? [buttonOfHead(column, name)] : breakable(name)));
   });
   const body = make("tbody");
   const table = make("table", { class: "x-table", "aria-label": label },

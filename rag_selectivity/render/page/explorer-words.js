@@ -36,12 +36,14 @@ function beginningOf(text, length = beginningLength) {
   return text.slice(0, space > length / 2 ? space : length);
 }
 
+const beginning = (text, length = beginningLength) => (text ? beginningOf(text.replace(/\s+/g, " "), length) : null);
+
 /** A text with the words marked: its beginning, and a button for the whole. */
-function passageText(text, words, longest) {
+function readable(text, words, longest = null, kind = "x-text") {
   const whole = longest !== null && text.length >= longest ? text + " […]" : text;
-  const beginning = beginningOf(text);
-  const paragraph = make("p", { class: "x-text" });
-  if (beginning === text) {
+  const first = beginningOf(text);
+  const paragraph = make("p", { class: kind });
+  if (first === text) {
     paragraph.append(...marked(whole, words));
     return [paragraph];
   }
@@ -49,7 +51,7 @@ function passageText(text, words, longest) {
   function show(all) {
     toggle.setAttribute("aria-expanded", String(all));
     toggle.textContent = all ? "Show less" : "Show whole";
-    paragraph.replaceChildren(...marked(all ? whole : beginning + " …", words));
+    paragraph.replaceChildren(...marked(all ? whole : first + " …", words));
   }
   show(false);
   return [paragraph, toggle];
