@@ -74,6 +74,17 @@ def test_lists_of_failures(world, packed) -> None:
     } == only
 
 
+def test_what_a_run_shows_is_in_its_pool() -> None:
+    """A passage of the list that the pool lacks counts as a part of the pool, as in PROC."""
+    grades, run = {"a": {"d1": 5}, "b": {"d2": 5}}, {"a": ["d1"], "b": ["d3"]}
+    pool = {"a": ["d4"], "b": ["d4"]}
+    report = rs.evaluate(
+        grades, {"run": run}, pool={"run": pool}, scale="utility", measures=["RA-nWG"], depths=[1], bootstrap=None
+    )
+    packed = unpacked(explorer(report, 1, runs={"run": run}))
+    assert dict(zip(packed["queries"], packed["presets"], strict=True)) == {"a": [], "b": ["none", "pool"]}
+
+
 def test_passages_and_their_grades(world, packed) -> None:
     for r, run in enumerate(packed["runs"]):
         for q, query in enumerate(packed["queries"]):
