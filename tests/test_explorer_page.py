@@ -413,7 +413,7 @@ def test_hostile_ids_names_and_texts_are_text(chromium, tmp_path) -> None:
     corpus = {id_: HOSTILE[i] for i, id_ in enumerate(names)}
     grades = {q: {p: 1 + (i + j) % 5 for j, p in enumerate(HOSTILE_IDS[:8])} for i, q in enumerate(queries)}
     runs = {
-        name: {q: draws.permutation(names).tolist() for q in queries}
+        name: {q: [*names[-2:], *draws.permutation(HOSTILE_IDS).tolist()] for q in queries}
         for name in ('<b>bold</b> & "quoted"', "</script><script>window.harmed = 1</script>")
     }
     by = [{"query_id": q, "</script><b>": HOSTILE[i % 10], "__proto__": "x"} for i, q in enumerate(queries)]
