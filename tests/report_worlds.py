@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from typer.testing import CliRunner
@@ -75,15 +76,28 @@ class ReportWorld:
 
     def report(self, *options: str) -> Path:
         """The report that the command makes, with further options."""
+        target = self.folder / "report.html"
+        self._run("report", *options, "--output", str(target))
+        return target
+
+    def decision(self, *options: str) -> dict[str, Any]:
+        """The decision that `evaluate` gives on the same files, as JSON."""
+        target = self.folder / "figures.json"
+        self._run("evaluate", *options, "--output", str(target))
+        decision: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))["decision"]
+        return decision
+
+    def _run(self, command: str, *options: str) -> None:
         from rag_selectivity.cli.app import app
 
-        target = self.folder / "report.html"
-        done = CliRunner().invoke(app, ["report", *self.arguments, *options, "--output", str(target)])
+        given = [*self.arguments, *options]
+        if command == "evaluate":  # it shows no texts
+            given = [
+                word for i, word in enumerate(given) if not {*given[max(i - 1, 0) : i + 1]} & {"--queries", "--title"}
+            ]
+        done = CliRunner().invoke(app, [command, *given])
         if done.exit_code:
-            raise RuntimeError(
-                f"report {' '.join(map(repr, self.arguments))} failed: {done.exception!r}\n{done.output}"
-            )
-        return target
+            raise RuntimeError(f"{command} {' '.join(map(repr, given))} failed: {done.exception!r}\n{done.output}")
 
 
 # -- real runs ---------------------------------------------------------------------------------------------

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-import rag_selectivity as rs
-
 #: The runs in the order of a report; the first is the baseline.
 NAMES = ("bm25", "bm25+rerank", "lsa", "hybrid", "dense-small", "dense-large")
 GIVEN = ("bm25", "lsa")
@@ -165,6 +163,8 @@ def _best(scores: Mapping[str, float], depth: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    import rag_selectivity as rs
+
     cranfield, target = map(Path, sys.argv[1:])
     written = write_six_runs(cranfield, target)
     report = rs.evaluate(
