@@ -12,9 +12,13 @@ import numpy as np
 
 import rag_selectivity as rs
 from rag_selectivity.render.explorer import Explorer, explorer
+from rag_selectivity.wording import number
+from tests.browser import Window
 
 K = 5
 REL, JUNK = 4, 2
+#: What an explorer that can be used is in.
+READY = "html[data-explorer=ready]"
 Lists = dict[str, dict[str, list[str]]]
 
 _SHELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
@@ -106,3 +110,44 @@ def written(shown: Explorer, path: Path) -> Path:
     )
     path.write_text(environment.from_string(_SHELL).render(explorer=shown, style=_STYLE), encoding="utf-8")
     return path
+
+
+# -- in a browser -------------------------------------------------------------------------------------------
+
+
+def rows(page: Any, table: str = "queries") -> list[list[str]]:
+    """The cells of the rows of a table that are drawn."""
+    script = """(rows) => rows.map((row) => [...row.cells].map((cell) =>
+        cell.querySelector("button") ? cell.querySelector("button").textContent : cell.textContent))"""
+    cells: list[list[str]] = page.locator(f"#x-{table} tbody tr:not(.x-gap)").evaluate_all(script)
+    return cells
+
+
+def text(page: Any, selector: str) -> str:
+    return " ".join(page.locator(selector).inner_text().split())
+
+
+def figures(world: ExplorerWorld, run: str) -> dict[str, float | None]:
+    """As the page shows them: figures that agree to six decimals are the same."""
+    rows = world.report.per_query(run)
+    return {row["query"]: None if (value := row[f"RA-nWG@{K}"]) is None else round(value, 6) for row in rows}
+
+
+def shown_figure(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def until(page: Any, script: str, arg: Any = None) -> None:
+    """Waits until a script is true. The page's policy forbids `eval`, which playwright's own waiting needs."""
+    for _ in range(250):
+        if page.evaluate(script, arg):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"{script} stays false for {arg!r}")
+
+
+def page_of(chromium: Any, shown: Any, folder: Path, **options: Any) -> Window:
+    window = Window(chromium, written(shown, folder / "page.html"), **options)
+    if options.get("java_script_enabled", True):
+        window.page.wait_for_selector(READY)
+    return window

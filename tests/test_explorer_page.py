@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,14 +19,24 @@ from rag_selectivity.grading.store import Store
 from rag_selectivity.render.explorer import explorer
 from rag_selectivity.wording import number
 from tests.browser import SCHEMES, WIDTHS, Window, axe, overflow
-from tests.explorer_world import ExplorerWorld, K, written
+from tests.explorer_world import (
+    READY,
+    ExplorerWorld,
+    K,
+    figures,
+    page_of,
+    rows,
+    shown_figure,
+    text,
+    until,
+    written,
+)
 from tests.report_worlds import HOSTILE, HOSTILE_IDS
 from tests.test_store import put_texts
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 
-READY = "html[data-explorer=ready]"
 REASON = "It <i>names</i> the tower."
 
 
@@ -65,37 +74,6 @@ def at(window) -> Callable[[str], Any]:
         assert page.evaluate("window.harmed") is None
         page.close()
     assert not window.complaints
-
-
-def rows(page: Any, table: str = "queries") -> list[list[str]]:
-    """The cells of the rows of a table that are drawn."""
-    script = """(rows) => rows.map((row) => [...row.cells].map((cell) =>
-        cell.querySelector("button") ? cell.querySelector("button").textContent : cell.textContent))"""
-    cells: list[list[str]] = page.locator(f"#x-{table} tbody tr:not(.x-gap)").evaluate_all(script)
-    return cells
-
-
-def text(page: Any, selector: str) -> str:
-    return " ".join(page.locator(selector).inner_text().split())
-
-
-def figures(world: ExplorerWorld, run: str) -> dict[str, float | None]:
-    """As the page shows them: figures that agree to six decimals are the same."""
-    rows = world.report.per_query(run)
-    return {row["query"]: None if (value := row[f"RA-nWG@{K}"]) is None else round(value, 6) for row in rows}
-
-
-def shown_figure(value: float | None) -> str:
-    return "–" if value is None else number(value)
-
-
-def until(page: Any, script: str, arg: Any = None) -> None:
-    """Waits until a script is true. The page's policy forbids `eval`, which playwright's own waiting needs."""
-    for _ in range(250):
-        if page.evaluate(script, arg):
-            return
-        page.wait_for_timeout(20)
-    raise AssertionError(f"{script} stays false for {arg!r}")
 
 
 # -- the table of queries ------------------------------------------------------------------------------------
@@ -397,13 +375,6 @@ def test_a_magnet_names_its_queries(at, world) -> None:
 
 
 # -- other worlds --------------------------------------------------------------------------------------------
-
-
-def page_of(chromium: Any, shown: Any, folder: Path, **options: Any) -> Window:
-    window = Window(chromium, written(shown, folder / "page.html"), **options)
-    if options.get("java_script_enabled", True):
-        window.page.wait_for_selector(READY)
-    return window
 
 
 def test_hostile_ids_names_and_texts_are_text(chromium, tmp_path) -> None:

@@ -57,7 +57,7 @@ function gradeChip(grade, model) {
 
 /** Save pairs as a table of query_id and passage_id. */
 function savePairs(model, pairs, name) {
-  const cell = (text) => (/[",\r\n]|^\s|\s$/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
+  const cell = (text) => (/[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
   const rows = pairs.map(([query, passage]) => cell(model.queries[query]) + "," + cell(model.passages[passage]) + "\n");
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob(["query_id,passage_id\n", ...rows], { type: "text/csv" }));
