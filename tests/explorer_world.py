@@ -52,14 +52,14 @@ class ExplorerWorld:
             self.grades[query] = {str(p): int(draws.integers(1, highest + 1)) for p in judged}
             self.grades[query] |= {p: 1 for p in shared[:3] if draws.random() < 0.4}
         self.runs: Lists = {}
-        for number in range(runs):
+        for place in range(runs):
             of_run = {}
             for query in self.ids:
                 common = np.random.default_rng(len(query) * 1000 + int(query[1:])).permutation(passages)[:6]
                 chosen = dict.fromkeys([*draws.permutation(common)[:3], *draws.permutation(shared)[:2]])
                 rest = [p for p in draws.permutation(passages) if p not in chosen]
                 of_run[query] = [str(p) for p in draws.permutation(list(chosen))] + [str(p) for p in rest[:7]]
-            self.runs[f"run {number}"] = of_run
+            self.runs[f"run {place}"] = of_run
         self.runs["run 0"]["q3"] = []
         self.pools = {"run 0": {q: [*ids[:2], *ids[6:9]] for q, ids in self.runs["run 0"].items()}}
         self.queries = {query: f"Where is the tower of town {query}?" for query in self.ids}
