@@ -178,7 +178,7 @@ def _cell(axis: _Axis, figure: RunFigure | None, baseline: str, cost: str | None
     if meaning:
         spoken.append(meaning.replace("the baseline", baseline))
     return Cell(
-        figure_text(estimate),
+        figure_text(estimate) if cost is None else cost_text(estimate),
         ", ".join(part for part in spoken if part),
         sign,
         axis.drawing(figure),
@@ -193,6 +193,11 @@ def figure_text(estimate: Estimate) -> str:
         low, high = estimate.possible
         return f"{number(low)} to {number(high)}{estimate.mark}"
     return f"{number(estimate.value)}{estimate.mark}"
+
+
+def cost_text(estimate: Estimate) -> str:
+    """A cost as text: without decimals from 100 on."""
+    return f"{estimate.value:,.0f}" if estimate.value >= 100 else number(estimate.value)
 
 
 def _range_in_words(estimate: Estimate) -> str:
@@ -239,7 +244,7 @@ class _Axis:
                 parts.append(f'<circle cx="{self.at(estimate.value):g}" cy="{middle:g}" r="3.2"/>')
         if figure.ceiling is not None and math.isfinite(figure.ceiling):
             parts.append(f'<path class="tick" d="M{self.at(figure.ceiling):g} 1V{_HEIGHT - 1}"/>')
-        return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>'
+        return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="xMinYMid" aria-hidden="true">{"".join(parts)}</svg>'
 
 
 def _numbers_of(figure: RunFigure) -> Sequence[float]:
@@ -254,7 +259,7 @@ def _numbers_of(figure: RunFigure) -> Sequence[float]:
 
 
 def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
-    level = "" if decision.level is None else f" at the level {level_text(decision.level)}"
+    level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
     if len(rows) > 1:
         yield (
             f"Best first under {decision.measure}. Runs with a common letter cannot be told apart under "

@@ -79,8 +79,8 @@ def pictures_of(
         pictures.append(
             picture(
                 "What the next passages add",
-                "Relevant passages for each passage shown, at the ranks below. The dashed line is a random draw from "
-                "the passages that are left.",
+                "The share of relevant passages at these ranks. The dashed line is a random draw from the passages that "
+                "are left.",
                 lambda axes: plots.found_by_rank(found, queries, axes),
             )
         )

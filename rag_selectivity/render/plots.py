@@ -130,7 +130,7 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | 
         style = style_of_run(i)
         for x, cell in zip(beside, cells, strict=True):
             low, high = cell.possible or (cell.low, cell.high)
-            axes.plot([x, x], [low, high], color=style["color"], linewidth=2.4 if cell.possible else 1.4, alpha=0.75)
+            axes.plot([x, x], [low, high], color=style["color"], linewidth=2 if cell.possible else 1.4, alpha=0.75)
         tops = [cell.value if cell.possible is None else cell.possible[1] for cell in cells]
         axes.plot(beside, tops, **{**style, "linestyle": "none"}, label=name)
         labels.append((shortened(name), *_last(beside, tops), style["color"]))
@@ -140,7 +140,7 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | 
 
 
 def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax: Any = None) -> Any:
-    """Relevant passages for each passage shown, by ranges of ranks, beside a random draw from the rest of the corpus.
+    """The share of relevant passages, by ranges of ranks, beside a random draw from the rest of the corpus.
 
     `found` is what `rag_selectivity.statistics.next_passages` gives for each run, in the order of the report. A range
     without a relevant passage has no point.
@@ -157,8 +157,9 @@ def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax:
     axes.plot(range(len(chance)), chance, "--", color=GREY, linewidth=1, label="random draw")
     ends.append(("random draw", *_last(range(len(chance)), chance), GREY))
     names = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in longest]
-    axes.set_xticks(range(len(names)), names, rotation=30 if len(names) > 7 else 0)
-    axes.set(yscale="log", xlabel="ranks", ylabel="relevant passages a slot")
+    axes.set_xticks(range(len(names)), names, rotation=35 if len(names) > 5 else 0)
+    axes.set(yscale="log", xlabel="ranks", ylabel="relevant among the passages")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     direct_labels(axes, ends)
     return axes
 
@@ -462,7 +463,7 @@ def _last(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
 
 def _beside_each_other(k: float, place: int, runs: int) -> float:
     """A place near K on a log axis, so that the bars of several runs do not cover each other."""
-    return float(k * 1.05 ** (place - (runs - 1) / 2))
+    return float(k * 1.06 ** (place - (runs - 1) / 2))
 
 
 def _grade_colour(grade: int, scale: str) -> str:
