@@ -244,6 +244,7 @@ class _Advice:
             losses.shown(chosen, self.max_loss),
             affordable,
             tuple(warnings),
+            tuple(figures.tolist()),
         )
 
     # -- reasons for no advice ---------------------------------------------------------------------

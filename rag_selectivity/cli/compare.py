@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
+from rag_selectivity.cli.deciding import decided
 from rag_selectivity.cli.gates import Gates
 from rag_selectivity.cli.inputs import (
     clusters_of,
@@ -48,6 +50,7 @@ def compare(
     ids: o.IdsOption = None,
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
+    k: o.KOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -118,5 +121,8 @@ def compare(
             short_lists=short_lists,
         ),
     )
+    of_depths = whole_numbers(depths, "--depths")
+    report = decided(comparison.report, k, of_depths, baseline=comparison.baseline, paired=not unpaired)
+    comparison = replace(comparison, report=report)
     show(comparison, format, output)
     gates.check(comparison.report, bootstrap)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rag_selectivity.cli import options as o
+from rag_selectivity.cli.deciding import decided
 from rag_selectivity.cli.gates import Gates
 from rag_selectivity.cli.inputs import (
     clusters_of,
@@ -47,6 +48,7 @@ NOT_OUT_OF_CORE = {
     "controls": "an estimate with random controls needs all queries at once",
     "clusters": "the Poisson bootstrap draws queries one by one",
     "human": "the labels are completed again and again, which needs all of them in memory",
+    "k": "a decision needs the lists of the runs",
     "per_query": "the figures of single queries are not kept",
     "used_model": "where the labels come from is not looked at",
 }
@@ -87,6 +89,7 @@ def evaluate(
         str | None,
         o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
     ] = None,
+    k: o.KOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -186,7 +189,7 @@ def evaluate(
         used_models=used_model or (),
         **rules,
     )
-    report = retrieved.noted_in(report)
+    report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))
     if per_query is not None:
         put_rows(report.per_query(), per_query, output)
     show(report, format, output)

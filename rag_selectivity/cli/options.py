@@ -111,6 +111,17 @@ IdsOption = Annotated[
     ),
 ]
 
+KOption = Annotated[
+    int | None,
+    option(
+        MEASURES,
+        "K",
+        "Passages that the LLM is given in production: the depth of the decision (default: the one of --depths if it "
+        "has one, else the advised one).",
+        "--k",
+    ),
+]
+
 # -- measures ---------------------------------------------------------------------------------------------
 
 MeasureOption = Annotated[

@@ -1,1 +1,5 @@
-"""The decision about all runs at one K: which system, which K, where the loss is, what next, and how far to trust it."""
+"""The decision about all runs at one K: which system, which K, where the loss is, what next, and what to believe."""
+
+from rag_selectivity.decision.decide import decide
+
+__all__ = ["decide"]

@@ -22,11 +22,13 @@ from rag_selectivity.render.blocks import (
     text_of,
 )
 from rag_selectivity.render.control_words import control_power_lines, drawn_lines
+from rag_selectivity.render.decision_blocks import decision_blocks, decision_lines
 from rag_selectivity.render.report_table import caveat_lines, report_blocks
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
@@ -45,6 +47,7 @@ def blocks_of(result: Result) -> Iterable[Block]:
 
 
 blocks_of.register(Report)(report_blocks)
+blocks_of.register(Decision)(decision_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
@@ -75,6 +78,8 @@ def _comparison_blocks(comparison: Comparison) -> Iterable[Block]:
         yield Heading(f"{name} compared with {comparison.baseline}: {_counted(of_run, comparison)}")
         yield Table(header, [_compared_cells(row) for row in of_run], breaks=False)
         yield from map(Note, _findings(of_run, comparison))
+    if comparison.report.decision is not None:
+        yield Lines(decision_lines(comparison.report.decision))
 
 
 def _counted(rows: Sequence[RunDifference], comparison: Comparison) -> str:

@@ -195,6 +195,7 @@ class Comparison(Result):
             "baseline": self.baseline,
             "settings": dict(self.settings),
             "differences": [row.to_dict() for row in self.rows],
+            **({} if self.report.decision is None else {"decision": self.report.decision.to_dict()}),
             "notes": list(self.notes),
         }
 

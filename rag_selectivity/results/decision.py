@@ -23,6 +23,8 @@ QUESTIONS = {
     NEXT: "What next?",
     TRUST: "May I believe it?",
 }
+#: The words that stand before the answers where space is short.
+SHORT = {SYSTEM: "System", DEPTH: "K", LOSS: "Loss", NEXT: "Next", TRUST: "Trust"}
 #: Where the K of a decision comes from.
 GIVEN, ADVISED, ASSUMED = "given", "advised", "assumed"
 
@@ -155,6 +157,8 @@ class Action:
         The most that it can gain in the decision's measure, with its interval; NaN where that is unknown.
     saves : float
         The share of the passages that the LLM no longer reads; NaN where the action saves nothing.
+    detail : str
+        What the gain is the difference of; empty if the text says it.
     """
 
     code: str
@@ -163,6 +167,7 @@ class Action:
     low: float = math.nan
     high: float = math.nan
     saves: float = math.nan
+    detail: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON; a number that is not finite is None."""

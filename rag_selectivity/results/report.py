@@ -16,6 +16,7 @@ from rag_selectivity.measures.chance import Delta, Success, delta_bor
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC, diagnosis
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Estimate, finite
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.records import QueryRecords
@@ -64,6 +65,8 @@ class Report(Result):
     ground: Any = field(default=None, repr=False, compare=False)
     #: Where the labels come from; None if that was not looked at.
     provenance: Provenance | None = None
+    #: What follows from it for the one who decides; None unless `with_decision` was called.
+    decision: Decision | None = None
     #: How the steps are written that it proposes.
     steps: Steps = field(default=Steps(), repr=False, compare=False)
 
@@ -108,6 +111,10 @@ class Report(Result):
             estimates = in_calls(part.estimates, CLOSED, of_draw, steps, CONTROLS, TAIL)
             runs[name] = replace(part, estimates=estimates)
         return replace(self, runs=runs, steps=steps)
+
+    def with_decision(self, decision: Decision) -> Report:
+        """The same report with a decision (of `rag_selectivity.decision.decide`), with which its views end."""
+        return replace(self, decision=decision)
 
     def delta(self, run: str, measure: str | Measure, k1: int, k2: int) -> Delta:
         """ΔBoR of a run from depth k1 to k2 in bits: observed, predicted under sparse relevance, and flat.
@@ -200,6 +207,7 @@ class Report(Result):
             "settings": dict(self.settings),
             "absent": dict(self.absent),
             "trust": self.trust.to_dict(),
+            **({} if self.decision is None else {"decision": self.decision.to_dict()}),
             "runs": {
                 name: {
                     "queries": {

@@ -37,6 +37,8 @@ class Recommendation:
         The largest K up to max_k within the token budget on average; 0 if there is none, None without a budget.
     warnings : tuple of str
         Reasons against this K, such as a random draw that succeeds nearly as often, and requirements that no K meets.
+    figures : tuple of float
+        The measure at K = 1, 2, … max_k; empty if there is no advice.
     """
 
     K: int | None
@@ -48,6 +50,13 @@ class Recommendation:
     shown: bool = False
     within_tokens: int | None = None
     warnings: tuple[str, ...] = ()
+    figures: tuple[float, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON, without the figures at every K, which the rows of a sweep hold."""
+        data = asdict(self) | {"warnings": list(self.warnings)}
+        del data["figures"]
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ class Sweep(Result):
             "notes": list(self.notes),
             "runs": {
                 name: {
-                    "recommendation": asdict(part.recommendation) | {"warnings": list(part.recommendation.warnings)},
+                    "recommendation": part.recommendation.to_dict(),
                     "next_passages": [each.to_dict() for each in part.next_passages],
                     "rows": [dict(row) for row in part.rows],
                 }

@@ -27,6 +27,8 @@ _WAYS = {
     "person": "drawn for people",
     "unknown": "of unknown origin",
 }
+#: What the labels are worth after all checks.
+CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 #: The steps that `next_step` proposes, in their usual sizes.
 CONTROLS, TAIL, PEOPLE = 3, "200:10", 200
 
@@ -45,12 +47,19 @@ class Trust:
     next_step : str
         The cheapest step that would allow more; empty if there is none to propose.
     provenance : Provenance or None
+    verdict : str
+        The conclusion and the facts behind it in one sentence.
+    standing : {"checked", "unchecked", "nothing"}
+        `checked`: people's labels calibrate the figures, or random controls show bits over a random draw. `nothing`:
+        the labels show nothing about the retriever.
     """
 
     facts: tuple[str, ...]
     conclusion: str
     next_step: str
     provenance: Provenance | None
+    verdict: str = ""
+    standing: str = UNCHECKED
 
     @classmethod
     def of(
@@ -63,7 +72,8 @@ class Trust:
     ) -> Trust:
         """From the runs of a report; the figures are those at the depth next to 10. `steps` words the next step."""
         about = _About(runs, measures, depths, provenance, steps)
-        return cls(tuple(about.facts()), about.conclusion(), about.next_step(), provenance)
+        concluded = about.verdict() if runs else ("", UNCHECKED)
+        return cls(tuple(about.facts()), about.conclusion(), about.next_step(), provenance, *concluded)
 
     @property
     def text(self) -> str:
@@ -78,6 +88,7 @@ class Trust:
             "text": self.text,
             "facts": list(self.facts),
             "conclusion": self.conclusion,
+            "verdict": self.verdict or None,
             "next_step": self.next_step or None,
             "labels": known,
         }
@@ -148,16 +159,18 @@ class _About:
     def _of_reach(self) -> Iterator[str]:
         if self.depth is None:
             return
-        cells = [at_depth(run.estimates, Judged(), self.depth) for run in self.runs.values()]
-        shares = [cell.value for cell in cells if cell is not None and not math.isnan(cell.value)]
-        if shares:
-            ends = percent(min(shares))
-            ends = ends if min(shares) == max(shares) else f"{ends} to {percent(max(shares))}"
-            yield f"{ends} of the top {self.depth} is judged."
+        if shares := self._shares_judged():
+            ends = dict.fromkeys(map(percent, (min(shares), max(shares))))
+            yield f"{' to '.join(ends)} of the top {self.depth} is judged."
         closed = self._closed()
         if closed is not None:
             what = f"the top {self.depth} itself" if closed == STRONG else "passages that the runs retrieved"
             yield f"The labels are closed: nearly all are of {what}."
+
+    def _shares_judged(self) -> list[float]:
+        """The share of the top K that is judged, of each run where it is known."""
+        cells = [] if self.depth is None else [at_depth(r.estimates, Judged(), self.depth) for r in self.runs.values()]
+        return [cell.value for cell in cells if cell is not None and not math.isnan(cell.value)]
 
     def _of_placebos(self) -> Iterator[str]:
         equal = self._keys_with(EQUALS_PLACEBO)
@@ -264,6 +277,53 @@ class _About:
         if closed == SOFT:
             return "The figures can rank these runs by what they found, not say how much all of them missed."
         return f"The figures hold {whose}."
+
+    def verdict(self) -> tuple[str, str]:
+        """The conclusion with the facts behind it in one sentence, and the standing of the labels."""
+        answer, standing = self._answer()
+        facts = [self._by_whom()]
+        shares = self._shares_judged()
+        if shares:
+            ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
+            facts.append(f"{'–'.join(dict.fromkeys(ends))}% of the top {self.depth} judged")
+        if self._by_judge:
+            found = None if self.provenance is None else self.provenance.agreement
+            known = found is not None and found.verdict != TOO_FEW
+            kappa = number(found.kappa_quadratic.value) if found is not None and known else "unknown"
+            facts.append(f"kappa with people {kappa}")
+        return f"{answer}: {', '.join(facts)}.", standing
+
+    def _by_whom(self) -> str:
+        known = self.provenance
+        if known is None:
+            return "labels of unknown origin"
+        judges, people = list(known.judges), list(known.annotators)
+        names = [f"{len(judges)} judges"] if len(judges) > 1 else [name or "a judge" for name in judges]
+        names += [f"{len(people)} people"] if len(people) > 1 else people
+        return f"{counted(known.labels, 'label')} {f'by {enumeration(names)}' if names else 'of unknown origin'}"
+
+    def _answer(self) -> tuple[str, str]:
+        """What the labels allow, in the words of the verdict, and their standing."""
+        figures = [(measure, cell) for _, measure, cell in self._figures()]
+        equal = [any(c.code == EQUALS_PLACEBO for c in cell.caveats) for _, cell in figures]
+        controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
+        closed = self._closed()
+        if self._nothing_calibrated:
+            return "No, people's labels are too few, or of too few kinds, to calibrate a figure", NOTHING
+        if any(cell.basis == CALIBRATED for _, cell in figures):
+            rough = ", some of them rough" if any(cell.rough for _, cell in figures) else ""
+            return f"Calibrated: within the intervals{rough}, for labels as these people give them", CHECKED
+        if controlled and all(not cell.low > 0 for cell in controlled):
+            return "No, random controls do not show that a random draw does worse", NOTHING
+        if figures and all(equal):
+            return "No, no figure is shown to differ from its placebo of shuffled grades", NOTHING
+        if controlled:
+            return "BoR is checked by random controls, under this judge's notion of relevance", CHECKED
+        if closed == STRONG:
+            return f"Not what was missed, since the labels are of the top {self.depth} alone", UNCHECKED
+        if closed == SOFT:
+            return "Only to rank these runs, since the labels are of what they retrieved", UNCHECKED
+        return "Not checked", UNCHECKED
 
     def next_step(self) -> str:
         """The cheapest step that would allow more; empty if there is none to propose."""

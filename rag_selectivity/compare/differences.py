@@ -1,0 +1,279 @@
+"""The differences of pairs of runs: each with its interval, test, verdict and the detectable difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
+from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
+from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.evaluate import Measured
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.measures.chance import BoR
+from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
+from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
+from rag_selectivity.results.report import Report
+from rag_selectivity.statistics import detectable
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.paired import Difference, holm, paired_difference
+from rag_selectivity.statistics.unpaired import unpaired_difference
+
+_SHOWN_QUERIES = 5
+
+
+def differences(
+    pairs: Sequence[tuple[str, str]],
+    judged: Mapping[str, JudgedRun],
+    measured: Measured,
+    report: Report,
+    bootstrap: Bootstrap,
+    *,
+    paired: bool = True,
+    draws: int = 10_000,
+    power: float = 0.8,
+) -> tuple[RunDifference, ...]:
+    """Every measured difference of the given pairs (run, baseline): the rows of one comparison, as one family of tests.
+
+    `report` is made of `measured`. If it holds labels by people, the differences rest on them.
+    """
+    calibrated: dict[tuple[str, str, str], CalibratedDifference] = {}
+    if report.ground is not None:
+        graded = [(measure, at) for measure, at in measured.plan if measure.name not in WITHOUT_GRADES]
+        for base in dict.fromkeys(base for _, base in pairs):
+            compared = {name: judged[name] for name in (base, *(name for name, other in pairs if other == base))}
+            found = calibrated_differences(report.ground, compared, base, graded, sampling_of(bootstrap))
+            calibrated |= {(name, base, key): difference for (name, key), difference in found.items()}
+    return _Differences(measured, judged, report, bootstrap, paired, draws, power, calibrated).rows(pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Differences:
+    """All differences of a comparison; each row comes from one pair of outcomes at one depth."""
+
+    measured: Measured
+    judged: Mapping[str, JudgedRun]
+    report: Report
+    bootstrap: Bootstrap
+    paired: bool
+    draws: int
+    power: float
+    calibrated: Mapping[tuple[str, str, str], CalibratedDifference]
+
+    def rows(self, pairs: Sequence[tuple[str, str]]) -> tuple[RunDifference, ...]:
+        asked = [i for i, (measure, _) in enumerate(self.measured.plan) if measure in self._shown()]
+        rows, shows = [], []
+        for name, base in pairs:
+            for i in asked:
+                for column, row in enumerate(self._rows_of(name, base, i)):
+                    rows.append(row)
+                    shows.append(self._sensitivity(row, i, column))
+        # A test that several rows share counts once in Holm's correction.
+        tests = {(row.run, row.baseline, row.tested_as): row.p for row in rows if row.test}
+        adjusted = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
+        level = (1 - self.bootstrap.level) / max(1, len(tests))
+        return tuple(
+            replace(
+                row,
+                p_adjusted=adjusted.get((row.run, row.baseline, row.tested_as), math.nan) if row.test else math.nan,
+                detectable=sensitivity(level, self.power) if sensitivity is not None else math.nan,
+            )
+            for row, sensitivity in zip(rows, shows, strict=True)
+        )
+
+    def _shown(self) -> set[Measure]:
+        return {replace(measure, at=None) for measure in self.measured.measures}
+
+    def _rows_of(self, name: str, base: str, i: int) -> list[RunDifference]:
+        measure, depths = self.measured.plan[i]
+        pair = self.measured.outcomes[name][i], self.measured.outcomes[base][i]
+        # Judged is shown for information; its difference is not tested.
+        tested = measure.name != "Judged"
+        units = self.bootstrap.units(self.judged[base].queries) if self.paired else None
+        difference = self._difference(*pair, units)
+        rows = []
+        for column, depth in enumerate(depths.tolist()):
+            row = self._row((name, base), measure @ depth, pair, column, difference)
+            if not tested or math.isnan(row.difference):
+                row = replace(row, p=math.nan, low=math.nan, high=math.nan, test="")
+            change = self.calibrated.get((name, base, str(measure @ depth)))
+            rows.append(row if change is None else _calibrated(row, change))
+        return rows
+
+    def _difference(self, one: Outcome, other: Outcome, units: IntArray | None) -> Difference:
+        options = {"level": self.bootstrap.level, "draws": self.draws, "seed": self.bootstrap.seed}
+        if not self.paired:
+            return unpaired_difference(one, other, **options)  # type: ignore[arg-type]
+        return paired_difference(one, other, units=units, **options)  # type: ignore[arg-type]
+
+    def _row(
+        self,
+        runs: tuple[str, str],
+        measure: Measure,
+        pair: tuple[Outcome, Outcome],
+        column: int,
+        difference: Difference,
+    ) -> RunDifference:
+        known = [outcome.defined[:, column] for outcome in pair]
+        if self.paired:
+            known = [known[0] & known[1]] * 2
+        values = [_value(outcome, some, column) for outcome, some in zip(pair, known, strict=True)]
+        reason = None
+        if not all(some.any() for some in known):
+            refused = [outcome for outcome in pair if outcome.refused is not None]
+            reason = [*refused, *pair][0].undefined
+        elif not all(map(math.isfinite, values)):
+            reason = "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
+        gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if self.paired else np.full(0, np.nan)
+        better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
+        estimates = [self.report.runs[run].estimates.get(str(measure)) for run in runs]
+        values, of_baseline = self._with_controls(measure, estimates, values, float(difference.value[column]))
+        return RunDifference(
+            run=runs[0],
+            baseline=runs[1],
+            measure=measure,
+            value=values[0],
+            baseline_value=values[1],
+            difference=float(difference.value[column]),
+            low=float(difference.low[column]),
+            high=float(difference.high[column]),
+            p=float(difference.p[column]),
+            p_adjusted=math.nan,
+            test=difference.test[column],
+            tested_as=str(self._test_of(measure, pair, column)),
+            effect=_effect(gaps),
+            wins=int((better > 0).sum()),
+            ties=int((better == 0).sum()),
+            losses=int((better < 0).sum()),
+            n=int(known[0].sum()),
+            n_baseline=int(known[1].sum()),
+            n_total=len(known[0]) if self.paired else len(known[0]) + len(known[1]),
+            detectable=math.nan,
+            level=self.bootstrap.level,
+            possible=_possible(*estimates),
+            caveats=(*of_baseline, *_caveats_of_both(dict(zip(runs, estimates, strict=True)))),
+            moved=self._moved(self.judged[runs[1]].queries, pair, column, gaps),
+            reason=reason,
+            equal_to_placebos=all(each is not None and equals_placebo(each) for each in estimates),
+        )
+
+    def _with_controls(
+        self, measure: Measure, estimates: Sequence[Estimate | None], values: list[float], difference: float
+    ) -> tuple[list[float], tuple[Caveat, ...]]:
+        """Both figures with the controls' random baseline, if both runs have the same; else a caveat.
+
+        The baseline cancels in a difference of logarithms, so that only the level of both figures changes.
+        """
+        known = [estimate for estimate in estimates if estimate is not None and estimate.basis == WITH_CONTROLS]
+        if not known:
+            return values, ()
+        base = estimates[1]
+        if (
+            self.paired
+            and isinstance(measure, BoR)
+            and base is not None
+            and len(known) == 2
+            and math.isfinite(base.value + difference)
+        ):
+            return [base.value + difference, base.value], ()
+        text = "These figures are as judged; `evaluate` has the figures with random controls."
+        return values, (Caveat(AS_JUDGED_BASELINE, text),)
+
+    def _test_of(self, measure: Measure, pair: tuple[Outcome, Outcome], column: int) -> Measure:
+        """The measure that is tested: Success in place of BoR and EF, if both runs have the same random baseline."""
+        alike = self.paired and all(
+            np.array_equal(one[:, column], other[:, column], equal_nan=True)
+            for one, other in zip(pair[0].parts[1:], pair[1].parts[1:], strict=True)
+        )
+        return measure.differs_with if alike else measure
+
+    def _sensitivity(self, row: RunDifference, i: int, column: int) -> Callable[[float, float], float] | None:
+        """(level, power) → the detectable difference of the row; None if it was not tested query by query."""
+        if not self.paired or not row.test or row.test == COMPLETED:
+            return None
+        pair = self.measured.outcomes[row.run][i], self.measured.outcomes[row.baseline][i]
+        units = self.bootstrap.units(self.judged[row.baseline].queries)
+        return detectable.sensitivity(*pair, column, units=units, draws=self.draws)
+
+    @staticmethod
+    def _moved(
+        queries: Sequence[str], pair: tuple[Outcome, Outcome], column: int, gaps: FloatArray
+    ) -> tuple[Moved, ...]:
+        known = np.flatnonzero(~np.isnan(gaps) & (gaps != 0))
+        order = known[np.argsort(-np.abs(gaps[known]), kind="stable")][:_SHOWN_QUERIES]
+        return tuple(
+            Moved(queries[i], *(float(outcome.parts[0][i, column]) for outcome in pair)) for i in order.tolist()
+        )
+
+
+def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifference:
+    """The row with the difference over completions of the labels, and the one as judged beside it."""
+    return replace(
+        row,
+        value=change.value,
+        baseline_value=change.baseline_value,
+        difference=change.difference,
+        low=change.low,
+        high=change.high,
+        p=change.p,
+        test="" if math.isnan(change.difference) else COMPLETED,
+        tested_as=str(row.measure),
+        reason=change.reason,
+        basis=CALIBRATED,
+        as_judged=row.difference,
+        as_judged_interval=(row.low, row.high),
+    )
+
+
+def _value(outcome: Outcome, some: NDArray[np.bool_], column: int) -> float:
+    if not some.any():
+        return math.nan
+    means = [np.asarray(part[some, column].mean()) for part in outcome.parts]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(outcome.aggregate.value(*means))
+
+
+def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
+    """The differences query by query; a difference that is only rounding is a tie."""
+    gaps = values - others
+    same = np.abs(gaps) <= 1e-11 * np.maximum(np.abs(values), np.abs(others))
+    return np.where(same, 0.0, gaps)
+
+
+def _effect(gaps: FloatArray) -> float:
+    known = gaps[~np.isnan(gaps)]
+    if not len(known):
+        return math.nan
+    if not known.any():
+        return 0.0
+    spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    return float(known.mean()) / spread if spread > 0 else math.nan
+
+
+def _caveats_of_both(estimates: Mapping[str, Estimate | None]) -> list[Caveat]:
+    """The caveats of two runs' figures, each with the name of its run; one that both have stands once, without."""
+    runs_of: dict[tuple[str, str, str], dict[str, Caveat]] = {}
+    for run, estimate in estimates.items():
+        for caveat in () if estimate is None else estimate.caveats:
+            runs_of.setdefault((caveat.code, caveat.level, caveat.text), {})[run] = caveat
+    return [
+        caveat if len(by_run) > 1 else replace(caveat, text=f"{run}: {caveat.text}")
+        for by_run in runs_of.values()
+        for run, caveat in list(by_run.items())[:1]
+    ]
+
+
+def _possible(one: Any, other: Any) -> tuple[float, float] | None:
+    """The possible range of the difference, whatever the grades of the unjudged passages are."""
+    if one is None or other is None or (one.possible is None and other.possible is None):
+        return None
+    ends = [each.possible or (each.value, each.value) for each in (one, other)]
+    return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]

@@ -1,0 +1,246 @@
+"""`compare`: the differences between runs and a baseline run, with intervals, tests and the detectable difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.calibrated.ground import Ground
+from rag_selectivity.calibrated.reporting import calibrated_by
+from rag_selectivity.compare.differences import differences
+from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.errors import InputError, did_you_mean, examples
+from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.joined import join_runs
+from rag_selectivity.measures import Measure
+from rag_selectivity.measures.plan import compared_depths, compared_measures
+from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.statistics.bootstrap import Bootstrap
+
+#: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
+LEAST_SHARED = 0.5
+
+
+def compare(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    *,
+    baseline: str | None = None,
+    corpus_size: Any = None,
+    corpus: Iterable[Any] | None = None,
+    passages_of: Any = None,
+    measures: Sequence[str | Measure] | str | None = None,
+    depths: Sequence[int] | None = None,
+    scale: str | Scale | None = None,
+    grade_map: str | Mapping[int, int] | None = None,
+    policy: str | Policy | None = None,
+    bootstrap: Bootstrap = Bootstrap(),
+    pool: Any = None,
+    controls: Any = None,
+    paired: bool = True,
+    draws: int = 10_000,
+    power: float = 0.8,
+    ids: str | None = None,
+    human: Any = None,
+    **choices: Any,
+) -> Comparison:
+    """Compare runs with a baseline run: query by query, or as samples of different queries.
+
+    Parameters
+    ----------
+    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, controls, ids, choices
+        As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too. With controls, both
+        runs of a paired comparison have the same random baseline, so that the difference in BoR and its test are those
+        of Success and rest on no estimate of it: `baseline_value` is then the figure with controls, and `value` is
+        `baseline_value` + `difference`. EF, and all unpaired rows, stay as judged, and a caveat says so.
+    human : qrels, path of a label store, or PeoplesLabels, optional
+        As in `evaluate`. Both runs of a difference are then measured on the same completions of the labels; p, interval
+        and verdict come from these. `RunDifference.as_judged` is the difference with the judge's labels alone. Wins,
+        ties and losses stay as judged.
+    runs : {name: run}
+        Two or more.
+    baseline : str, optional
+        The run that the others are compared with. Default: the first one.
+    measures : sequence of str or Measure, optional
+        Default: Success; with a corpus size also BoR; on the utility scale also RA-nWG and Harm.
+    depths : sequence of int, optional
+        Default: 5, 10, 20, up to the length of the longest list.
+    paired : bool
+        False for runs over different queries, such as the arms of an A/B test: each is measured over its own.
+    draws : int
+        The number of random swaps (unpaired: permutations), used when there are too many to count all of them.
+    power : float
+        The power for `detectable`: the probability that a true difference of that size would have been shown.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two runs; if a measure does not depend on the run; if two runs share less than half of
+        their queries and neither `paired=False` nor `missing_query` is given.
+
+    Examples
+    --------
+    >>> qrels = {f"q{i}": {"d": 1} for i in range(8)}
+    >>> hit_first, hit_second = ["d", "x"], ["x", "d"]
+    >>> runs = {"old": {q: hit_second for q in qrels}, "new": {q: hit_first for q in qrels}}
+    >>> row = compare(qrels, runs, corpus_size=100, depths=[1], measures=["Success"])["new", "Success@1"]
+    >>> row.difference, row.p, row.test, row.wins
+    (1.0, 0.0078125, 'exact', 8)
+    """
+    chosen = resolve_policy(policy, **choices)
+    joined = join_runs(
+        qrels,
+        runs,
+        corpus_size=corpus_size,
+        corpus=corpus,
+        passages_of=passages_of,
+        scale=scale,
+        grade_map=grade_map,
+        # The queries that a run lacks must be known here: a run over other queries is refused below.
+        policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
+        pool=pool,
+        controls=controls,
+        ids=ids,
+        human=human,
+    )
+    return comparison_of(
+        joined.judged,
+        baseline=baseline,
+        measures=measures,
+        depths=depths,
+        bootstrap=bootstrap,
+        paired=paired,
+        missing_query=chosen.missing_query if "missing_query" in choices or isinstance(policy, Policy) else None,
+        draws=draws,
+        power=power,
+        notes=joined.notes,
+        ground=joined.ground,
+    )
+
+
+def comparison_of(
+    judged: Mapping[str, JudgedRun],
+    *,
+    baseline: str | None = None,
+    measures: Sequence[str | Measure] | str | None = None,
+    depths: Sequence[int] | None = None,
+    bootstrap: Bootstrap = Bootstrap(),
+    paired: bool = True,
+    missing_query: str | None = None,
+    draws: int = 10_000,
+    power: float = 0.8,
+    notes: Mapping[str, list[str]] | None = None,
+    ground: Ground | None = None,
+) -> Comparison:
+    """Compare joins; `compare` joins first and then calls this.
+
+    `missing_query` is the user's choice: "fail" counts a query that a run lacks as its failure, "skip" compares over
+    the queries that all runs have, None refuses two runs that share less than half of their queries.
+    """
+    if len(judged) < 2:
+        raise InputError(f"a comparison needs at least two runs, got {', '.join(judged) or 'none'}")
+    base = next(iter(judged)) if baseline is None else baseline
+    if base not in judged:
+        raise InputError(f"the baseline {base!r} is none of the runs {', '.join(judged)}{did_you_mean(base, judged)}")
+    if not 0 < power < 1:
+        raise InputError(f"`power` must be in the open interval (0, 1), got {power!r}")
+    if not paired and bootstrap.clusters is not None:
+        raise InputError(
+            "an unpaired comparison cannot use clusters, since it draws single queries: leave out the clusters, "
+            "or compare in pairs (paired=True)"
+        )
+    judged, query_notes = _over_shared_queries(judged, base, paired, missing_query)
+    if measures is None:
+        measures = compared_measures(judged[base].scale, sized=judged[base].corpus_size is not None)
+    if depths is None:
+        depths = compared_depths(max(int(run.returned.max(initial=1)) for run in judged.values()))
+    measured = measure_all(judged, measures, depths)
+    for measure in measured.measures:
+        if measure.higher_is_better is None:
+            raise InputError(
+                f"{measure} cannot be compared: it depends on corpus, judgments and K only and is the same for all "
+                f"runs; leave it out"
+            )
+    if ground is not None and not paired:
+        raise InputError(
+            "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
+            "(--unpaired), or evaluate each run alone"
+        )
+    report = report_on(judged, measured, bootstrap, notes, ground)
+    pairs = [(name, base) for name in judged if name != base]
+    rows = differences(pairs, judged, measured, report, bootstrap, paired=paired, draws=draws, power=power)
+    family = len({(row.run, row.tested_as) for row in rows if row.test})
+    settings = {
+        **bootstrap.settings,
+        "paired": paired,
+        "draws": draws,
+        "power": power,
+        "correction": "holm",
+        "family": family,
+    }
+    if ground is not None:
+        query_notes.insert(0, calibrated_by(ground))
+    return Comparison(base, rows, report, settings, tuple(query_notes))
+
+
+def _over_shared_queries(
+    judged: Mapping[str, JudgedRun], base: str, paired: bool, missing_query: str | None
+) -> tuple[Mapping[str, JudgedRun], list[str]]:
+    """The joins over the queries that count for each run, and notes on queries that a run lacks."""
+    has = {name: run.in_run for name, run in judged.items()}
+    if not paired:
+        arms = {name: run.over(has[name]) for name, run in judged.items()}
+        return arms, _shared_by_arms(has, base)
+    if missing_query == "skip":
+        shared = np.logical_and.reduce(list(has.values()))
+        if not shared.any():
+            raise InputError(
+                f"no query is in all of the runs {', '.join(judged)}: compare them with paired=False (--unpaired)"
+            )
+        left_out = int((~shared).sum())
+        notes = [f"{left_out} queries are left out, since not every run has them"] if left_out else []
+        return {name: run.over(shared) for name, run in judged.items()}, notes
+    notes = []
+    for name, mask in has.items():
+        if name == base:
+            continue
+        shared, either = int((mask & has[base]).sum()), int((mask | has[base]).sum())
+        if missing_query is None and shared < LEAST_SHARED * either:
+            queries = np.array(judged[name].queries, object)
+            skip = (
+                'missing_query="skip" (--missing-query skip) to compare over the shared queries, or '
+                if shared
+                else "or "
+            )
+            raise InputError(
+                f"{name} and {base} share {shared} of {either} queries (only {name} has "
+                f"{examples(queries[mask & ~has[base]].tolist()) or 'none'}, only {base} has "
+                f"{examples(queries[has[base] & ~mask].tolist()) or 'none'}): a query that a run lacks would count as "
+                f"its failure. Use paired=False (--unpaired) for samples of different queries, {skip}"
+                f'missing_query="fail" (--missing-query fail) if a missing query is a failure'
+            )
+    for name, mask in has.items():
+        if lacking := int((~mask).sum()):
+            notes.append(
+                f"{name} lacks {lacking} of the {len(mask)} queries; they count as its failures, "
+                f"but Harm and Judged leave them out"
+            )
+    return judged, notes
+
+
+def _shared_by_arms(has: Mapping[str, NDArray[np.bool_]], base: str) -> list[str]:
+    return [
+        f"{name} and {base} share {shared} queries; the comparison treats these as different queries"
+        for name, mask in has.items()
+        if name != base and (shared := int((mask & has[base]).sum()))
+    ]

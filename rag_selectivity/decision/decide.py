@@ -1,0 +1,321 @@
+"""`decide`: five answers about all runs of a report at one K."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of, resampling_of
+from rag_selectivity.calibrated.curve import Curves
+from rag_selectivity.calibrated.reporting import sampling_of
+from rag_selectivity.compare import differences
+from rag_selectivity.decision import sentences
+from rag_selectivity.decision.actions import Situation
+from rag_selectivity.decision.losses import Gain, Losses, losses_of
+from rag_selectivity.decision.systems import all_pairs, best_first, comparable, letters, pair_of
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures import BoR, BoR_max, Measure, Success
+from rag_selectivity.measures.plan import at_depth, default_measures
+from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
+from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Decision, RunFigure, RunLine
+from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.sweep import Recommendation
+from rag_selectivity.results.trust import CLOSED, NOTHING
+from rag_selectivity.wording import number, percent
+
+#: The K of a decision if neither the user nor the rule of `sweep` names one.
+USUAL_K = 10
+_SPLIT = (PROC(), PercentPROC())
+
+
+def decide(
+    report: Report,
+    *,
+    k: int | None = None,
+    baseline: str | None = None,
+    rel: int | None = None,
+    m: int | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    max_loss: float = DEFAULT_MAX_LOSS,
+    paired: bool = True,
+    costs: Any = None,
+) -> Decision:
+    """Which system, which K, where the loss is, what to do next, and how far the labels can be believed.
+
+    All answers are about all runs at one K, under one measure: RA-nWG on the utility scale, else Success; Success on
+    every scale if `rel` or `m` is given.
+
+    Parameters
+    ----------
+    report : Report
+        From `evaluate`, with its lists. Its level, clusters, controls and labels by people are used.
+    k : int, optional
+        The K that is used in production. Default: the one that `rag_selectivity.sweep` advises for the run that is best
+        at the budget `max_k`; without advice 10, or the longest list if that is shorter.
+    baseline : str, optional
+        The run that the table compares with. Default: the first one.
+    rel, m, max_k, max_loss : optional
+        As in `rag_selectivity.sweep`. A `k` above `max_k` takes its place as the budget.
+    paired : bool
+        False if the runs are over different queries, as in `compare`.
+
+    Returns
+    -------
+    Decision
+
+    Raises
+    ------
+    InputError
+        If the report holds only sums, such as one of a monitor or one that was made out of core; if there is no such
+        baseline; if `k` is not a whole number ≥ 1, or is more than the corpus size.
+
+    Notes
+    -----
+    The pairs of runs are one family of tests under Holm's correction, and decide about the letters, about the first
+    answer, and about the marks of the ranking measure. The other columns of the table are a second family: their
+    differences from the baseline.
+
+    >>> from rag_selectivity import evaluate
+    >>> qrels = {f"q{i}": ["d"] for i in range(40)}
+    >>> runs = {"old": {q: ["x", "d"] for q in qrels}, "new": {q: ["d", "x"] for q in qrels}}
+    >>> decision = decide(evaluate(qrels, runs, corpus_size=100), k=1)
+    >>> decision.best, decision.answers[0].shown
+    ('new', True)
+    """
+    judged = _lists_of(report)
+    if baseline is not None and baseline not in judged:
+        raise InputError(f"no run {baseline!r}{did_you_mean(baseline, judged)} (runs: {', '.join(judged)})")
+    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
+        raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
+    if rel is None and m is None:
+        rel, m = parameters_of(report.measures)
+    return _Decider(report, judged, baseline or next(iter(judged)), rel, m, max_loss, paired, costs).decide(k, max_k)
+
+
+def _lists_of(report: Report) -> dict[str, JudgedRun]:
+    judged = {name: run.judged for name, run in report.runs.items() if run.judged is not None}
+    if len(judged) < len(report.runs) or not judged:
+        raise InputError(
+            "a decision needs the lists of the runs, and this report holds only sums over queries: evaluate in memory"
+        )
+    return judged
+
+
+class _Decider:
+    def __init__(
+        self,
+        report: Report,
+        judged: Mapping[str, JudgedRun],
+        baseline: str,
+        rel: int | None,
+        m: int | None,
+        max_loss: float,
+        paired: bool,
+        costs: Any,
+    ) -> None:
+        self.report, self.judged, self.baseline = report, judged, baseline
+        self.rel, self.m, self.max_loss, self.paired, self.costs = rel, m, max_loss, paired, costs
+        self.bootstrap = resampling_of(report)
+        first = next(iter(judged.values()))
+        self.sized = first.corpus_size is not None
+        of_utility = report.scale == "utility" and rel is None and m is None
+        self.success = Success(rel=rel, m=1 if m is None else m)
+        self.ranking: Measure = RANWG() if of_utility else self.success
+
+    def decide(self, k: int | None, max_k: int) -> Decision:
+        reach = max(reach_of(run) for run in self.judged.values())
+        budget = max(max_k, k or 1)
+        advised_run = self._best_at(k or min(budget, reach))
+        advice = self._advice(advised_run, budget)
+        depth = k or advice.K or min(USUAL_K, reach)
+        source = GIVEN if k else ADVISED if advice.K else ASSUMED
+        measure = self.ranking @ depth
+        report = self._measured_at(depth)
+        order = best_first(report, measure)
+        # At an advised K another run than that of the advice can be the best: loss and next step are about it.
+        best = order[0]
+        rows: tuple[RunDifference, ...] = ()
+        if self.bootstrap is not None:
+            rows = all_pairs(self.judged, order, measure, report, self.bootstrap, paired=self.paired)
+        pairs = tuple(pair_of(row) for row in rows if row.measure == measure)
+        of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart]) if len(order) > 1 else {}
+        closed = self._closed(report, best, measure)
+        losses = self._losses(report, best, measure)
+        trust = report.trust
+        situation = Situation(
+            judged=self.judged,
+            run=best,
+            measure=measure,
+            losses=losses,
+            advice=advice,
+            bootstrap=self.bootstrap,
+            closed=closed,
+            unbelieved=trust.standing == NOTHING,
+            label_step=self._label_step(report, best, depth),
+        )
+        actions = situation.actions()
+        queries = report[best, measure].n
+        level = None if self.bootstrap is None else self.bootstrap.level
+        answers = (
+            sentences.which_system(order, report[best, measure], measure, pairs, queries, level),
+            sentences.which_k(depth, source, advised_run, advice, self.max_loss, self._chance(report, best, depth)),
+            sentences.where_the_loss_is(best, losses, measure, closed, depth),
+            sentences.what_next(actions, measure),
+            sentences.may_i_believe_it(trust),
+        )
+        return Decision(
+            K=depth,
+            K_from=source,
+            measure=measure,
+            baseline=self.baseline,
+            answers=answers,
+            lines=self._lines(report, order, of_run, rows, depth),
+            pairs=pairs,
+            actions=actions,
+            queries=report.runs[best].evaluated,
+            level=level,
+        )
+
+    # -- K -------------------------------------------------------------------------------------------------
+
+    def _best_at(self, depth: int) -> str:
+        measured = measure_all(self.judged, [self.ranking @ depth], [])
+        alone = report_on(self.judged, measured, None, ground=self.report.ground)
+        return best_first(alone, self.ranking @ depth)[0]
+
+    def _advice(self, run: str, budget: int) -> Recommendation:
+        curves = None
+        if self.report.ground is not None:
+            curves = Curves(self.report.ground, self.judged, run, sampling_of(self.bootstrap))
+        return advise(
+            self.judged[run],
+            self.bootstrap,
+            rel=self.rel,
+            m=self.m,
+            max_k=budget,
+            max_loss=self.max_loss,
+            calibrated=curves,
+        )
+
+    def _measured_at(self, depth: int) -> Report:
+        """All that the decision shows, at its K alone."""
+        usual = default_measures(self.report.scale, sized=self.sized, pooled=True, classic=True)
+        parameters = {"rel": self.rel, "m": 1 if self.m is None else self.m}
+        chosen: list[Measure | str] = [self.success]
+        if self.sized:
+            chosen += [BoR(**parameters), BoR_max(**parameters)]  # type: ignore[arg-type]
+        chosen += [name for name in usual if name not in ("Success", "BoR", "BoR_max")]
+        measured = measure_all(self.judged, [*chosen, self.ranking], [depth])
+        report = report_on(self.judged, measured, self.bootstrap, ground=self.report.ground)
+        return replace(report, provenance=self.report.provenance, steps=self.report.steps)
+
+    def _chance(self, report: Report, run: str, depth: int) -> float:
+        """The success of a random draw of K passages; NaN if it is unknown."""
+        most = at_depth(report.runs[run].estimates, BoR_max(rel=self.rel, m=self.success.m), depth)
+        return math.nan if most is None or math.isnan(most.value) else float(2**-most.value)
+
+    # -- the loss ------------------------------------------------------------------------------------------
+
+    def _losses(self, report: Report, run: str, measure: Measure) -> Losses | None:
+        """The losses of a run; where its figures rest on completed labels, those figures, without tests."""
+        losses = losses_of(self.judged[run], measure, self.bootstrap)
+        completed = report[run, measure].basis in (CALIBRATED, WITH_TAIL)
+        if losses is None or not completed:
+            return losses
+        pool, share = (at_depth(report.runs[run].estimates, each, int(measure.at or 1)) for each in _SPLIT)
+        if pool is None or share is None or not isinstance(measure, RANWG):
+            return None
+        kept = report[run, measure].value
+        rerank, widen = Gain(pool.value - kept), Gain(share.value - kept)
+        return replace(losses, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="")
+
+    def _closed(self, report: Report, run: str, measure: Measure) -> bool:
+        pooled = at_depth(report.runs[run].estimates, PROC(), int(measure.at or 1))
+        cells = [report[run, measure], *([pooled] if pooled is not None else [])]
+        return any(caveat.code == CLOSED for cell in cells for caveat in cell.caveats)
+
+    def _label_step(self, report: Report, run: str, depth: int) -> str:
+        """The cheapest labelling that would allow more; empty if there is none to propose."""
+        if step := report.trust.next_step.split(";")[0].rstrip("."):
+            return step
+        harm = at_depth(report.runs[run].estimates, Harm(), depth)
+        share = at_depth(report.runs[run].estimates, Judged(), depth)
+        if harm is None or share is None or harm.possible is None:
+            return ""
+        low, high = map(number, harm.possible)
+        return f"{percent(1 - share.value)} of the top {depth} has no label, so Harm is anything from {low} to {high}"
+
+    # -- the table -----------------------------------------------------------------------------------------
+
+    def _lines(
+        self,
+        report: Report,
+        order: list[str],
+        of_run: Mapping[str, str],
+        rows: tuple[RunDifference, ...],
+        depth: int,
+    ) -> tuple[RunLine, ...]:
+        columns = self._columns(report, depth)
+        verdicts = self._verdicts(report, rows, depth)
+        lines = []
+        for name in order:
+            figures = {}
+            for base in columns:
+                estimate = at_depth(report.runs[name].estimates, base, depth)
+                if estimate is None:
+                    continue
+                most = None
+                if isinstance(base, BoR):
+                    ceiling = at_depth(report.runs[name].estimates, BoR_max(rel=base.rel, m=base.m), depth)
+                    most = None if ceiling is None else ceiling.value
+                verdict = None if name == self.baseline else verdicts.get((name, str(base @ depth)))
+                figures[base.name] = RunFigure(base @ depth, estimate, verdict, most)
+            lines.append(RunLine(name, of_run.get(name, ""), figures))
+        return tuple(lines)
+
+    def _columns(self, report: Report, depth: int) -> list[Measure]:
+        """The measures of the table: those that are a property of a run, without Judged, each once."""
+        known = [replace(measure, at=None) for measure in report.measures]
+        return [
+            base
+            for base in dict.fromkeys(known)
+            if base.higher_is_better is not None
+            and base.name != "Judged"
+            and any(at_depth(run.estimates, base, depth) is not None for run in report.runs.values())
+        ]
+
+    def _verdicts(self, report: Report, rows: tuple[RunDifference, ...], depth: int) -> dict[tuple[str, str], str]:
+        """{(run, measure): verdict} against the baseline; that of the ranking measure comes from all pairs."""
+        if self.bootstrap is None:
+            return {}
+        verdicts = {}
+        swapped = {"better": "worse", "worse": "better"}
+        shares_test = {str(self.ranking @ depth)}
+        for row in rows:
+            if self.baseline not in (row.run, row.baseline) or row.measure != self.ranking @ depth:
+                continue
+            other = row.run if row.baseline == self.baseline else row.baseline
+            verdict = row.verdict if row.baseline == self.baseline else swapped.get(row.verdict, row.verdict)
+            verdicts[other, str(row.measure)] = verdict
+        asked = [base @ depth for base in self._columns(report, depth) if str(base @ depth) not in shares_test]
+        if isinstance(self.ranking, Success):
+            # BoR differs exactly where Success does: one test.
+            for (name, _), verdict in list(verdicts.items()):
+                verdicts[name, str(BoR(rel=self.rel, m=self.success.m) @ depth)] = verdict
+            asked = [measure for measure in asked if not isinstance(measure, BoR)]
+        others = [(name, self.baseline) for name in self.judged if name != self.baseline]
+        pairs = comparable(others, self.judged, paired=self.paired)
+        if pairs and asked:
+            measured = measure_all(self.judged, asked, [])
+            alone = report_on(self.judged, measured, self.bootstrap, ground=self.report.ground)
+            for row in differences(pairs, self.judged, measured, alone, self.bootstrap, paired=self.paired):
+                verdicts[row.run, str(row.measure)] = row.verdict
+        return verdicts

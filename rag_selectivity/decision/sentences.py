@@ -1,0 +1,173 @@
+"""The sentences of a decision: each names its evidence and its doubt, and none claims more than its test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rag_selectivity.decision.losses import RETRIEVER, SELECTION, Losses
+from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.chance import Success, regime
+from rag_selectivity.results.comparison import JUDGED_IN_PART, PLACEBO
+from rag_selectivity.results.decision import DEPTH, GIVEN, LOSS, NEXT, SYSTEM, TRUST, Action, Answer, Pair
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.sweep import Recommendation
+from rag_selectivity.results.trust import CHECKED, Trust
+from rag_selectivity.wording import counted, enumeration, level_text, number, percent
+
+#: More names than these are counted instead.
+_NAMED = 3
+
+
+def which_system(
+    order: Sequence[str], best: Estimate, measure: Measure, pairs: Sequence[Pair], queries: int, level: float | None
+) -> Answer:
+    """Which run is the best, and which runs cannot be told apart from it."""
+    first, others = order[0], list(order[1:])
+    value = f"{measure} {number(best.value)}"
+    if math.isnan(best.value):
+        return Answer(SYSTEM, f"No run has a {measure}: {best.reason}.", False)
+    if not others:
+        interval = "" if math.isnan(best.low) else f" [{number(best.low)}, {number(best.high)}]"
+        return Answer(SYSTEM, f"Only {first} was measured, with {value}{interval}; a second run would compare.", False)
+    of_first = {pair.other: pair for pair in pairs if pair.run == first}
+    tested = {name: pair for name, pair in of_first.items() if not math.isnan(pair.p_adjusted)}
+    if level is None or not tested:
+        why = "intervals and tests are off" if level is None else "the runs are over different queries or have no test"
+        return Answer(SYSTEM, f"{first} has the best {value}, but no difference was tested: {why}.", False)
+    apart = [name for name in others if name in tested and tested[name].apart]
+    tied = [name for name in others if name not in apart]
+    family = len([pair for pair in pairs if not math.isnan(pair.p_adjusted)])
+    of_queries = f"on {counted(queries, 'query', 'queries')}"
+    if not tied:
+        nearest = tested[others[0]]
+        gap = f"{number(nearest.difference)} [{number(nearest.low)}, {number(nearest.high)}]"
+        whom = f"all {len(others)} others" if len(others) > 1 else others[0]
+        more = f"The next is {others[0]}, {gap} below it; that interval is not adjusted for {counted(family, 'test')}."
+        return Answer(SYSTEM, f"{first} ({value}) is shown to be better than {whom} {of_queries}.", True, more)
+    sizes = [tested[name].detectable for name in tied if name in tested and not math.isnan(tested[name].detectable)]
+    text = f"{first} is best ({value}), but {_names(tied)} cannot be told apart from it {of_queries}"
+    undecided = {tested[name].verdict for name in tied if name in tested} & {JUDGED_IN_PART, PLACEBO}
+    if undecided:
+        text += f" ({enumeration(sorted(undecided))})"
+    if sizes and math.isfinite(max(sizes)):
+        text += f"; {number(max(sizes))} would have been shown"
+    elif sizes:
+        text += "; so few can show no difference"
+    lower = f"{_names(apart)} {'is' if len(apart) == 1 else 'are'} shown to be lower." if apart else ""
+    would = f"A true difference of that size would have been shown with a power of 80%, {counted(family, 'test')}."
+    more = " ".join(part for part in (lower, would if sizes else "") if part)
+    return Answer(SYSTEM, f"{text}.", False, more)
+
+
+def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss: float, chance: float) -> Answer:
+    """The K of the decision, and what the rule of `sweep` says of it."""
+    points, name = f"{100 * max_loss:.4g}", advice.measure
+    if advice.K is None:
+        return Answer(DEPTH, f"{depth}, {'as given' if source == GIVEN else 'assumed'}. {advice.reason}", False)
+    given, shown = " as given" if source == GIVEN else "", advice.shown
+    if depth == advice.K == advice.max_k:
+        text = f"{depth}{given}, the whole budget: at {depth - 1}, {run} loses more than {points} points of {name}"
+        text, shown = (text, False) if depth > 1 else (f"{depth}{given}, the only one in the budget", False)
+    elif depth == advice.K:
+        text = f"{depth}{given}: {run} loses {_points(advice.loss)} points of {name} against K = {advice.max_k}, "
+        text += f"the least K that loses at most {points} ({_doubt(advice, points)})"
+    elif depth < advice.K:
+        lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
+        text = f"{depth}{given}: {run} loses {_points(lost)} points of {name} against K = {advice.max_k}; "
+        text, shown = f"{text}at most {points} from K = {advice.K} on ({_doubt(advice, points)})", False
+    else:
+        text = f"{depth}{given}, but K = {advice.K} loses only {_points(advice.loss)} points of {name} for {run} "
+        text += f"({_doubt(advice, points)})"
+    if not math.isnan(chance) and regime(chance) != "healthy":
+        text += f"; at K = {depth} a random draw succeeds in {percent(chance)} of the queries ({regime(chance)})"
+    warnings = [f"{warning[0].upper()}{warning[1:]}." for warning in advice.warnings]
+    return Answer(DEPTH, f"{text}.", shown, " ".join([advice.reason, *warnings]))
+
+
+def _points(loss: float | None) -> str:
+    return f"{100 * max(loss or 0.0, 0.0):.1f}"
+
+
+def _doubt(advice: Recommendation, points: str) -> str:
+    if advice.shown:
+        return "shown"
+    if advice.max_k == advice.K or advice.loss_high is None:
+        return "not tested"
+    if 100 * advice.loss_high > float(points):
+        return f"not shown: up to {math.ceil(1000 * advice.loss_high - 1e-9) / 10:.1f}"
+    return "not shown for every larger K"
+
+
+def where_the_loss_is(run: str, losses: Losses | None, measure: Measure, closed: bool, depth: int) -> Answer:
+    """Which step of the best run loses evidence, and in how many queries."""
+    if losses is None:
+        text = f"Not known for {run}: no list or pool is longer than K = {depth}; give the candidates (--pool)."
+        return Answer(LOSS, text, False)
+    by = {SELECTION: losses.by_selection, RETRIEVER: losses.by_retriever}
+    n = counted(losses.split, "query", "queries")
+    if isinstance(measure, Success):
+        held = f"{run}'s pool holds a success in {percent(losses.pool)} of the queries"
+        kept = f"K = {depth} keeps {percent(losses.selected)} of these"
+    else:
+        held = f"{run}'s pool holds {number(losses.pool)} of the {'labelled ' if closed else ''}evidence"
+        kept = f"{number(losses.selected)} of that is selected"
+    if not math.isnan(losses.selected):
+        held += f", {kept}"
+    more = f"Queries by the step that limits them, of {n}: selection {by[SELECTION]}, retriever {by[RETRIEVER]}"
+    more += f", both {losses.by_both}." if losses.by_both else "."
+    if closed:
+        unknown = "what the retriever missed is not known"
+        return Answer(LOSS, f"{held}; {unknown}, since the labels are of what was retrieved.", False, more)
+    if losses.more:
+        other = RETRIEVER if losses.more == SELECTION else SELECTION
+        limits = f"in {by[losses.more]} of {n}, the {other} in {by[other]}"
+        return Answer(LOSS, f"The {losses.more} loses more ({limits}): {held}.", True, more)
+    limits = f"{by[SELECTION]} and {by[RETRIEVER]} of {n}"
+    return Answer(LOSS, f"Selection or retriever, not shown which loses more ({limits}): {held}.", False, more)
+
+
+def what_next(actions: Sequence[Action], measure: Measure) -> Answer:
+    """The action with the most to gain, and the next one."""
+    if not actions:
+        return Answer(NEXT, "Nothing that these lists and labels can show.", False)
+    first, *others = actions
+    of_measure = "" if math.isnan(first.gain) else f" {replace(measure, at=None)}"
+    text = f"{_capital(first.text)}{of_measure}"
+    if others and not math.isnan(others[0].gain):
+        text += f"; {others[0].text}"
+    more = " ".join(f"{_capital(action.text)}{_interval(action)}{_detail(action)}." for action in actions)
+    return Answer(NEXT, f"{text}.", not math.isnan(first.low) and first.low > 0, more)
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _interval(action: Action) -> str:
+    return "" if math.isnan(action.low) else f" [{number(action.low)}, {number(action.high)}]"
+
+
+def _detail(action: Action) -> str:
+    return f" ({action.detail})" if action.detail else ""
+
+
+def may_i_believe_it(trust: Trust) -> Answer:
+    """What the labels are worth."""
+    return Answer(TRUST, trust.verdict, trust.standing == CHECKED, trust.text)
+
+
+def _names(names: Sequence[str]) -> str:
+    """The names, or where there are many the first of them and how many others."""
+    if len(names) <= _NAMED + 1:
+        return enumeration(list(names))
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
+
+
+def holm_note(level: float, family: int) -> str:
+    """What letters and marks of the table mean."""
+    return (
+        f"Runs that share a letter cannot be told apart: paired tests of all pairs, after Holm's correction over "
+        f"{counted(family, 'test')}, at a level of {level_text(1 - level)}."
+    )

@@ -1,0 +1,61 @@
+"""The decision in a terminal, in at most eight lines, and as a table with its answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from textwrap import fill
+
+from rag_selectivity.render.blocks import WIDTH, Block, Heading, Lines, Table
+from rag_selectivity.results.comparison import BETTER, WORSE
+from rag_selectivity.results.decision import SHORT, Decision, RunFigure
+from rag_selectivity.wording import number
+
+#: The decision ends other output and must not push that off the screen.
+MOST_LINES = 8
+_MARKS = {BETTER: " +", WORSE: " −"}
+
+
+def decision_lines(decision: Decision) -> str:
+    """The answers in at most eight lines of 80 characters: one after another, or in one paragraph if that is shorter.
+
+    A line is longer only if names of runs are.
+    """
+    answers = [f"{SHORT[answer.code]}: {answer.text}" for answer in decision.answers]
+    one_by_one = "\n".join(fill(answer, WIDTH, subsequent_indent="  ", break_long_words=False) for answer in answers)
+    if one_by_one.count("\n") < MOST_LINES:
+        return one_by_one
+    return fill(" ".join(answers), WIDTH, break_long_words=False)
+
+
+def decision_blocks(decision: Decision) -> Iterable[Block]:
+    """The answers, and the table of the runs."""
+    yield Lines(decision_lines(decision))
+    yield Heading(f"At K = {decision.K}, best first by {decision.measure}")
+    yield decision_table(decision)
+
+
+def decision_table(decision: Decision) -> Table:
+    """A row for each run, best first; + and − mark what is shown to be better and worse than the baseline."""
+    names = list(dict.fromkeys(name for line in decision.lines for name in line.figures))
+    costs = list(dict.fromkeys(name for line in decision.lines for name in line.costs))
+    letters = any(line.letters for line in decision.lines)
+    header = ["run", *(["alike"] if letters else []), *names, *costs]
+    rows = []
+    for line in decision.lines:
+        cells = [_cell(line.figures.get(name)) for name in names]
+        cells += [number(line.costs[name].value) if name in line.costs else "–" for name in costs]
+        rows.append([line.run, *([line.letters] if letters else []), *cells])
+    return Table(header, rows, breaks=False)
+
+
+def _cell(figure: RunFigure | None) -> str:
+    if figure is None:
+        return "–"
+    estimate = figure.estimate
+    if estimate.possible is not None:
+        return f"{number(estimate.possible[0])}–{number(estimate.possible[1])}{_MARKS.get(figure.verdict or '', '')}"
+    value = estimate.low if math.isnan(estimate.value) and not math.isnan(estimate.low) else estimate.value
+    least = "≥ " if value is not estimate.value else ""
+    most = "" if figure.ceiling is None or math.isnan(figure.ceiling) else f" of {number(figure.ceiling)}"
+    return f"{least}{number(value)}{most}{estimate.mark}{_MARKS.get(figure.verdict or '', '')}"
