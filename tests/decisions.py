@@ -58,7 +58,9 @@ def decision_of(
         for b in runs[i + 1 :]
     ]  # fmt: skip
     answers = [
-        Answer(code, (texts or {}).get(code, f"The answer to {code}."), code in ("system", "K"), (more or {}).get(code, ""))
+        Answer(
+            code, (texts or {}).get(code, f"The answer to {code}."), code in ("system", "K"), (more or {}).get(code, "")
+        )
         for code in QUESTIONS
     ]
     points = {

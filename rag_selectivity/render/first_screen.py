@@ -20,7 +20,7 @@ PAGE = Path(__file__).with_name("page")
 SIGNS = {
     BETTER: ("▲", "better than the baseline"),
     WORSE: ("▼", "worse than the baseline"),
-    NOT_SHOWN: ("~", "no difference from the baseline is shown"),
+    NOT_SHOWN: ("", "no difference from the baseline is shown"),
     JUDGED_IN_PART: ("?", "undecided, since lists are judged in part"),
     PLACEBO: ("?", "undecided, since neither figure differs from its placebo"),
 }
@@ -192,6 +192,8 @@ def figure_text(estimate: Estimate) -> str:
     if estimate.possible is not None:
         low, high = estimate.possible
         return f"{number(low)} to {number(high)}{estimate.mark}"
+    if math.isnan(estimate.value) and math.isfinite(estimate.low):
+        return f"≥ {number(estimate.low)}{estimate.mark}"
     return f"{number(estimate.value)}{estimate.mark}"
 
 
@@ -244,7 +246,8 @@ class _Axis:
                 parts.append(f'<circle cx="{self.at(estimate.value):g}" cy="{middle:g}" r="3.2"/>')
         if figure.ceiling is not None and math.isfinite(figure.ceiling):
             parts.append(f'<path class="tick" d="M{self.at(figure.ceiling):g} 1V{_HEIGHT - 1}"/>')
-        return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="xMinYMid" aria-hidden="true">{"".join(parts)}</svg>'
+        box = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="xMinYMid"'
+        return f'<svg {box} aria-hidden="true">{"".join(parts)}</svg>'
 
 
 def _numbers_of(figure: RunFigure) -> Sequence[float]:
@@ -272,7 +275,11 @@ def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
         meanings.setdefault(sign, []).append(meaning.replace("the baseline", decision.baseline))
     if meanings:
         signs = (f"{sign} {' or '.join(words)}" for sign, words in meanings.items())
-        yield f"{', '.join(signs)}{level} (Holm's correction)."
+        yield (
+            f"{', '.join(signs)}{level} (Holm's correction; the columns other than "
+            f"{decision.measure.name} are one family of tests). Without a sign, no difference "
+            f"from {decision.baseline} is shown."
+        )
     figures = [figure for line in decision.lines for figure in line.figures.values()]
     parts = ["a dot is the figure"]
     if any(not math.isnan(each.estimate.low) for each in figures):

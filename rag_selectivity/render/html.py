@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
+from rag_selectivity.decision.decide import decide
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
@@ -39,6 +40,11 @@ def to_html(
     *,
     decision: Decision | None = None,
     quality: Mapping[int, Mapping[str, float] | Sequence[float]] | None = None,
+    qrels: Any = None,
+    runs: Mapping[str, Any] | None = None,
+    queries: Any = None,
+    corpus: Any = None,
+    reasons: Mapping[tuple[str, str], str] | None = None,
     title: str = "What retrieval is worth",
 ) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
@@ -46,10 +52,16 @@ def to_html(
     Parameters
     ----------
     decision : Decision, optional
-        What the first screen shows. Default: `rag_selectivity.decision.decide(report)`; a report without lists (of
-        a monitor, of tallies) has none.
+        What the first screen shows. Default: that of the report, or `rag_selectivity.decision.decide(report)`. A report
+        that holds only sums (of a monitor, of tallies) has none.
     quality : {K: {query: score}} or {K: [score, …]}, optional
         Scores of the answers; adds a plot of answer quality.
+    qrels, runs : optional
+        As in `evaluate`: what the passages of the queries are read from.
+    queries, corpus : optional
+        {id: text} or files: the texts of the queries and of the passages.
+    reasons : {(query, passage): reason}, optional
+        Why a passage has its grade.
     title : str
 
     Returns
@@ -78,6 +90,7 @@ def to_html(
             more_pictures=pictures[_FIRST_PICTURES:],
             tables=[_tables(report, name, found[name]) for name in report.runs],
             style=style,
+            explorer=None,
         )
     )
 
@@ -103,11 +116,11 @@ def notebook_html(report: Report) -> str:
 
 
 def decision_on(report: Report) -> Decision | None:
-    """The decision of a report that holds its lists; else None."""
+    """The report's decision, or the one that its lists give; None if it holds only sums."""
+    if report.decision is not None:
+        return report.decision
     if not report.runs or any(run.judged is None for run in report.runs.values()):
         return None
-    from rag_selectivity.decision import decide
-
     return decide(report)
 
 

@@ -79,8 +79,8 @@ def pictures_of(
         pictures.append(
             picture(
                 "What the next passages add",
-                "The share of relevant passages at these ranks. The dashed line is a random draw from the passages that "
-                "are left.",
+                "The share of relevant passages at these ranks. The dashed line is a random draw from the passages "
+                "that are left.",
                 lambda axes: plots.found_by_rank(found, queries, axes),
             )
         )
@@ -88,7 +88,8 @@ def pictures_of(
         pictures.append(
             picture(
                 "Junk over K",
-                "The share of junk in the top K. A bar goes from no junk to nothing but junk among the unjudged passages.",
+                "The share of junk in the top K. A bar goes from no junk to nothing but junk among the "
+                "unjudged passages.",
                 lambda axes: plots.harm(report, axes, depth=depth),
             )
         )
@@ -97,8 +98,8 @@ def pictures_of(
         pictures.append(
             picture(
                 "Who lost the evidence",
-                "Queries by the step that lost more of their evidence: the retriever (not in the pool) or the selection "
-                "(in the pool, not in the top K).",
+                "Queries by the step that lost more of their evidence: the retriever (not in the pool) or the "
+                "selection (in the pool, not in the top K).",
                 lambda axes: plots.evidence(report, losses, axes),
                 height=1.5 + 0.3 * len(report.runs),
             )
@@ -167,9 +168,7 @@ def _spread(report: Report, measure: Measure, depth: int | None) -> str:
     low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
     if len(values) == 1:
         return f"{measure.name} is {number(values[low])} at K = {depth}."
-    return (
-        f"At K = {depth}, {measure.name} goes from {number(values[low])} ({low}) to {number(values[high])} ({high})."
-    )
+    return f"At K = {depth}, {measure.name} goes from {number(values[low])} ({low}) to {number(values[high])} ({high})."
 
 
 # -- drawing -------------------------------------------------------------------------------------------

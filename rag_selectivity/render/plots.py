@@ -400,7 +400,8 @@ def ticks_of(depths: Sequence[int], depth: int | None = None) -> list[int]:
     width = math.log(depths[-1] / depths[0])
     steps = [k for k in depths if str(k).rstrip("0") in ("1", "2", "5")]
     chosen: list[int] = []
-    for k in dict.fromkeys([*([depth] if depth in depths else []), depths[0], depths[-1], *steps, *depths]):
+    first = [] if depth is None or depth not in depths else [depth]
+    for k in dict.fromkeys([*first, depths[0], depths[-1], *steps, *depths]):
         if all(abs(math.log(k / other)) >= _TICK_SPACE * width for other in chosen):
             chosen.append(k)
     return sorted(chosen)
