@@ -22,7 +22,7 @@ COLUMNS = ("BoR", "RA-nWG", "PROC", "%PROC", "Harm")
 
 def decision_of(
     report: rs.Report,
-    K: int,  # noqa: N803 - as in Decision
+    K: int,
     *,
     baseline: str | None = None,
     verdicts: dict[tuple[str, str], str] | None = None,

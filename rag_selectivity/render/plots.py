@@ -158,7 +158,10 @@ def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax:
     ends.append(("random draw", *_last(range(len(chance)), chance), GREY))
     names = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in longest]
     axes.set_xticks(range(len(names)), names, rotation=35 if len(names) > 5 else 0)
-    axes.set(yscale="log", xlabel="ranks", ylabel="relevant among the passages")
+    drawn = [line.get_ydata() for line in axes.get_lines()]
+    if any(np.isfinite(np.asarray(ys, np.float64)).any() for ys in drawn):
+        axes.set(yscale="log")
+    axes.set(xlabel="ranks", ylabel="relevant among the passages")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     direct_labels(axes, ends)
     return axes
@@ -442,6 +445,8 @@ def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> list
 def _over_k(axes: Any, depths: Sequence[int], depth: int | None) -> None:
     """A log axis of K, with a line at `depth`."""
     axes.set(xscale="log", xlabel="K (passages given to the LLM)")
+    if depths:
+        axes.set_xlim(depths[0] / 1.15, depths[-1] * 1.15)
     _ticks(axes, ticks_of(depths, depth))
     if depth is not None:
         axes.axvline(depth, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
