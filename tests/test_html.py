@@ -76,6 +76,7 @@ NAMES = ("mine", "other", EVIL)
 RUNS = {"mine": FINAL, "other": OTHER, EVIL: OTHER}
 MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "PROC", "%PROC", "Harm", "IPrec"]
 TEXTS = {code: f"The answer to {code}: a < b & c. {EVIL}" for code in QUESTIONS}
+QUALITY = {1: {"q1": 0.5, "q2": 0.75}, 3: {"q1": 0.5, "q2": 1.0}}
 MORE = {"system": f"The reason. {EVIL}"}
 COSTS = {
     name: {"tokens": Estimate(cost, 0.9 * cost, 1.1 * cost, 4, 4)}
@@ -98,8 +99,7 @@ def decision(report):
 
 @pytest.fixture(scope="module")
 def text(report, decision) -> str:
-    quality = {1: {"q1": 0.5, "q2": 0.75}, 3: {"q1": 0.5, "q2": 1.0}}
-    return report.to_html(decision=decision, quality=quality, title=f"Mine & {EVIL}")
+    return report.to_html(decision=decision, quality=QUALITY, title=f"Mine & {EVIL}")
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +224,7 @@ def test_the_page_needs_nothing_from_elsewhere(text, page) -> None:
 
 
 def test_it_is_the_same_every_time(report, decision, text) -> None:
-    assert report.to_html(decision=decision) == report.to_html(decision=decision)
+    assert report.to_html(decision=decision, quality=QUALITY, title=f"Mine & {EVIL}") == text
     assert re.search(r"\d{4}-\d{2}-\d{2}", text) is None
 
 

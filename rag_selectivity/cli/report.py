@@ -68,7 +68,7 @@ def report(
     title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
     open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
 ) -> None:
-    """Write an HTML page: what to decide about all runs, the reasons, and the queries.
+    """Write an HTML page: what to decide about the runs, and why.
 
     The page is one file without links to others: to look at, to send and to print.
     """
