@@ -13,6 +13,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.advice import FEWEST_QUERIES, advise, advise_on
 from rag_selectivity.data.run import Run
+from rag_selectivity.decision.decide import decide
 from rag_selectivity.joined import join_runs
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from tests.advice_worlds import HARMLESS, WORLDS, World, at_rank, tried
