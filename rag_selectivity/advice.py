@@ -257,7 +257,7 @@ class _Advice:
             what = "clusters of queries" if self.bootstrap is not None and self.bootstrap.clusters else "queries"
             return (
                 f"No advice on K: {units} {what if units != 1 else what.replace('queries', 'query', 1)} with a "
-                f"defined {measure} are too few; at least {FEWEST_QUERIES} are needed."
+                f"defined {measure} {'is' if units == 1 else 'are'} too few; at least {FEWEST_QUERIES} are needed."
             )
         if not figures.max() > 0:
             return f"No advice on K: {measure} is 0 in all {int(known.sum())} queries up to K = {self.reference}."

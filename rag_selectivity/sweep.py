@@ -11,15 +11,15 @@ from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, reac
 from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, calibrated_by, sampling_of
-from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.io.reading import read_records, run_of
+from rag_selectivity.io.lengths import passage_tokens
+from rag_selectivity.io.reading import run_of
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.join.list_tokens import ListTokens
 from rag_selectivity.joined import join_runs, named_runs
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
@@ -99,7 +99,7 @@ def sweep(
     chosen_policy = resolve_policy(policy, **choices)
     form = IdForm.of(ids)
     opened = {name: run_of(run).in_form(form) for name, run in named_runs(runs).items()}
-    lengths = _lengths(tokens, form)
+    lengths = None if tokens is None else passage_tokens(tokens, form)
     joined = join_runs(
         qrels,
         opened,
@@ -116,7 +116,8 @@ def sweep(
     sweeps = {}
     for name, run in joined.judged.items():
         run.require_corpus_size("a sweep")
-        cost = _tokens_at(opened[name], run, lengths, chosen_policy, name)
+        listed = ListTokens.of(opened[name], run, lengths, name)
+        cost = None if listed is None else listed.means()
         curves = None
         if joined.ground is not None:
             curves = Curves(joined.ground, joined.judged, name, sampling_of(bootstrap))
@@ -216,49 +217,3 @@ class _Swept:
                 row["bits_per_1000_tokens"] = finite(bor[i] / self.tokens[i] * 1000) if self.tokens[i] > 0 else None
             rows.append(row)
         return rows
-
-
-# -- tokens --------------------------------------------------------------------------------------------
-
-
-def _lengths(tokens: Any, form: IdForm) -> dict[str, float] | None:
-    """{passage: tokens} from a mapping, a frame or a table, with the passages in a form."""
-    if tokens is None:
-        return None
-    if isinstance(tokens, Mapping):
-        pairs = [(passage, value, f"tokens of passage {passage!r}") for passage, value in tokens.items()]
-    elif is_frame(tokens):
-        names = list(tokens.columns)
-        passages = column_values(tokens, find_column(names, ("_id", "id", *PASSAGE_NAMES), "passage", "tokens frame"))
-        values = column_values(tokens, find_column(names, TOKEN_NAMES, "tokens", "tokens frame"))
-        pairs = [(p, v, f"tokens of passage {p!r}") for p, v in zip(passages, values, strict=True)]
-    else:
-        pairs = []
-        for line, row in read_records(tokens):
-            where = f"{tokens}:{line}"
-            passage = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", where)
-            pairs.append((row[passage], row[find_column(list(row), TOKEN_NAMES, "tokens", where)], where))
-    return {form(str(passage)): token_count(value, where) for passage, value, where in pairs}
-
-
-def _tokens_at(
-    run: Run, judged: JudgedRun, lengths: Mapping[str, float] | None, policy: Policy, name: str
-) -> FloatArray | None:
-    """Mean tokens of the top K for K = 1, 2, …, over the queries that both the qrels and the run have."""
-    ordered = run.ordered(policy)
-    if lengths is not None:
-        absent = [passage for passage in ordered.passages if passage not in lengths]
-        if absent:
-            raise InputError(f"{name}: {len(set(absent))} passages have no length in tokens ({examples(absent)})")
-        row_tokens = np.array([lengths[passage] for passage in ordered.passages], np.float64)
-    elif ordered.tokens is not None:
-        row_tokens = ordered.tokens
-    else:
-        return None
-    evaluated = set(judged.queries)
-    rows = np.array([query in evaluated for query in ordered.queries], bool)[ordered.row_queries()]
-    rank = np.arange(len(row_tokens)) - ordered.offsets[ordered.row_queries()]
-    queries = sum(query in evaluated for query in ordered.queries)
-    by_rank = np.bincount(rank[rows], row_tokens[rows], minlength=1)
-    result: FloatArray = np.cumsum(by_rank) / max(1, queries)
-    return result

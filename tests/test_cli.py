@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.decision import decide
 from tests.forked_cli import run_command
 
 QRELS = "q1 0 a 5\nq1 0 b 1\nq2 0 c 4\n"
@@ -49,7 +50,7 @@ def test_json_equals_the_librarys(folder) -> None:
     expected = rs.evaluate(
         folder / "qrels.trec", {"bm25": folder / "bm25.trec"}, corpus_size=1400, scale="utility", depths=[1, 2]
     )
-    assert json.loads(done.stdout) == expected.to_dict()
+    assert json.loads(done.stdout) == expected.with_decision(decide(expected)).to_dict()
 
 
 def test_a_measure_with_a_depth_and_one_at_every_depth(folder) -> None:

@@ -113,13 +113,22 @@ def named_files(runs: Sequence[str], option: str = "--run") -> dict[str, Path]:
 
 def pools_of(pools: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:
     """One pool for all runs, or {run: its pool}."""
-    if not pools:
+    return _one_or_named(pools, runs, "--pool")
+
+
+def costs_of(costs: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:
+    """One table of costs, or {run: its table}."""
+    return _one_or_named(costs, runs, "--costs")
+
+
+def _one_or_named(files: Sequence[str] | None, runs: Sequence[str], option: str) -> Path | dict[str, Path] | None:
+    if not files:
         return None
-    if len(pools) == 1 and ("=" not in pools[0] or Path(pools[0]).exists()):
-        return Path(pools[0])
-    named = named_files(pools, "--pool")
+    if len(files) == 1 and ("=" not in files[0] or Path(files[0]).exists()):
+        return Path(files[0])
+    named = named_files(files, option)
     for name in named.keys() - named_files(runs).keys():
-        raise InputError(f"--pool {name}={named[name]}: there is no run {name!r}")
+        raise InputError(f"{option} {name}={named[name]}: there is no run {name!r}")
     return named
 
 

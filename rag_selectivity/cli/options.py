@@ -91,6 +91,10 @@ QueryIdKeyOption = Annotated[
         "Attribute of a span, or key of its metadata, that has the id of the query (default: query_id; else its text).",
     ),
 ]
+TokensOption = Annotated[Path | None, input_file("Table of passage_id and tokens.")]
+CostsOption = Annotated[
+    list[str] | None, input_file("Measured tokens, milliseconds and price by query_id: FILE or NAME=FILE. Repeatable.")
+]
 QueryTextsOption = Annotated[Path | None, input_file("Texts of the queries: JSONL, TSV, CSV or Parquet.")]
 JudgeOption = Annotated[
     list[str] | None,

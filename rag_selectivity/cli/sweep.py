@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
@@ -26,7 +25,7 @@ def sweep(
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
     controls: o.ControlsOption = None,
-    tokens: Annotated[Path | None, o.input_file("Table of passage_id and tokens.")] = None,
+    tokens: o.TokensOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class Situation:
 
     `closed` says whether nearly all labels are of what the runs retrieved, so that it is unknown what a pool lacks.
     `unbelieved` says that the labels show nothing about the retriever, and `label_step` how to have labels that do.
+    `completed` says that the run's figures rest on completed labels, which say nothing of the union of two pools.
     """
 
     judged: Mapping[str, JudgedRun]
@@ -39,6 +41,7 @@ class Situation:
     bootstrap: Bootstrap | None
     closed: bool
     unbelieved: bool
+    completed: bool
     label_step: str
 
     @property
@@ -48,7 +51,7 @@ class Situation:
     def actions(self) -> tuple[Action, ...]:
         """The actions, the most to gain first; labelling comes first where the labels show nothing without it."""
         gains = [action for action in (*self._of_the_pool(), *self._of_k()) if not action.gain < LEAST_GAIN]
-        gains.sort(key=lambda action: -action.gain)
+        gains.sort(key=lambda action: -math.inf if math.isnan(action.gain) else -action.gain)
         cuts = [*self._cut()]
         labels = [Action("label", f"label more: {self.label_step}")] if self.label_step else []
         return (*labels, *gains, *cuts) if self.unbelieved else (*gains, *cuts, *labels)
@@ -57,6 +60,8 @@ class Situation:
 
     def _of_the_pool(self) -> Iterator[Action]:
         if self.losses is None:
+            if not self.completed:
+                yield Action("candidates", "give the candidates (--pool) to see whether to rerank or to widen the pool")
             return
         size = int(self.judged[self.run].candidates_returned.max(initial=0))
         best = f"the best {self.depth} of the pool's {size} instead of these"
@@ -64,7 +69,7 @@ class Situation:
         if not self.closed:
             all_of_it = f"all of the evidence instead of what the {size} hold, with the same share of it selected"
             yield _action("widen", "widen the pool", self.losses.widen, all_of_it)
-        merge = self._merge()
+        merge = None if self.completed else self._merge()
         if merge is not None:
             name, depth, gain = merge
             yield _action("merge", f"add the first {depth} of {name} to the pool", gain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,10 @@ from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.compare import differences
 from rag_selectivity.decision import sentences
 from rag_selectivity.decision.actions import Situation
-from rag_selectivity.decision.losses import Gain, Losses, losses_of
+from rag_selectivity.decision.losses import Gain, Losses, figures, losses_of
 from rag_selectivity.decision.systems import all_pairs, best_first, comparable, letters, pair_of
 from rag_selectivity.errors import InputError, did_you_mean
-from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.evaluate import Measured, measure_all, report_on
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
@@ -33,6 +33,7 @@ from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.
 USUAL_K = 10
+_COMPLETED = (CALIBRATED, WITH_TAIL)
 _SPLIT = (PROC(), PercentPROC())
 
 
@@ -138,14 +139,17 @@ class _Decider:
         depth = k or advice.K or min(USUAL_K, reach)
         source = GIVEN if k else ADVISED if advice.K else ASSUMED
         measure = self.ranking @ depth
-        report = self._measured_at(depth)
+        measured = self._measured_at(depth)
+        report = report_on(self.judged, measured, self.bootstrap, ground=self.report.ground)
+        report = replace(report, provenance=self.report.provenance, steps=self.report.steps)
         order = best_first(report, measure)
         # At an advised K another run than that of the advice can be the best: loss and next step are about it.
         best = order[0]
         rows: tuple[RunDifference, ...] = ()
         if self.bootstrap is not None:
-            rows = all_pairs(self.judged, order, measure, report, self.bootstrap, paired=self.paired)
-        pairs = tuple(pair_of(row) for row in rows if row.measure == measure)
+            ranked = _only(measured, [measure])
+            rows = all_pairs(self.judged, order, ranked, report, self.bootstrap, paired=self.paired)
+        pairs = tuple(map(pair_of, rows))
         of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart]) if len(order) > 1 else {}
         closed = self._closed(report, best, measure)
         losses = self._losses(report, best, measure)
@@ -159,13 +163,14 @@ class _Decider:
             bootstrap=self.bootstrap,
             closed=closed,
             unbelieved=trust.standing == NOTHING,
+            completed=report[best, measure].basis in _COMPLETED,
             label_step=self._label_step(report, best, depth),
         )
         actions = situation.actions()
         queries = report[best, measure].n
-        level = None if self.bootstrap is None else self.bootstrap.level
+        tested_by = None if self.bootstrap is None else sentences.PAIRED if self.paired else sentences.UNPAIRED
         answers = (
-            sentences.which_system(order, report[best, measure], measure, pairs, queries, level),
+            sentences.which_system(order, report[best, measure], measure, pairs, queries, tested_by=tested_by),
             sentences.which_k(depth, source, advised_run, advice, self.max_loss, self._chance(report, best, depth)),
             sentences.where_the_loss_is(best, losses, measure, closed, depth),
             sentences.what_next(actions, measure),
@@ -177,35 +182,37 @@ class _Decider:
             measure=measure,
             baseline=self.baseline,
             answers=answers,
-            lines=self._lines(report, order, of_run, rows, depth),
+            lines=self._lines(measured, report, order, of_run, rows, depth),
             pairs=pairs,
             actions=actions,
             queries=report.runs[best].evaluated,
-            level=level,
+            level=None if self.bootstrap is None else self.bootstrap.level,
         )
 
     # -- K -------------------------------------------------------------------------------------------------
 
     def _best_at(self, depth: int) -> str:
-        measured = measure_all(self.judged, [self.ranking @ depth], [])
-        alone = report_on(self.judged, measured, None, ground=self.report.ground)
-        return best_first(alone, self.ranking @ depth)[0]
+        measure = self.ranking @ depth
+        if self.report.ground is None:
+            means = {name: np.nanmean(figures(run, measure)) for name, run in self.judged.items()}
+            return max(means, key=lambda name: -math.inf if math.isnan(means[name]) else float(means[name]))
+        measured = measure_all(self.judged, [measure], [])
+        return best_first(report_on(self.judged, measured, None, ground=self.report.ground), measure)[0]
 
     def _advice(self, run: str, budget: int) -> Recommendation:
         curves = None
         if self.report.ground is not None:
             curves = Curves(self.report.ground, self.judged, run, sampling_of(self.bootstrap))
-        return advise(
-            self.judged[run],
-            self.bootstrap,
-            rel=self.rel,
-            m=self.m,
-            max_k=budget,
-            max_loss=self.max_loss,
-            calibrated=curves,
-        )
+        options: dict[str, Any] = {"rel": self.rel, "m": self.m, "max_k": budget, "max_loss": self.max_loss}
+        try:
+            return advise(self.judged[run], self.bootstrap, **options, calibrated=curves)
+        except InputError as error:
+            if curves is None:
+                raise
+            # People labelled too few pairs for the figures at every K; those at one K may still be calibrated.
+            return Recommendation(None, f"No advice on K: {error}.", str(self.ranking), budget)
 
-    def _measured_at(self, depth: int) -> Report:
+    def _measured_at(self, depth: int) -> Measured:
         """All that the decision shows, at its K alone."""
         usual = default_measures(self.report.scale, sized=self.sized, pooled=True, classic=True)
         parameters = {"rel": self.rel, "m": 1 if self.m is None else self.m}
@@ -213,9 +220,7 @@ class _Decider:
         if self.sized:
             chosen += [BoR(**parameters), BoR_max(**parameters)]  # type: ignore[arg-type]
         chosen += [name for name in usual if name not in ("Success", "BoR", "BoR_max")]
-        measured = measure_all(self.judged, [*chosen, self.ranking], [depth])
-        report = report_on(self.judged, measured, self.bootstrap, ground=self.report.ground)
-        return replace(report, provenance=self.report.provenance, steps=self.report.steps)
+        return measure_all(self.judged, [*chosen, self.ranking], [depth])
 
     def _chance(self, report: Report, run: str, depth: int) -> float:
         """The success of a random draw of K passages; NaN if it is unknown."""
@@ -227,8 +232,7 @@ class _Decider:
     def _losses(self, report: Report, run: str, measure: Measure) -> Losses | None:
         """The losses of a run; where its figures rest on completed labels, those figures, without tests."""
         losses = losses_of(self.judged[run], measure, self.bootstrap)
-        completed = report[run, measure].basis in (CALIBRATED, WITH_TAIL)
-        if losses is None or not completed:
+        if losses is None or report[run, measure].basis not in _COMPLETED:
             return losses
         pool, share = (at_depth(report.runs[run].estimates, each, int(measure.at or 1)) for each in _SPLIT)
         if pool is None or share is None or not isinstance(measure, RANWG):
@@ -257,6 +261,7 @@ class _Decider:
 
     def _lines(
         self,
+        measured: Measured,
         report: Report,
         order: list[str],
         of_run: Mapping[str, str],
@@ -264,10 +269,10 @@ class _Decider:
         depth: int,
     ) -> tuple[RunLine, ...]:
         columns = self._columns(report, depth)
-        verdicts = self._verdicts(report, rows, depth)
+        verdicts = self._verdicts(measured, report, rows, depth)
         lines = []
         for name in order:
-            figures = {}
+            of_line = {}
             for base in columns:
                 estimate = at_depth(report.runs[name].estimates, base, depth)
                 if estimate is None:
@@ -277,8 +282,8 @@ class _Decider:
                     ceiling = at_depth(report.runs[name].estimates, BoR_max(rel=base.rel, m=base.m), depth)
                     most = None if ceiling is None else ceiling.value
                 verdict = None if name == self.baseline else verdicts.get((name, str(base @ depth)))
-                figures[base.name] = RunFigure(base @ depth, estimate, verdict, most)
-            lines.append(RunLine(name, of_run.get(name, ""), figures))
+                of_line[base.name] = RunFigure(base @ depth, estimate, verdict, most)
+            lines.append(RunLine(name, of_run.get(name, ""), of_line))
         return tuple(lines)
 
     def _columns(self, report: Report, depth: int) -> list[Measure]:
@@ -292,7 +297,9 @@ class _Decider:
             and any(at_depth(run.estimates, base, depth) is not None for run in report.runs.values())
         ]
 
-    def _verdicts(self, report: Report, rows: tuple[RunDifference, ...], depth: int) -> dict[tuple[str, str], str]:
+    def _verdicts(
+        self, measured: Measured, report: Report, rows: tuple[RunDifference, ...], depth: int
+    ) -> dict[tuple[str, str], str]:
         """{(run, measure): verdict} against the baseline; that of the ranking measure comes from all pairs."""
         if self.bootstrap is None:
             return {}
@@ -313,9 +320,19 @@ class _Decider:
             asked = [measure for measure in asked if not isinstance(measure, BoR)]
         others = [(name, self.baseline) for name in self.judged if name != self.baseline]
         pairs = comparable(others, self.judged, paired=self.paired)
-        if pairs and asked:
-            measured = measure_all(self.judged, asked, [])
-            alone = report_on(self.judged, measured, self.bootstrap, ground=self.report.ground)
-            for row in differences(pairs, self.judged, measured, alone, self.bootstrap, paired=self.paired):
-                verdicts[row.run, str(row.measure)] = row.verdict
+        shown = _only(measured, asked)
+        for row in differences(pairs, self.judged, shown, report, self.bootstrap, paired=self.paired):
+            verdicts[row.run, str(row.measure)] = row.verdict
         return verdicts
+
+
+def _only(measured: Measured, measures: Sequence[Measure]) -> Measured:
+    """What was measured under some of the measures, which name their depth."""
+    asked = {replace(measure, at=None) for measure in measures}
+    rows = [i for i, (measure, _) in enumerate(measured.plan) if measure in asked]
+    return replace(
+        measured,
+        measures=list(measures),
+        plan=[measured.plan[i] for i in rows],
+        outcomes={name: [outcomes[i] for i in rows] for name, outcomes in measured.outcomes.items()},
+    )

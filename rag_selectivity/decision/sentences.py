@@ -16,14 +16,24 @@ from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CHECKED, Trust
 from rag_selectivity.wording import counted, enumeration, level_text, number, percent
 
+PAIRED, UNPAIRED = "paired", "unpaired"
 #: More names than these are counted instead.
 _NAMED = 3
 
 
 def which_system(
-    order: Sequence[str], best: Estimate, measure: Measure, pairs: Sequence[Pair], queries: int, level: float | None
+    order: Sequence[str],
+    best: Estimate,
+    measure: Measure,
+    pairs: Sequence[Pair],
+    queries: int,
+    *,
+    tested_by: str | None,
 ) -> Answer:
-    """Which run is the best, and which runs cannot be told apart from it."""
+    """Which run is the best, and which runs cannot be told apart from it.
+
+    `tested_by` is `paired` or `unpaired`; None if there are no tests.
+    """
     first, others = order[0], list(order[1:])
     value = f"{measure} {number(best.value)}"
     if math.isnan(best.value):
@@ -33,13 +43,15 @@ def which_system(
         return Answer(SYSTEM, f"Only {first} was measured, with {value}{interval}; a second run would compare.", False)
     of_first = {pair.other: pair for pair in pairs if pair.run == first}
     tested = {name: pair for name, pair in of_first.items() if not math.isnan(pair.p_adjusted)}
-    if level is None or not tested:
-        why = "intervals and tests are off" if level is None else "the runs are over different queries or have no test"
+    if best.value == 0:
+        return Answer(SYSTEM, f"No run shows any: {value} for all of them.", False)
+    if tested_by is None or not tested:
+        why = "intervals and tests are off" if tested_by is None else "no two runs are over the same queries"
         return Answer(SYSTEM, f"{first} has the best {value}, but no difference was tested: {why}.", False)
     apart = [name for name in others if name in tested and tested[name].apart]
     tied = [name for name in others if name not in apart]
     family = len([pair for pair in pairs if not math.isnan(pair.p_adjusted)])
-    of_queries = f"on {counted(queries, 'query', 'queries')}"
+    of_queries = f"on {counted(queries, 'query', 'queries')}" if tested_by == PAIRED else "on separate queries"
     if not tied:
         nearest = tested[others[0]]
         gap = f"{number(nearest.difference)} [{number(nearest.low)}, {number(nearest.high)}]"
@@ -68,8 +80,8 @@ def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss:
         return Answer(DEPTH, f"{depth}, {'as given' if source == GIVEN else 'assumed'}. {advice.reason}", False)
     given, shown = " as given" if source == GIVEN else "", advice.shown
     if depth == advice.K == advice.max_k:
-        text = f"{depth}{given}, the whole budget: at {depth - 1}, {run} loses more than {points} points of {name}"
-        text, shown = (text, False) if depth > 1 else (f"{depth}{given}, the only one in the budget", False)
+        text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {points} points of {name}", False
+        text = text if depth > 1 else f"{depth}{given}, the only one in the budget"
     elif depth == advice.K:
         text = f"{depth}{given}: {run} loses {_points(advice.loss)} points of {name} against K = {advice.max_k}, "
         text += f"the least K that loses at most {points} ({_doubt(advice, points)})"

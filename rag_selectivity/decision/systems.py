@@ -8,7 +8,7 @@ from itertools import combinations
 from string import ascii_lowercase
 
 from rag_selectivity.compare import differences
-from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.evaluate import Measured
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
@@ -31,22 +31,18 @@ def best_first(report: Report, measure: Measure) -> list[str]:
 def all_pairs(
     judged: Mapping[str, JudgedRun],
     order: Sequence[str],
-    measure: Measure,
+    measured: Measured,
     report: Report,
     bootstrap: Bootstrap,
     *,
     paired: bool,
 ) -> tuple[RunDifference, ...]:
-    """The differences of all pairs of runs under one measure, the run that comes first in `order` minus the other.
+    """The measured differences of all pairs of runs: the one that comes first in `order` minus the other.
 
     All pairs are one family of Holm's correction. Unless unpaired, runs over different queries make no pair.
     """
     pairs = comparable(combinations(order, 2), judged, paired=paired)
-    if not pairs:
-        return ()
-    measured = measure_all(judged, [measure], [])
-    alone = report_on(judged, measured, bootstrap, ground=report.ground)
-    return differences(pairs, judged, measured, alone, bootstrap, paired=paired)
+    return differences(pairs, judged, measured, report, bootstrap, paired=paired)
 
 
 def comparable(

@@ -22,10 +22,14 @@ def decision_lines(decision: Decision) -> str:
     A line is longer only if names of runs are.
     """
     answers = [f"{SHORT[answer.code]}: {answer.text}" for answer in decision.answers]
-    one_by_one = "\n".join(fill(answer, WIDTH, subsequent_indent="  ", break_long_words=False) for answer in answers)
+    one_by_one = "\n".join(_filled(answer, "  ") for answer in answers)
     if one_by_one.count("\n") < MOST_LINES:
         return one_by_one
-    return fill(" ".join(answers), WIDTH, break_long_words=False)
+    return _filled(" ".join(answers))
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def decision_blocks(decision: Decision) -> Iterable[Block]:

@@ -1,4 +1,4 @@
-"""Labels beside the curves of a plot, in place of a legend."""
+"""Labels beside the curves and points of a plot, in place of a legend."""
 
 from __future__ import annotations
 
@@ -67,6 +67,80 @@ def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *,
                 arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": colour, "shrinkA": 0, "shrinkB": 3},
             )
     return drawn
+
+
+def point_labels(
+    axes: Any,
+    labels: Sequence[tuple[str, float, float, str]],
+    *,
+    clear_of: Sequence[tuple[float, float]] = (),
+    droppable: bool = False,
+    fontsize: Any = "small",
+    weight: str = "normal",
+) -> list[Any]:
+    """Write each text next to its point, at the first place where it covers no other label and no point.
+
+    Call this last, and after `direct_labels`.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+    labels : sequence of (text, x, y, colour)
+        The most important first.
+    clear_of : sequence of (x, y)
+        The points that no label may cover.
+    droppable : bool
+        Whether a label without a free place is left out; otherwise it stands at the place that covers least.
+    fontsize, weight
+        Of the font.
+
+    Returns
+    -------
+    list of matplotlib annotations
+    """
+    axes.figure.draw_without_rendering()
+    taken = [text.get_window_extent() for text in axes.texts if text.get_text() and text.get_visible()]
+    pixels = axes.transData.transform(np.array(clear_of, np.float64).reshape(-1, 2))
+    drawn = []
+    for text, x, y, colour in labels:
+        label = axes.annotate(
+            text, (x, y), xytext=(0, 0), textcoords="offset points", fontsize=fontsize, color=colour, weight=weight
+        )
+        covered = []
+        for place in _PLACES:
+            box = _put(label, place)
+            inside = box.x0 >= axes.bbox.x0 and box.x1 <= axes.bbox.x1
+            inside = inside and box.y0 >= axes.bbox.y0 and box.y1 <= axes.bbox.y1
+            hidden = sum(box.overlaps(other) for other in taken) + int(
+                ((pixels >= (box.x0, box.y0)) & (pixels <= (box.x1, box.y1))).all(axis=1).sum()
+            )
+            covered.append(hidden if inside else 1000 + hidden)
+            if not covered[-1]:
+                break
+        if droppable and covered[-1]:
+            label.remove()
+            continue
+        taken.append(_put(label, _PLACES[int(np.argmin(covered))]))
+        drawn.append(label)
+    return drawn
+
+
+#: Where a label can stand at its point: the offset in points, and which of its sides is there.
+_PLACES = (
+    (-4, 4, "right", "bottom"),
+    (0, 6, "center", "bottom"),
+    (6, 0, "left", "center"),
+    (4, -4, "left", "top"),
+    (0, -6, "center", "top"),
+    (-6, 0, "right", "center"),
+)
+
+
+def _put(label: Any, place: tuple[float, float, str, str]) -> Any:
+    """Move a label to a place; returns its box."""
+    x, y, horizontal, vertical = place
+    label.set(position=(x, y), horizontalalignment=horizontal, verticalalignment=vertical)
+    return label.get_window_extent()
 
 
 def _inside(value: float, limits: tuple[float, float]) -> bool:

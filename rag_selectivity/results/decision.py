@@ -149,9 +149,9 @@ class Action:
 
     Attributes
     ----------
-    code : {"rerank", "widen", "merge", "cut", "raise", "label"}
-        Rerank the same pool better, retrieve a wider pool, merge the pool with another run's, show fewer passages, show
-        more passages, label more.
+    code : {"rerank", "widen", "merge", "candidates", "cut", "raise", "label"}
+        Rerank the same pool better, widen the pool, add another run's pool to it, give the candidates, show fewer
+        passages, show more passages, label more.
     text : str
     gain, low, high : float
         The most that it can gain in the decision's measure, with its interval; NaN where that is unknown.

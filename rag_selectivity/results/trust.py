@@ -286,6 +286,10 @@ class _About:
         if shares:
             ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
             facts.append(f"{'–'.join(dict.fromkeys(ends))}% of the top {self.depth} judged")
+        if standing != NOTHING and (equal := self._keys_with(EQUALS_PLACEBO)):
+            facts.append(
+                f"{enumeration(equal)} not shown to differ from {'its' if len(equal) == 1 else 'their'} placebo"
+            )
         if self._by_judge:
             found = None if self.provenance is None else self.provenance.agreement
             known = found is not None and found.verdict != TOO_FEW
@@ -309,14 +313,17 @@ class _About:
         controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
         closed = self._closed()
         if self._nothing_calibrated:
-            return "No, people's labels are too few, or of too few kinds, to calibrate a figure", NOTHING
+            return "Nothing is calibrated, since people's labels are too few, or of too few kinds", NOTHING
         if any(cell.basis == CALIBRATED for _, cell in figures):
             rough = ", some of them rough" if any(cell.rough for _, cell in figures) else ""
             return f"Calibrated: within the intervals{rough}, for labels as these people give them", CHECKED
         if controlled and all(not cell.low > 0 for cell in controlled):
-            return "No, random controls do not show that a random draw does worse", NOTHING
+            return (
+                "Nothing is shown about the retriever, since random controls show no bits over a random draw",
+                NOTHING,
+            )
         if figures and all(equal):
-            return "No, no figure is shown to differ from its placebo of shuffled grades", NOTHING
+            return "Nothing is shown about the retriever, since no figure is shown to differ from its placebo", NOTHING
         if controlled:
             return "BoR is checked by random controls, under this judge's notion of relevance", CHECKED
         if closed == STRONG:

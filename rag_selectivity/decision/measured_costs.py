@@ -1,0 +1,159 @@
+"""Measured costs of queries (`--costs`): tokens, milliseconds and price, from files, frames and mappings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rag_selectivity.data.columns import (
+    MILLISECOND_NAMES,
+    PRICE_NAMES,
+    QUERY_NAMES,
+    RUN_NAMES,
+    TOKEN_NAMES,
+    column_values,
+    find_column,
+    is_frame,
+    optional_column,
+)
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.io.reading import is_path, read_records
+
+#: The kinds of cost, in the order of every view, and the columns that hold them.
+TOKENS, MILLISECONDS, PRICE = "tokens", "milliseconds", "price"
+COLUMNS = {TOKENS: TOKEN_NAMES, MILLISECONDS: MILLISECOND_NAMES, PRICE: PRICE_NAMES}
+
+#: {query: {kind of cost: value}} of one run.
+QueryCosts = dict[str, dict[str, float]]
+
+
+def measured_costs(costs: Any, runs: Sequence[str], form: IdForm = AS_THEY_ARE) -> dict[str, QueryCosts]:
+    """{run: {query: {"tokens" or "milliseconds" or "price": value}}} of measured costs.
+
+    Parameters
+    ----------
+    costs : path, DataFrame, mapping or rows
+        One row for each query, with its `query_id` and at least one of `tokens`, `milliseconds` and `price`: a path, a
+        frame, an iterable of dicts, or {query: {column: value}}. With several runs it has a column `run`, or it is
+        {run: one of these}. An empty cell is an unknown cost.
+    runs : sequence of str
+        The names of the runs.
+    form : IdForm
+        The form that the ids of the queries are brought into.
+
+    Raises
+    ------
+    InputError
+        If a run is not known or not named, if a query has two rows, if a cost is no finite number ≥ 0, or if there is
+        no column with costs.
+    """
+    result: dict[str, QueryCosts] = {}
+    if isinstance(costs, Mapping) and costs and not _is_by_query(costs, runs):
+        for name, part in costs.items():
+            _check_run(str(name), runs, "costs")
+            _add(result, part, [str(name)], form)
+    else:
+        _add(result, costs, runs, form)
+    return result
+
+
+def _is_by_query(costs: Mapping[Any, Any], runs: Sequence[str]) -> bool:
+    """Whether the keys of a mapping are queries: their values are then single rows, and not all keys are runs."""
+    rows = all(isinstance(value, Mapping) and not _holds_rows(value) for value in costs.values())
+    return rows and not all(str(key) in runs for key in costs)
+
+
+def _holds_rows(value: Mapping[Any, Any]) -> bool:
+    return any(isinstance(each, Mapping) for each in value.values())
+
+
+def _add(result: dict[str, QueryCosts], costs: Any, runs: Sequence[str], form: IdForm) -> None:
+    """Add the rows of a table, whose run is given by its column or is the only one of `runs`."""
+    first_row: dict[tuple[str, str], str] = {}
+    empty = True
+    for where, row in _rows(costs):
+        empty = False
+        names = [str(name) for name in row]
+        query = form(_query(row[find_column(names, QUERY_NAMES, "query", where)], where))
+        run = _run_of(row, names, runs, where)
+        columns = {kind: optional_column(names, accepted) for kind, accepted in COLUMNS.items()}
+        if not any(columns.values()):
+            raise InputError(
+                f"{where}: no column with costs; it has {', '.join(names)}, but needs at least one of "
+                f"{', '.join(COLUMNS)}"
+            )
+        before = first_row.setdefault((run, query), where)
+        if query in result.setdefault(run, {}):
+            raise InputError(
+                f"{where}: query {query!r} has costs already{f' ({before})' if before != where else ''}; give one row "
+                f"for each query of a run, such as the mean of its requests"
+            )
+        found = {kind: _cost(row[name], kind, where) for kind, name in columns.items() if name is not None}
+        result[run][query] = {kind: cost for kind, cost in found.items() if cost is not None}
+    if empty:
+        raise InputError("costs: there are no rows; give one row for each query")
+
+
+def _rows(costs: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(where, row) of whatever holds the rows."""
+    if is_path(costs):
+        for line, row in read_records(costs):
+            yield f"{costs}:{line}", row
+    elif is_frame(costs):
+        names = [str(name) for name in costs.columns]
+        cells = zip(*(column_values(costs, name) for name in costs.columns), strict=True)
+        for i, values in enumerate(cells, 1):
+            yield f"costs frame, row {i}", dict(zip(names, values, strict=True))
+    elif isinstance(costs, Mapping):
+        for query, row in costs.items():
+            if not isinstance(row, Mapping):
+                raise InputError(f"costs of query {query!r}: expected {{column: value}}, got {row!r}")
+            yield f"costs of query {query!r}", {"query_id": query, **row}
+    elif isinstance(costs, Iterable):
+        for i, row in enumerate(costs, 1):
+            if not isinstance(row, Mapping):
+                raise InputError(f"costs, row {i}: expected {{column: value}}, got {row!r}")
+            yield f"costs, row {i}", row
+    else:
+        raise InputError(f"costs: expected a path, DataFrame, mapping or rows, got {type(costs).__name__}")
+
+
+def _query(value: Any, where: str) -> str:
+    if value is None or str(value) == "":
+        raise InputError(f"{where}: the query id is empty")
+    return str(value)
+
+
+def _run_of(row: Mapping[str, Any], names: list[str], runs: Sequence[str], where: str) -> str:
+    column = optional_column(names, RUN_NAMES)
+    if column is not None:
+        _check_run(str(row[column]), runs, where)
+        return str(row[column])
+    if len(runs) == 1:
+        return runs[0]
+    raise InputError(
+        f"{where}: the costs do not say of which of the {len(runs)} runs they are: add a column run, or give "
+        f"{{run: costs}} (--costs NAME=FILE)"
+    )
+
+
+def _check_run(name: str, runs: Sequence[str], where: str) -> None:
+    if name not in runs:
+        raise InputError(
+            f"{where}: there is no run {name!r}{did_you_mean(name, runs)} (the runs are {', '.join(map(str, runs))})"
+        )
+
+
+def _cost(value: Any, kind: str, where: str) -> float | None:
+    """A cost as a float; None for an empty cell."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not 0 <= number < math.inf:
+        raise InputError(f"{where}: {kind} is {value!r}; give a number ≥ 0, or leave the cell empty")
+    return number

@@ -1,0 +1,411 @@
+"""The decision: its figures beside brute force, its sentences beside its figures, and how often it is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from rag_selectivity.decision import decide
+from rag_selectivity.decision.losses import ceilings, figures, losses_of
+from rag_selectivity.decision.systems import letters
+from rag_selectivity.measures import RANWG, Success
+from rag_selectivity.render.decision_blocks import MOST_LINES, decision_lines
+from rag_selectivity.results.decision import QUESTIONS
+from rag_selectivity.wording import number
+from tests.forked_cli import run_command
+from tests.test_completion import drawn, evaluated, world
+from tests.test_controls import report as controlled
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+
+def synthetic(queries: int = 60, seed: int = 5, **skills: float):
+    """Labels of 40 passages a query, and runs that put good passages first, the better the higher their skill."""
+    random = np.random.default_rng(seed)
+    grades = {
+        f"q{i}": {f"d{i}-{j}": int(random.choice([1, 1, 1, 1, 2, 3, 4, 5])) for j in range(40)} for i in range(queries)
+    }
+    runs = {
+        name: {
+            query: sorted(row, key=lambda d, row=row, skill=skill: -(skill * row[d] + random.normal()))[:30]
+            for query, row in grades.items()
+        }
+        for name, skill in skills.items()
+    }
+    return grades, runs
+
+
+@pytest.fixture(scope="module")
+def report() -> rs.Report:
+    grades, runs = synthetic(weak=0.2, good=1.0, better=1.1)
+    return rs.evaluate(grades, runs, corpus_size=5000, scale="utility", depths=[5, 10])
+
+
+# -- which system ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 7), st.data())
+def test_two_runs_share_a_letter_if_and_only_if_they_cannot_be_told_apart(count, data) -> None:
+    runs = [f"run{i}" for i in range(count)]
+    pairs = list(combinations(runs, 2))
+    apart = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    given_letters = letters(runs, apart)
+    for one, other in pairs:
+        shared = set(given_letters[one]) & set(given_letters[other])
+        assert bool(shared) == ((one, other) not in apart)
+    assert given_letters[runs[0]].startswith("a")
+
+
+def test_more_runs_than_letters() -> None:
+    runs = [f"run{i}" for i in range(30)]
+    named = letters(runs, list(combinations(runs, 2)))
+    assert len(set(named.values())) == 30
+    assert named["run27"] == "ab"
+
+
+def test_the_pairs_are_those_of_comparisons_with_each_run_as_baseline(report) -> None:
+    """p-values of single comparisons, with Holm's correction by hand over all pairs."""
+    grades, runs = synthetic(weak=0.2, good=1.0, better=1.1)
+    decision = decide(report, k=5)
+    plain = {}
+    for pair in decision.pairs:
+        row = rs.compare(
+            grades,
+            {pair.other: runs[pair.other], pair.run: runs[pair.run]},
+            corpus_size=5000,
+            scale="utility",
+            measures=["RA-nWG@5"],
+        )[pair.run, "RA-nWG@5"]
+        plain[pair.run, pair.other] = row
+        assert (pair.difference, pair.low, pair.high) == (row.difference, row.low, row.high)
+    order = sorted(plain, key=lambda key: plain[key].p)
+    highest = 0.0
+    for place, key in enumerate(order):
+        highest = min(1.0, max(highest, (len(order) - place) * plain[key].p))
+        pair = next(pair for pair in decision.pairs if (pair.run, pair.other) == key)
+        assert pair.p_adjusted == pytest.approx(highest, abs=1e-12)
+        assert pair.apart == (highest <= 0.05)
+    by_value = sorted(runs, key=lambda name: -report[name, "RA-nWG@5"].value)
+    assert [line.run for line in decision.lines] == by_value
+
+
+def test_the_sentence_names_who_is_best_and_who_cannot_be_told_apart(report) -> None:
+    decision = decide(report, k=5)
+    best = decision.best
+    tied = [pair.other for pair in decision.pairs if pair.run == best and not pair.apart]
+    text = decision["system"].text
+    assert text.startswith(f"{best} is best (RA-nWG@5 {number(report[best, 'RA-nWG@5'].value)})")
+    assert all(name in text for name in tied)
+    assert tied == ["good"]
+    assert "weak" not in text
+    assert decision["system"].more.startswith("weak is shown to be lower.")
+    assert not decision["system"].shown
+
+
+def test_marks_in_the_table_are_those_of_the_comparison_with_the_baseline(report) -> None:
+    grades, runs = synthetic(weak=0.2, good=1.0, better=1.1)
+    decision = decide(report, k=5)
+    compared = ["Success@5", "PROC@5", "%PROC@5", "Harm@5", "BoR@5"]
+    beside = rs.compare(grades, runs, corpus_size=5000, scale="utility", measures=compared)
+    for line in decision.lines:
+        if line.run == "weak":
+            assert all(figure.verdict is None for figure in line.figures.values())
+            continue
+        for name in ("Success", "PROC", "%PROC", "Harm", "BoR"):
+            assert line.figures[name].verdict == beside[line.run, f"{name}@5"].verdict
+        pair = next(pair for pair in decision.pairs if {pair.run, pair.other} == {line.run, "weak"})
+        assert line.figures["RA-nWG"].verdict == pair.verdict
+    assert line.figures["BoR"].ceiling == report[line.run, "BoR_max@5"].value
+
+
+def test_arms_over_different_queries_are_tested_unpaired() -> None:
+    grades, runs = synthetic(weak=0.1, better=3.0)
+    arms = {
+        "weak": {q: row for i, (q, row) in enumerate(runs["weak"].items()) if i % 2},
+        "better": {q: row for i, (q, row) in enumerate(runs["better"].items()) if not i % 2},
+    }
+    comparison = rs.compare(grades, arms, scale="utility", measures=["RA-nWG"], depths=[5], paired=False)
+    decision = decide(comparison.report, k=5, paired=False)
+    row = comparison["better", "RA-nWG@5"]
+    assert (decision.pairs[0].difference, decision.pairs[0].p_adjusted) == (row.difference, row.p)
+    assert decision["system"].text == (
+        f"better (RA-nWG@5 {number(row.value)}) is shown to be better than weak on separate queries."
+    )
+    assert "no two runs are over the same queries" in decide(comparison.report, k=5)["system"].text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", ["trec", "utility"])
+@pytest.mark.parametrize("queries", [12, 60])
+def test_among_equal_runs_a_best_one_is_shown_no_more_often_than_the_level(scale, queries) -> None:
+    """Four runs without any skill: a pair is told apart in at most 5 % of the worlds, up to chance (99.9 %)."""
+    wrong, worlds = 0, 150
+    for seed in range(worlds):
+        random = np.random.default_rng(seed)
+        grades = {
+            f"q{i}": {f"d{j}": int(g) for j, g in enumerate(random.choice([1, 1, 3, 5], 20))} for i in range(queries)
+        }
+        if scale == "trec":
+            grades = {q: {d: int(g == 5) for d, g in row.items()} for q, row in grades.items()}
+        runs = {
+            name: {q: [f"d{j}" for j in random.permutation(20)[:10]] for q in grades} for name in ("a", "b", "c", "d")
+        }
+        bootstrap = rs.Bootstrap(resamples=50, seed=seed)
+        found = decide(rs.evaluate(grades, runs, scale=scale, depths=[3], bootstrap=bootstrap), k=3)
+        wrong += any(pair.apart for pair in found.pairs)
+    assert wrong <= 17, wrong  # P[Binomial(150, .05) > 17] < .001
+
+
+# -- which K --------------------------------------------------------------------------------------------------
+
+
+def test_without_a_k_it_is_the_one_that_the_sweep_advises_for_the_best_run(report) -> None:
+    grades, runs = synthetic(weak=0.2, good=1.0, better=1.1)
+    decision = decide(report)
+    swept = rs.sweep(grades, runs, corpus_size=5000, scale="utility")
+    at_budget = {name: next(row for row in swept[name].rows if row["K"] == 20)["RA-nWG"] for name in runs}
+    best = max(at_budget, key=at_budget.__getitem__)
+    advice = swept[best].recommendation
+    assert (decision.K, decision.K_from) == (advice.K, "advised")
+    assert decision["K"].shown == advice.shown
+    assert f"{100 * advice.loss:.1f} points" in decision["K"].text
+    assert decision["K"].more.startswith(advice.reason)
+    assert {str(figure.measure).split("@")[1] for line in decision.lines for figure in line.figures.values()} == {
+        str(decision.K)
+    }
+
+
+@pytest.mark.parametrize("k", [3, 29])
+def test_a_given_k_is_held_against_the_rule(report, k) -> None:
+    decision = decide(report, k=k)
+    grades, runs = synthetic(weak=0.2, good=1.0, better=1.1)
+    swept = rs.sweep(grades, {decision.best: runs[decision.best]}, corpus_size=5000, scale="utility", max_k=max(20, k))
+    advice = swept[decision.best].recommendation
+    figure = {row["K"]: row["RA-nWG"] for row in swept[decision.best].rows}
+    assert (decision.K, decision.K_from) == (k, "given")
+    text = decision["K"].text
+    if k < advice.K:
+        assert text.startswith(
+            f"{k} as given: {decision.best} loses {100 * (figure[20] - figure[k]):.1f} points of RA-nWG against K = 20; "
+            f"at most 2 from K = {advice.K} on"
+        )
+        assert {action.code for action in decision.actions} >= {"raise"}
+        raised = next(action for action in decision.actions if action.code == "raise")
+        assert raised.gain == pytest.approx(figure[advice.K] - figure[k], abs=1e-12)
+    else:
+        assert text.startswith(f"{k} as given, but K = {advice.K} loses only {100 * advice.loss:.1f} points")
+        cut = next(action for action in decision.actions if action.code == "cut")
+        assert cut.saves == pytest.approx(1 - advice.K / k)
+
+
+def test_a_k_at_which_chance_succeeds_says_so() -> None:
+    grades = {f"q{i}": {f"d{j}": 1 for j in range(9)} for i in range(30)}
+    run = {q: [f"d{j}" for j in range(9)] + ["x"] * 3 for q in grades}
+    decision = decide(rs.evaluate(grades, run, corpus_size=20, scale="trec"), k=10)
+    assert "a random draw succeeds in more than 99.99% of the queries (collapse)" in decision["K"].text
+
+
+# -- where the loss is ----------------------------------------------------------------------------------------
+
+
+def test_losses_by_hand() -> None:
+    """Two relevant passages each; what pool and list hold decides who lost it."""
+    grades = {"kept": {"a": 1}, "unselected": {"b": 1}, "unretrieved": {"c": 1}, "none": {"d": 0}}
+    lists = {"kept": ["a", "x"], "unselected": ["x", "y"], "unretrieved": ["x", "y"], "none": ["d", "x"]}
+    pools = {"kept": ["a", "x", "y"], "unselected": ["x", "y", "b"], "unretrieved": ["x", "y", "z"], "none": ["d", "x"]}
+    joined = rs.evaluate(grades, {"r": lists}, pool=pools, scale="trec", depths=[2]).runs["r"].judged
+    found = losses_of(joined, Success(at=2), rs.Bootstrap())
+    assert (found.queries, found.split) == (3, 3)
+    assert (found.pool, found.selected) == (pytest.approx(2 / 3), pytest.approx(1 / 2))
+    # The selection loses one of three; a perfect pool gains 1/2 (the share selected) in one of three.
+    assert found.rerank.value == pytest.approx(1 / 3)
+    assert found.widen.value == pytest.approx(1 / 6)
+    assert (found.by_selection, found.by_retriever, found.more) == (1, 1, "")
+
+
+def test_two_hits_need_two_places() -> None:
+    grades = {f"q{i}": {"a": 1, "b": 1} for i in range(3)}
+    report = rs.evaluate(grades, {q: ["x", "a", "b"] for q in grades}, scale="trec", depths=[1])
+    judged = report.runs["run"].judged
+    assert ceilings(judged, Success(at=1, m=2)).tolist() == [0, 0, 0]
+    assert ceilings(judged, Success(at=2, m=2)).tolist() == [1, 1, 1]
+    assert figures(judged, Success(at=2, m=2)).tolist() == [0, 0, 0]
+
+
+def test_losses_are_those_of_proc_and_percent_proc(report) -> None:
+    decision = decide(report, k=5)
+    best = decision.best
+    assert f"{best}'s pool holds {number(report[best, 'PROC@5'].value)} of the evidence" in decision["loss"].text
+    assert f"{number(report[best, '%PROC@5'].value)} of that is selected" in decision["loss"].text
+    per_query = report.runs[best].per_query
+    gain = np.nanmean(per_query["PROC@5"] - per_query["RA-nWG@5"])
+    rerank = next(action for action in decision.actions if action.code == "rerank")
+    assert rerank.gain == pytest.approx(gain, abs=1e-12)
+    assert rerank.low < gain < rerank.high
+    widen = next((action for action in decision.actions if action.code == "widen"), None)
+    perfect = np.nanmean(per_query["%PROC@5"] * (1 - per_query["PROC@5"]))
+    assert (widen is None) == (perfect < 0.005)
+    if widen is not None:
+        assert widen.gain == pytest.approx(perfect, abs=1e-12)
+    counts = report.diagnosis(best, 5).counts
+    assert f"in {counts['selection-limited']} of 60 queries" in decision["loss"].text
+
+
+def test_what_another_pool_adds_by_brute_force() -> None:
+    """Each run finds its own half of the evidence; the first five of the other bring all of it."""
+    grades = {f"q{i}": {"a": 5, "b": 5, "j": 1} for i in range(20)}
+    left = {q: ["a", *[f"x{i}" for i in range(9)]] for q in grades}
+    right = {q: ["y0", "y1", "y2", "b", *[f"z{i}" for i in range(6)]] for q in grades}
+    decision = decide(rs.evaluate(grades, {"left": left, "right": right}, scale="utility"), k=2)
+    assert decision.best == "left"
+    merge = next(action for action in decision.actions if action.code == "merge")
+    # left holds half of the evidence and selects all of it: with right's pool it would hold the other half too.
+    assert merge.gain == pytest.approx(0.5)
+    assert merge.text == "add the first 5 of right to the pool: at most +0.500"
+
+
+def test_lists_that_end_at_k_cannot_be_split() -> None:
+    grades = {f"q{i}": {"a": 1} for i in range(12)}
+    decision = decide(rs.evaluate(grades, {q: ["x", "a"] for q in grades}, scale="trec"), k=2)
+    assert (
+        decision["loss"].text
+        == "Not known for run: no list or pool is longer than K = 2; give the candidates (--pool)."
+    )
+    assert [action.code for action in decision.actions] == ["candidates"]
+
+
+# -- what to believe ------------------------------------------------------------------------------------------
+
+
+def test_calibrated_figures_are_those_of_the_report_and_have_no_union_of_pools() -> None:
+    human, judge, runs = world(judge_error=0.3)
+    report = evaluated(judge, runs, human=drawn(human, judge, runs, 200), measures=["RA-nWG", "PROC"], depths=[10])
+    decision = decide(report, k=10)
+    assert decision["trust"].shown
+    assert decision["trust"].text.startswith("Calibrated: within the intervals")
+    for line in decision.lines:
+        assert line.figures["RA-nWG"].estimate.value == report[line.run, "RA-nWG@10"].value
+        assert line.figures["RA-nWG"].estimate.basis == "calibrated"
+    assert "merge" not in {action.code for action in decision.actions}
+    best = decision.best
+    assert number(report[best, "PROC@10"].value) in decision["loss"].text
+    row = rs.compare(
+        judge, runs, human=drawn(human, judge, runs, 200), scale="utility", measures=["RA-nWG@10"], corpus_size=1000
+    ).rows[0]
+    assert abs(decision.pairs[0].difference) == pytest.approx(abs(row.difference), abs=0.02)
+
+
+def test_a_judge_that_grades_without_looking_is_not_believed() -> None:
+    random = np.random.default_rng(3)
+    grades = {f"q{i}": {f"d{i}-{j}": int(random.integers(1, 6)) for j in range(20)} for i in range(40)}
+    lists = {q: list(row)[:12] for q, row in grades.items()}
+    decision = decide(rs.evaluate(grades, lists, corpus_size=1000, scale="utility"), k=5)
+    assert decision["trust"].text.startswith("Nothing is shown about the retriever, since no figure is shown to differ")
+    assert not decision["trust"].shown
+
+
+def test_random_controls_check_the_labels() -> None:
+    decision = decide(controlled(), k=10)
+    assert decision["trust"].text.startswith("BoR is checked by random controls")
+    assert decision["trust"].shown
+
+
+# -- every view -----------------------------------------------------------------------------------------------
+
+
+def test_all_views_have_the_same_words_in_the_same_order(report) -> None:
+    decision = decide(report, k=5)
+    texts = [answer.text for answer in decision.answers]
+    assert [answer.code for answer in decision.answers] == list(QUESTIONS)
+    data = json.loads(decision.to_json())
+    assert [answer["text"] for answer in data["answers"].values()] == texts
+    assert data == json.loads(report.with_decision(decision).to_json())["decision"]
+    shown = " ".join(report.with_decision(decision).to_text().split())
+    places = [shown.index(" ".join(text.split())) for text in texts]
+    assert places == sorted(places)
+    assert shown.endswith(texts[-1])
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("bge-large-en-v1.5+cohere-rerank-v3", "bm25+rerank", "hybrid")])
+def test_the_terminal_has_at_most_eight_lines(names) -> None:
+    grades, runs = synthetic(one=0.9, two=1.0, three=1.1)
+    renamed = dict(zip(names, runs.values(), strict=True))
+    for k in (None, 3, 10, 29):
+        for options in ({}, {"rel": 4}, {"rel": 5, "m": 2}):
+            report = rs.evaluate(grades, renamed, corpus_size=5000, scale="utility", depths=[5])
+            lines = decision_lines(decide(report, k=k, **options)).splitlines()
+            assert len(lines) <= MOST_LINES
+            assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_commands_end_with_the_decision(tmp_path, command) -> None:
+    grades, runs = synthetic(weak=0.2, better=1.1)
+    qrels = tmp_path / "grades.json"
+    qrels.write_text(json.dumps(grades))
+    arguments = ["--qrels", qrels, "--scale", "utility", "--corpus-size", 5000, "--k", 7]
+    for name, lists in runs.items():
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({q: {d: -i for i, d in enumerate(row)} for q, row in lists.items()})
+        )
+        arguments += ["--run", tmp_path / f"{name}.json"]
+    text, data = (run_command(command, *arguments, "--format", format) for format in ("table", "json"))
+    assert (text.returncode, data.returncode) == (0, 0), text.stderr + data.stderr
+    decision = json.loads(data.stdout)["decision"]
+    assert decision["K"] == 7
+    ends = " ".join(text.stdout.rsplit("\n\n", 1)[-1].split())
+    for answer in decision["answers"].values():
+        assert " ".join(answer["text"].split()) in ends
+    assert len(text.stdout.rstrip().rsplit("\n\n", 1)[-1].splitlines()) <= MOST_LINES
+
+
+def test_a_report_of_sums_has_no_lists_to_decide_from(report) -> None:
+    summed = rs.Report.__new__(rs.Report)
+    del summed
+    with pytest.raises(rs.InputError, match="holds only sums over queries"):
+        log = [{"query": f"q{i}", "N": 100, "K": 5, "R": 2, "hit": True} for i in range(12)]
+        decide(rs.Monitor(corpus_size=100).report() if log else report)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k must be a whole number ≥ 1, got 0"),
+        ({"k": 2.5}, "k must be a whole number ≥ 1, got 2.5"),
+        ({"k": 6000}, "depth K = 6000 is more than the corpus size N = 5000"),
+        ({"baseline": "god"}, "no run 'god'; did you mean 'good'"),
+    ],
+)
+def test_what_cannot_be_asked(report, options, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        decide(report, **options)
+
+
+def test_without_intervals_nothing_is_tested() -> None:
+    grades, runs = synthetic(weak=0.2, better=1.1)
+    decision = decide(rs.evaluate(grades, runs, scale="utility", bootstrap=None), k=5)
+    assert "no difference was tested: intervals and tests are off" in decision["system"].text
+    assert decision.pairs == ()
+    assert not any(answer.shown for answer in decision.answers)
+
+
+def test_no_success_is_no_best_run() -> None:
+    grades = {f"q{i}": {"a": 1} for i in range(12)}
+    runs = {name: {q: ["x", "y", "a"] for q in grades} for name in ("one", "two")}
+    decision = decide(rs.evaluate(grades, runs, scale="trec"), k=2)
+    assert decision["system"].text == "No run shows any: Success@2 0.000 for all of them."
+
+
+def test_one_query_has_an_answer_to_everything() -> None:
+    decision = decide(rs.evaluate({"q": {"d": 1}}, {"q": ["x", "d"]}, corpus_size=100))
+    assert [answer.code for answer in decision.answers] == list(QUESTIONS)
+    assert decision.K_from == "assumed"
+    assert not any(math.isnan(point.gain) and point.code != "candidates" for point in decision.actions)
