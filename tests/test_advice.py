@@ -110,7 +110,8 @@ def test_with_too_few_queries_there_is_no_advice() -> None:
         noun = "query" if few == 1 else "queries"
         verb = "is" if few == 1 else "are"
         assert (
-            f"No advice on K: {few} {noun} with a defined Success {verb} too few; at least 10 are needed" in found.reason
+            f"No advice on K: {few} {noun} with a defined Success {verb} too few; at least 10 are needed"
+            in found.reason
         )
     # Queries without a relevant passage do not count, and a cluster counts once.
     qrels, run = world([1] * 12)

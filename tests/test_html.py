@@ -250,6 +250,7 @@ def test_all_figures_of_each_run_are_folded(report, page) -> None:
 def test_there_is_one_picture_of_each_kind(page, text) -> None:
     titles = [attributes["aria-label"] for attributes, _ in page.of("svg") if "aria-label" in attributes]
     assert titles == [
+        "Tokens of a query against RA-nWG",
         "Bits over random, over K",
         "Success over K",
         "Utility over K",

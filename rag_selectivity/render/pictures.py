@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from io import StringIO
 from typing import Any
@@ -15,7 +15,7 @@ from rag_selectivity.advice import parameters_of
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth, without_depth
-from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.decision import CostPoint, Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import number
@@ -48,7 +48,7 @@ def pictures_of(
     has = _drawable(report)
     rel, m = parameters_of(report.measures)
     bor, most, success = (kind(rel=rel, m=1 if m is None else m) for kind in (BoR, BoR_max, Success))
-    pictures = []
+    pictures = [] if decision is None else _of_costs(report, decision)
     if {bor, most} <= has:
         pictures.append(
             picture(
@@ -132,6 +132,27 @@ def pictures_of(
             )
         )
     return pictures
+
+
+def _of_costs(report: Report, decision: Decision) -> list[Picture]:
+    """Cost against quality, for each kind of cost that is known."""
+    from rag_selectivity.render import plots
+    from rag_selectivity.render.cost_plot import cost_quality
+
+    colours = {name: str(plots.style_of_run(place)["color"]) for place, name in enumerate(report.runs)}
+    measure = replace(decision.measure, at=None)
+
+    def of(kind: str, points: Sequence[CostPoint]) -> Picture:
+        return picture(
+            f"{kind.capitalize()} of a query against {measure}",
+            f"A ring is K = {decision.K}; the numbers are K. The grey steps are the best {measure} for at most that "
+            f"cost.",
+            lambda axes: cost_quality(
+                points, measure, kind, axes, colours=colours, decision_depth=decision.K
+            ).set_title("", loc="left"),
+        )
+
+    return [of(kind, points) for kind, points in decision.cost_points.items() if points]
 
 
 def _drawable(report: Report) -> set[Measure]:
