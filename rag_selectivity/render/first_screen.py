@@ -198,8 +198,14 @@ def figure_text(estimate: Estimate) -> str:
 
 
 def cost_text(estimate: Estimate) -> str:
-    """A cost as text: without decimals from 100 on."""
-    return f"{estimate.value:,.0f}" if estimate.value >= 100 else number(estimate.value)
+    """A cost as text: without decimals from 100 on, below with three digits.
+
+    >>> [cost_text(Estimate(cost, cost, cost, 9, 9)) for cost in (1234.5, 90.53, 0.00172, math.nan)]
+    ['1,234', '90.5', '0.00172', '–']
+    """
+    if not math.isfinite(estimate.value):
+        return number(estimate.value)
+    return f"{estimate.value:,.0f}" if estimate.value >= 100 else f"{estimate.value:.3g}"
 
 
 def _range_in_words(estimate: Estimate) -> str:
@@ -263,6 +269,7 @@ def _numbers_of(figure: RunFigure) -> Sequence[float]:
 
 def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
     level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
+    yield "An answer is shown if a test or a bound shows what it concludes."
     if len(rows) > 1:
         yield (
             f"Best first under {decision.measure}. Runs with a common letter cannot be told apart under "

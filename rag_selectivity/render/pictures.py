@@ -58,7 +58,8 @@ def pictures_of(
             )
         )
     if success in has:
-        drawn = "The dashed line is a random draw." if most in has else ""
+        drawn = "The share of the queries with enough relevant passages in the top K."
+        drawn += " The dashed line is a random draw." if most in has else ""
         pictures.append(
             picture(
                 "Success over K",
