@@ -1,10 +1,15 @@
-"""Shared by the tests: where the public test collections are, and the slow obvious reference."""
+"""Shared by the tests: where the public test collections are, six real runs on one of them, and a browser."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+
+from tests.browser import chromium
+from tests.six_runs import write_six_runs
+
+__all__ = ["chromium", "data", "six_runs"]
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -15,3 +20,9 @@ def data() -> Path:
     if not DATA.is_dir():
         pytest.skip("the public test collections are not beside this checkout (../shared/data)")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def six_runs(data, tmp_path_factory) -> dict[str, Path]:
+    """Six real runs on Cranfield as TREC files, by name."""
+    return write_six_runs(data / "cranfield", tmp_path_factory.mktemp("six"))

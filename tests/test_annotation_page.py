@@ -1,17 +1,10 @@
-"""The page of annotation, driven in Chromium as an annotator drives it.
-
-It needs a Chromium on the machine and the package `playwright`, which drives it; where one is missing, these tests are
-skipped and say so. RAG_SELECTIVITY_CHROMIUM names the program if it has an unusual name.
-"""
+"""The page of annotation, driven in Chromium as an annotator drives it; `tests/browser.py` says what that needs."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +17,12 @@ from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Store
 from tests.annotation_world import HOSTILE, World
+from tests.browser import Window
 
 pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
 
 from rag_selectivity.render.annotation_page import annotation_page
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 PHONE = {"viewport": {"width": 360, "height": 640}, "is_mobile": True, "has_touch": True}
 
 
@@ -85,59 +78,6 @@ def test_the_page_asks_for_jinja2(tmp_path, monkeypatch) -> None:
 
 
 # -- in a browser -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    driver = pytest.importorskip("playwright.sync_api", reason="the package `playwright` drives the browser")
-    named = os.environ.get("RAG_SELECTIVITY_CHROMIUM")
-    program = named or next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip("there is no Chromium on this machine (Debian: apt-get install chromium)")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Window:
-    """A page in a browser, with all that it complained of and asked the network for."""
-
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.path = path
-        self.context = browser.new_context(**options)
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page = self.opened()
-
-    def opened(self) -> Any:
-        """The page in a new tab of the same browser."""
-        page = self.context.new_page()
-        page.on("console", lambda message: self.complaints.append(message.text))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.goto(self.path.as_uri())
-        return page
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def text(self, selector: str) -> str:
-        return self.page.locator(selector).inner_text()
-
-    def saved(self, selector: str, folder: Path) -> Path:
-        """The file of answers that a click saves."""
-        with self.page.expect_download() as download:
-            self.page.click(selector)
-        target = folder / download.value.suggested_filename
-        download.value.save_as(target)
-        return target
-
-    def is_quiet(self) -> bool:
-        """Whether nothing was complained of, nothing harmful ran, and only the file itself was loaded."""
-        harmed = self.page.evaluate("window.harmed")
-        return not self.complaints and harmed is None and set(self.requests) == {self.path.as_uri()}
 
 
 @pytest.fixture

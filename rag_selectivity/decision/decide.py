@@ -15,6 +15,7 @@ from rag_selectivity.calibrated.reporting import sampling_of
 from rag_selectivity.compare import differences
 from rag_selectivity.decision import sentences
 from rag_selectivity.decision.actions import Situation
+from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths
 from rag_selectivity.decision.losses import Gain, Losses, figures, losses_of
 from rag_selectivity.decision.systems import all_pairs, best_first, comparable, letters, pair_of
 from rag_selectivity.errors import InputError, did_you_mean
@@ -24,7 +25,7 @@ from rag_selectivity.measures import BoR, BoR_max, Measure, Success
 from rag_selectivity.measures.plan import at_depth, default_measures
 from rag_selectivity.measures.utility import PROC, RANWG, Harm, Judged, PercentPROC
 from rag_selectivity.results.comparison import RunDifference
-from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Decision, RunFigure, RunLine
+from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, CostPoint, Decision, RunFigure, RunLine
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
@@ -47,7 +48,7 @@ def decide(
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
     paired: bool = True,
-    costs: Any = None,
+    costs: Costs | None = None,
 ) -> Decision:
     """Which system, which K, where the loss is, what to do next, and how far the labels can be believed.
 
@@ -67,6 +68,9 @@ def decide(
         As in `rag_selectivity.sweep`. A `k` above `max_k` takes its place as the budget.
     paired : bool
         False if the runs are over different queries, as in `compare`.
+    costs : Costs, optional
+        From `rag_selectivity.decision.costs.read_costs`. Measured costs are those of the K in production: they are
+        used if `k` is given.
 
     Returns
     -------
@@ -98,7 +102,9 @@ def decide(
         raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
     if rel is None and m is None:
         rel, m = parameters_of(report.measures)
-    return _Decider(report, judged, baseline or next(iter(judged)), rel, m, max_loss, paired, costs).decide(k, max_k)
+    return _Decider(report, judged, baseline or next(iter(judged)), rel, m, max_loss, paired, costs or Costs()).decide(
+        k, max_k
+    )
 
 
 def _lists_of(report: Report) -> dict[str, JudgedRun]:
@@ -120,10 +126,11 @@ class _Decider:
         m: int | None,
         max_loss: float,
         paired: bool,
-        costs: Any,
+        costs: Costs,
     ) -> None:
         self.report, self.judged, self.baseline = report, judged, baseline
-        self.rel, self.m, self.max_loss, self.paired, self.costs = rel, m, max_loss, paired, costs
+        self.rel, self.m, self.max_loss, self.paired = rel, m, max_loss, paired
+        self.costs: Costs = costs
         self.bootstrap = resampling_of(report)
         first = next(iter(judged.values()))
         self.sized = first.corpus_size is not None
@@ -167,6 +174,12 @@ class _Decider:
             label_step=self._label_step(report, best, depth),
         )
         actions = situation.actions()
+        costs, notes = self.costs, [*self.costs.notes]
+        if source != GIVEN and costs.measured:
+            costs = replace(costs, measured={})
+            notes.append(
+                f"measured costs are left out: they are those of the K in production, and K = {depth} is {source}"
+            )
         queries = report[best, measure].n
         tested_by = None if self.bootstrap is None else sentences.PAIRED if self.paired else sentences.UNPAIRED
         answers = (
@@ -182,10 +195,12 @@ class _Decider:
             measure=measure,
             baseline=self.baseline,
             answers=answers,
-            lines=self._lines(measured, report, order, of_run, rows, depth),
+            lines=self._lines(measured, report, order, of_run, rows, depth, costs),
             pairs=pairs,
             actions=actions,
             queries=report.runs[best].evaluated,
+            cost_points=self._cost_points(report, measure, reach, costs),
+            notes=tuple(notes),
             level=None if self.bootstrap is None else self.bootstrap.level,
         )
 
@@ -267,6 +282,7 @@ class _Decider:
         of_run: Mapping[str, str],
         rows: tuple[RunDifference, ...],
         depth: int,
+        costs: Costs,
     ) -> tuple[RunLine, ...]:
         columns = self._columns(report, depth)
         verdicts = self._verdicts(measured, report, rows, depth)
@@ -283,8 +299,23 @@ class _Decider:
                     most = None if ceiling is None else ceiling.value
                 verdict = None if name == self.baseline else verdicts.get((name, str(base @ depth)))
                 of_line[base.name] = RunFigure(base @ depth, estimate, verdict, most)
-            lines.append(RunLine(name, of_run.get(name, ""), of_line))
+            lines.append(RunLine(name, of_run.get(name, ""), of_line, costs.at(name, depth)))
         return tuple(lines)
+
+    def _cost_points(
+        self, report: Report, measure: Measure, reach: int, costs: Costs
+    ) -> dict[str, tuple[CostPoint, ...]]:
+        """Cost against quality at every K; where figures rest on completed labels, at the K of the decision alone."""
+        if not costs:
+            return {}
+        depth = int(measure.at or 1)
+        completed = any(report[name, measure].basis in _COMPLETED for name in self.judged)
+        depths = np.array([depth]) if completed else drawn_depths(reach, depth)
+        if completed:
+            curves = {name: np.array([report[name, measure].value]) for name in self.judged}
+        else:
+            curves = {name: self.ranking.outcome(r, depths).settled().value() for name, r in self.judged.items()}
+        return cost_points(costs, curves, depths, depth)
 
     def _columns(self, report: Report, depth: int) -> list[Measure]:
         """The measures of the table: those that are a property of a run, without Judged, each once."""

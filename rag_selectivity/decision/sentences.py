@@ -83,14 +83,14 @@ def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss:
         text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {points} points of {name}", False
         text = text if depth > 1 else f"{depth}{given}, the only one in the budget"
     elif depth == advice.K:
-        text = f"{depth}{given}: {run} loses {_points(advice.loss)} points of {name} against K = {advice.max_k}, "
+        text = f"{depth}{given}: {run} {_loses(advice.loss)} of {name} against K = {advice.max_k}, "
         text += f"the least K that loses at most {points} ({_doubt(advice, points)})"
     elif depth < advice.K:
         lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
-        text = f"{depth}{given}: {run} loses {_points(lost)} points of {name} against K = {advice.max_k}; "
+        text = f"{depth}{given}: {run} {_loses(lost)} of {name} against K = {advice.max_k}; "
         text, shown = f"{text}at most {points} from K = {advice.K} on ({_doubt(advice, points)})", False
     else:
-        text = f"{depth}{given}, but K = {advice.K} loses only {_points(advice.loss)} points of {name} for {run} "
+        text = f"{depth}{given}, but {run} {_loses(advice.loss)} of {name} at K = {advice.K} "
         text += f"({_doubt(advice, points)})"
     if not math.isnan(chance) and regime(chance) != "healthy":
         text += f"; at K = {depth} a random draw succeeds in {percent(chance)} of the queries ({regime(chance)})"
@@ -98,8 +98,9 @@ def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss:
     return Answer(DEPTH, f"{text}.", shown, " ".join([advice.reason, *warnings]))
 
 
-def _points(loss: float | None) -> str:
-    return f"{100 * max(loss or 0.0, 0.0):.1f}"
+def _loses(loss: float | None) -> str:
+    points = 100 * (loss or 0.0)
+    return f"gains {-points:.1f} points" if points <= -0.05 else f"loses {max(points, 0.0):.1f} points"
 
 
 def _doubt(advice: Recommendation, points: str) -> str:
@@ -130,8 +131,7 @@ def where_the_loss_is(run: str, losses: Losses | None, measure: Measure, closed:
     more = f"Queries by the step that limits them, of {n}: selection {by[SELECTION]}, retriever {by[RETRIEVER]}"
     more += f", both {losses.by_both}." if losses.by_both else "."
     if closed:
-        unknown = "what the retriever missed is not known"
-        return Answer(LOSS, f"{held}; {unknown}, since the labels are of what was retrieved.", False, more)
+        return Answer(LOSS, f"{held}; what no run retrieved is not known (closed labels).", False, more)
     if losses.more:
         other = RETRIEVER if losses.more == SELECTION else SELECTION
         limits = f"in {by[losses.more]} of {n}, the {other} in {by[other]}"

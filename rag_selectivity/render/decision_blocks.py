@@ -13,19 +13,38 @@ from rag_selectivity.wording import number
 
 #: The decision ends other output and must not push that off the screen.
 MOST_LINES = 8
+_LONGEST_NAME = 16
 _MARKS = {BETTER: " +", WORSE: " −"}
 
 
 def decision_lines(decision: Decision) -> str:
     """The answers in at most eight lines of 80 characters: one after another, or in one paragraph if that is shorter.
 
-    A line is longer only if names of runs are.
+    Where both are longer, the middle of long names of runs is left out.
     """
     answers = [f"{SHORT[answer.code]}: {answer.text}" for answer in decision.answers]
     one_by_one = "\n".join(_filled(answer, "  ") for answer in answers)
     if one_by_one.count("\n") < MOST_LINES:
         return one_by_one
-    return _filled(" ".join(answers))
+    paragraph = _filled(" ".join(answers))
+    if paragraph.count("\n") < MOST_LINES:
+        return paragraph
+    shortened = " ".join(answers)
+    for name in sorted((line.run for line in decision.lines), key=len, reverse=True):
+        shortened = shortened.replace(name, middle_cut(name, _LONGEST_NAME))
+    return _filled(shortened)
+
+
+def middle_cut(name: str, longest: int) -> str:
+    """A name with its middle left out where it is longer than that.
+
+    >>> middle_cut("bge-large-en-v1.5+cohere-rerank-v3", 16)
+    'bge-larg…rank-v3'
+    """
+    if len(name) <= longest:
+        return name
+    end = (longest - 1) // 2
+    return f"{name[: longest - 1 - end]}…{name[-end:]}"
 
 
 def _filled(text: str, indent: str = "") -> str:

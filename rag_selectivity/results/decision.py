@@ -213,6 +213,10 @@ class Decision(Result):
     cost_points : {"tokens" or "milliseconds" or "price": tuple of CostPoint}
         Cost against quality, for all runs, at all K where the cost is known.
     queries : int
+    level : float or None
+        The level of the intervals and tests; None without them.
+    notes : tuple of str
+        What the costs rest on.
     """
 
     K: int
@@ -226,6 +230,7 @@ class Decision(Result):
     queries: int
     level: float | None = None
     cost_points: Mapping[str, tuple[CostPoint, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def best(self) -> str:
@@ -253,6 +258,7 @@ class Decision(Result):
             "pairs": [pair.to_dict() for pair in self.pairs],
             "actions": [action.to_dict() for action in self.actions],
             "cost_points": {name: [p.to_dict() for p in points] for name, points in self.cost_points.items()},
+            "notes": list(self.notes),
         }
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -244,13 +244,19 @@ class _About:
     def _by_judge(self) -> bool:
         return self.provenance is not None and bool(self.provenance.judges)
 
+    @staticmethod
+    def _equal_to_placebos(figures: Sequence[tuple[Measure, Estimate]]) -> bool:
+        """Whether no figure that has a placebo is shown to differ from it; random controls show more than a placebo."""
+        known = [cell for _, cell in figures if cell.placebo is not None and cell.basis != WITH_CONTROLS]
+        return bool(known) and all(any(c.code == EQUALS_PLACEBO for c in cell.caveats) for cell in known)
+
     def conclusion(self) -> str:
         """What may be concluded."""
         if not self.runs:
             found = None if self.provenance is None else self.provenance.agreement
             return "" if found is None else f"Verdict on the judge: {found.verdict}."
         figures = [(measure, cell) for _, measure, cell in self._figures()]
-        equal = [any(c.code == EQUALS_PLACEBO for c in cell.caveats) for _, cell in figures]
+        equal = self._equal_to_placebos(figures)
         whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
         controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
         if self._nothing_calibrated:
@@ -266,7 +272,7 @@ class _About:
                 "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
                 "and T say how the judge grades the lists."
             )
-        if figures and all(equal):
+        if equal:
             return "Nothing is shown about the retriever. Precision, Harm and T say how the lists were graded."
         closed = self._closed()
         if controlled:
@@ -309,7 +315,7 @@ class _About:
     def _answer(self) -> tuple[str, str]:
         """What the labels allow, in the words of the verdict, and their standing."""
         figures = [(measure, cell) for _, measure, cell in self._figures()]
-        equal = [any(c.code == EQUALS_PLACEBO for c in cell.caveats) for _, cell in figures]
+        equal = self._equal_to_placebos(figures)
         controlled = [cell for measure, cell in figures if measure.name == "BoR" and cell.basis == WITH_CONTROLS]
         closed = self._closed()
         if self._nothing_calibrated:
@@ -322,7 +328,7 @@ class _About:
                 "Nothing is shown about the retriever, since random controls show no bits over a random draw",
                 NOTHING,
             )
-        if figures and all(equal):
+        if equal:
             return "Nothing is shown about the retriever, since no figure is shown to differ from its placebo", NOTHING
         if controlled:
             return "BoR is checked by random controls, under this judge's notion of relevance", CHECKED

@@ -1,0 +1,143 @@
+"""The HTML report in Chromium, in every world that it must work in; `tests/browser.py` says what that needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
+pytest.importorskip("matplotlib", reason="the page needs matplotlib (the extra `report`)")
+
+from tests.browser import SCHEMES, WIDTHS, Window, axe, first_screen, overflow
+from tests.report_worlds import HOSTILE, WORLDS, ReportWorld, six_runs
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+SLOW = ("seven_thousand_queries", "no_texts", "partly_judged", "binary_without_size")
+#: How many rows of each table are opened.
+OPENED = 3
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A world, and its report in a window."""
+
+    world: ReportWorld
+    window: Window
+
+    @property
+    def page(self) -> Any:
+        return self.window.page
+
+
+# The worlds are one after the other, so that only one report is open at a time.
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ("six_runs", *WORLDS)],
+)
+def shown(request, chromium, tmp_path_factory) -> Iterator[Shown]:
+    """The report as it opens on a screen of 1280 × 800."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "six_runs":
+        world = six_runs(folder, request.getfixturevalue("data") / "cranfield")
+    else:
+        world = WORLDS[request.param](folder)
+    window = Window(chromium, world.report(), viewport={"width": 1280, "height": 800})
+    yield Shown(world, window)
+    window.context.close()
+
+
+def unfold(page: Any) -> None:
+    """Open what is closed: the first rows of each table, and everything that unfolds."""
+    page.evaluate(
+        """(count) => {
+          for (const details of document.querySelectorAll("details")) details.open = true;
+          for (const body of document.querySelectorAll("tbody"))
+            for (const button of [...body.querySelectorAll("button[aria-expanded=false]")].slice(0, count))
+              button.click();
+        }""",
+        OPENED,
+    )
+
+
+def test_every_run_and_every_query_is_named(shown) -> None:
+    words = " ".join(shown.page.evaluate("document.body.textContent").split())
+    for name in shown.world.runs:
+        assert " ".join(name.split()) in words
+    # Of thousands of queries, a page may draw only those that scroll into view.
+    missing = [query for query in shown.world.queries if " ".join(query.split()) not in words]
+    assert len(shown.world.queries) > 1000 or not missing
+
+
+def test_nothing_is_wider_than_the_screen(shown) -> None:
+    unfold(shown.page)
+    faults = []
+    for width in WIDTHS:
+        shown.window.resize(width)
+        for scheme in SCHEMES:
+            shown.window.recolour(scheme)
+            faults += [f"{width} px, {scheme}: {each}" for each in overflow(shown.page)]
+    shown.window.resize(1280)
+    assert not faults, "\n".join(faults)
+
+
+def test_axe_finds_nothing_serious(shown) -> None:
+    tab = shown.window.opened()
+    unfold(tab)
+    faults = axe(tab)
+    tab.emulate_media(color_scheme="dark")
+    faults += [f"dark: {each}" for each in axe(tab, rules=["color-contrast"])]
+    tab.close()
+    assert not faults, "\n".join(faults)
+
+
+def test_all_that_can_be_pressed_chosen_and_typed_does_no_harm(shown) -> None:
+    """Every kind of control is used once; the page neither complains nor loads anything, at the start and now."""
+    page = shown.page
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+    for menu in page.locator("select:visible").all():
+        for value in menu.evaluate("(menu) => [...menu.options].slice(0, 4).map((option) => option.value)"):
+            menu.select_option(value=value)
+    for sort in page.locator("th:visible").all()[:12]:
+        for button in sort.locator("button").all():
+            button.click()
+            button.click()
+    for search in page.locator("input[type=search]:visible").all():
+        for words in ("tower", "</script>'\"&", ""):
+            search.fill(words)
+    unfold(page)
+    assert shown.window.is_quiet(), (shown.window.complaints, shown.window.requests)
+
+
+@pytest.mark.parametrize("shown", ["six_runs", "closed_labels", "single_query"], indirect=True)
+def test_the_decision_is_read_first_and_without_scrolling(shown) -> None:
+    """Every answer is that of the JSON, above 800 pixels, and comes before all tables, pictures and controls."""
+    decision = shown.world.decision()
+    seen = "\n".join(first_screen(shown.page, 800))
+    for answer in decision["answers"].values():
+        assert answer["text"] in seen, seen
+    spoken = shown.page.locator("body").aria_snapshot()
+    places = [spoken.find(answer["question"]) for answer in decision["answers"].values()]
+    assert -1 not in places, spoken[:2000]
+    assert places == sorted(places)
+    others = re.search("- (table|img|searchbox|combobox|navigation)", spoken)
+    assert others is None or places[-1] < others.start(), spoken[:2000]
+
+
+@pytest.mark.parametrize("shown", ["hostile"], indirect=True)
+def test_hostile_texts_are_shown_as_they_are(shown) -> None:
+    tab = shown.window.opened()
+    unfold(tab)
+    words = tab.evaluate("document.body.textContent")
+    for text in HOSTILE:
+        # HTML knows no nul: a page can only leave it out or put a mark in its place.
+        for part in text[:200].split("\x00"):
+            assert part in words, part
+    assert tab.title() == "</title><script>window.harmed = 1</script>"
+    assert tab.locator("svg[onload], img, link").count() == 0
+    assert tab.evaluate("window.harmed") is None
+    tab.close()
+    assert shown.window.is_quiet()
