@@ -296,6 +296,7 @@ def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
     if any(each.estimate.possible is not None for each in figures):
         parts.append("a bar is the range that the unjudged passages leave open")
     yield f"In a column all runs are drawn on one axis: {enumeration(parts)}."
+    yield from (f"{note[0].upper()}{note[1:]}." for note in decision.notes)
 
 
 def _caveats(decision: Decision) -> Iterable[str]:
