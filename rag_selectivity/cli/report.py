@@ -9,7 +9,7 @@ from typing import Annotated
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import production_depth
-from rag_selectivity.cli.inputs import corpus_size_of, named_files, policy_choices, pools_of, whole_numbers
+from rag_selectivity.cli.inputs import corpus_size_of, costs_of, named_files, policy_choices, pools_of, whole_numbers
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
 from rag_selectivity.errors import InputError
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -37,6 +37,7 @@ def report(
     quality: Annotated[
         Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
     ] = None,
+    costs: o.CostsOption = None,
     human: o.HumanOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -77,9 +78,10 @@ def report(
     if open_it and output == STANDARD_OUTPUT:
         raise InputError("--open needs a file that a browser can read: give --output report.html")
     asked = whole_numbers(depths, "--depths")
+    named = named_files(run)
     page = html_report(
         qrels,
-        named_files(run),
+        named,
         pool=pools_of(pool, run),
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus,
@@ -87,6 +89,7 @@ def report(
         controls=controls,
         queries=queries,
         quality=quality,
+        costs=costs_of(costs, list(named)),
         measures=measure or None,
         depths=asked,
         k=production_depth(k, asked),

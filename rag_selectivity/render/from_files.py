@@ -13,6 +13,7 @@ from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_o
 from rag_selectivity.calibrated.people import judge_labels, people_of
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
+from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
@@ -36,6 +37,8 @@ def html_report(
     controls: str | Path | None = None,
     queries: str | Path | None = None,
     quality: str | Path | None = None,
+    costs: Any = None,
+    tokens: Any = None,
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
     k: int | None = None,
@@ -57,8 +60,9 @@ def html_report(
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible.
 
-    Parameters are as in `evaluate`, `rag_selectivity.decision.decide` and `to_html`. Default measures: those that scale
-    and N make possible, with `rel` and `m`. The depths always include the K of the decision.
+    Parameters are as in `evaluate`, `rag_selectivity.decision.decide`, `rag_selectivity.decision.costs.read_costs` and
+    `to_html`. Default measures: those that scale and N make possible, with `rel` and `m`. The depths always include the
+    K of the decision.
     """
     chosen_policy = resolve_policy(policy, **choices)
     read = read_qrels if human is None else judge_labels
@@ -90,6 +94,7 @@ def html_report(
         m=m,
         max_k=max_k,
         max_loss=max_loss,
+        costs=read_costs(joined.judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap),
     )
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))

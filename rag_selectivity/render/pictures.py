@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -140,7 +141,10 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
     from rag_selectivity.render import plots
     from rag_selectivity.render.cost_plot import cost_quality
 
-    colours = {name: str(plots.style_of_run(place)["color"]) for place, name in enumerate(report.runs)}
+    names = {name: plots.shortened(name) for name in report.runs}
+    taken = Counter(names.values())
+    names = {name: f"{i}: {names[name]}" if taken[names[name]] > 1 else names[name] for i, name in enumerate(names, 1)}
+    colours = {names[name]: str(plots.style_of_run(place)["color"]) for place, name in enumerate(report.runs)}
     measure = replace(decision.measure, at=None)
 
     def of(kind: str, points: Sequence[CostPoint]) -> Picture:
@@ -149,7 +153,12 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
             f"A ring is K = {decision.K}; the numbers are K. The grey steps are the best {measure} for at most that "
             f"cost.",
             lambda axes: cost_quality(
-                points, measure, kind, axes, colours=colours, decision_depth=decision.K
+                [replace(point, run=names[point.run]) for point in points],
+                measure,
+                kind,
+                axes,
+                colours=colours,
+                decision_depth=decision.K,
             ).set_title("", loc="left"),
         )
 
