@@ -413,6 +413,10 @@ def test_the_command_on_cranfield(data, tmp_path) -> None:
     words += ["--run", f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "--unjudged", "worst", "--k", "7"]
     words += ["--corpus", folder / "corpus.jsonl", "--queries", folder / "queries.jsonl"]
     words += ["--quality", tmp_path / "quality.csv", "-o", tmp_path / "r.html"]
+    for run, times in (("bm25", (100, 400)), ("lsa", (10, 30))):
+        rows = "".join(f"{query},{milliseconds}\n" for query, milliseconds in enumerate(times, 1))
+        (tmp_path / f"{run}.csv").write_text(f"query_id,milliseconds\n{rows}")
+        words += ["--costs", f"{run}={tmp_path / f'{run}.csv'}"]
     done = run_command(*map(str, words))
     assert done.returncode == 0, done.stderr
     page = Page((tmp_path / "r.html").read_text())
@@ -428,7 +432,9 @@ def test_the_command_on_cranfield(data, tmp_path) -> None:
     shown = {(a["data-run"], a["data-key"]): said for a, said in page.of("span", class_="value")}
     for key in ("BoR@7", "RA-nWG@7", "Harm@7"):
         assert shown["bm25", key] == number(core[key].value) + core[key].mark
-    assert {key.rpartition("@")[2] for _, key in shown} == {"7"}
+    assert {key.rpartition("@")[2] for _, key in shown} == {"7", "tokens", "milliseconds"}
+    assert [shown[run, "milliseconds"] for run in ("bm25", "lsa")] == ["250", "20"]
+    assert "Tokens of a query against RA-nWG" in [said for _, said in page.of("h3")]
     assert (tmp_path / "r.html").stat().st_size < 400_000
 
 

@@ -37,6 +37,7 @@ def report(
     quality: Annotated[
         Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
     ] = None,
+    tokens: o.TokensOption = None,
     costs: o.CostsOption = None,
     human: o.HumanOption = None,
     grade_map: o.GradeMapOption = None,
@@ -89,6 +90,7 @@ def report(
         controls=controls,
         queries=queries,
         quality=quality,
+        tokens=tokens,
         costs=costs_of(costs, list(named)),
         measures=measure or None,
         depths=asked,
