@@ -19,6 +19,8 @@ from rag_selectivity.wording import counted, enumeration, level_text, number, pe
 PAIRED, UNPAIRED = "paired", "unpaired"
 #: More names than these are counted instead.
 _NAMED = 3
+#: A second action is named only if it takes no more characters; `more` has all of them.
+_SHORT_ACTION = 40
 
 
 def which_system(
@@ -147,7 +149,7 @@ def what_next(actions: Sequence[Action], measure: Measure) -> Answer:
     first, *others = actions
     of_measure = "" if math.isnan(first.gain) else f" {replace(measure, at=None)}"
     text = f"{_capital(first.text)}{of_measure}"
-    if others and not math.isnan(others[0].gain):
+    if others and not math.isnan(others[0].gain) and len(others[0].text) <= _SHORT_ACTION:
         text += f"; {others[0].text}"
     more = " ".join(f"{_capital(action.text)}{_interval(action)}{_detail(action)}." for action in actions)
     return Answer(NEXT, f"{text}.", not math.isnan(first.low) and first.low > 0, more)

@@ -13,7 +13,8 @@ from rag_selectivity.wording import number
 
 #: The decision ends other output and must not push that off the screen.
 MOST_LINES = 8
-_LONGEST_NAME = 16
+#: To how many characters names of runs are cut, where the answers need more lines.
+_LONGEST_NAMES = (24, 16, 12, 8)
 _MARKS = {BETTER: " +", WORSE: " −"}
 
 
@@ -29,10 +30,15 @@ def decision_lines(decision: Decision) -> str:
     paragraph = _filled(" ".join(answers))
     if paragraph.count("\n") < MOST_LINES:
         return paragraph
-    shortened = " ".join(answers)
-    for name in sorted((line.run for line in decision.lines), key=len, reverse=True):
-        shortened = shortened.replace(name, middle_cut(name, _LONGEST_NAME))
-    return _filled(shortened)
+    names = sorted((line.run for line in decision.lines), key=len, reverse=True)
+    for longest in _LONGEST_NAMES:
+        shortened = " ".join(answers)
+        for name in names:
+            shortened = shortened.replace(name, middle_cut(name, longest))
+        paragraph = _filled(shortened)
+        if paragraph.count("\n") < MOST_LINES:
+            break
+    return paragraph
 
 
 def middle_cut(name: str, longest: int) -> str:

@@ -272,7 +272,7 @@ class _About:
                 "Nothing is shown about the retriever: it is not shown that a random draw does worse. Precision, Harm "
                 "and T say how the judge grades the lists."
             )
-        if equal:
+        if equal and not controlled:
             return "Nothing is shown about the retriever. Precision, Harm and T say how the lists were graded."
         closed = self._closed()
         if controlled:
@@ -328,7 +328,7 @@ class _About:
                 "Nothing is shown about the retriever, since random controls show no bits over a random draw",
                 NOTHING,
             )
-        if equal:
+        if equal and not controlled:
             return "Nothing is shown about the retriever, since no figure is shown to differ from its placebo", NOTHING
         if controlled:
             return "BoR is checked by random controls, under this judge's notion of relevance", CHECKED
