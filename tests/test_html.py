@@ -14,6 +14,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.render import plots
+from rag_selectivity.render.run_styles import OF_RUNS, style_of_run
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import number
@@ -265,7 +266,7 @@ def test_there_is_one_picture_of_each_kind(page, text) -> None:
 
 def test_pictures_follow_the_colours_of_the_page(text) -> None:
     pictures = " ".join(re.findall(r"<figure>.*?</figure>", text, flags=re.S))
-    for place, colour in enumerate(plots.OF_RUNS):
+    for place, colour in enumerate(OF_RUNS):
         assert colour not in pictures
         assert (f"var(--run-{place})" in pictures) == (place < len(NAMES))
     assert "currentColor" in pictures
@@ -342,7 +343,7 @@ def test_ticks_do_not_touch(depth) -> None:
 
 
 def test_runs_can_be_told_apart_beyond_the_colours() -> None:
-    styles = [plots.style_of_run(i) for i in range(24)]
+    styles = [style_of_run(i) for i in range(24)]
     assert len({(each["color"], each["marker"], each["linestyle"]) for each in styles}) == 24
     assert len({each["marker"] for each in styles[:6]}) == len({each["color"] for each in styles[:6]}) == 6
 
