@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: The colours of runs: that palette, darkened so that text in it can be read on white.
+#: The palette of Okabe and Ito, darkened so that text in it can be read on white.
 OF_RUNS = ("#0072b2", "#b84f00", "#007a5a", "#a8447e", "#866000", "#4d5561")
 _MARKERS = "osD^vPX*<>hp"
 _LINES = ("-", "--", ":", "-.")
