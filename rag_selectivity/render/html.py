@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
+from rag_selectivity.render.explorer import explorer
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
@@ -90,7 +91,19 @@ def to_html(
             more_pictures=pictures[_FIRST_PICTURES:],
             tables=[_tables(report, name, found[name]) for name in report.runs],
             style=style,
-            explorer=None,
+            explorer=None
+            if decision is None
+            else explorer(
+                report,
+                decision.K,
+                qrels=qrels,
+                runs=runs,
+                queries=queries,
+                corpus=corpus,
+                reasons=reasons,
+                measure=decision.measure,
+                best=decision.best,
+            ),
         )
     )
 
