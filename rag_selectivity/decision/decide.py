@@ -12,7 +12,7 @@ import numpy as np
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of, reach_of, resampling_of
 from rag_selectivity.calibrated.curve import Curves
 from rag_selectivity.calibrated.reporting import sampling_of
-from rag_selectivity.compare import differences
+from rag_selectivity.compare.differences import differences
 from rag_selectivity.decision import sentences
 from rag_selectivity.decision.actions import Situation
 from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths
@@ -209,8 +209,11 @@ class _Decider:
     def _best_at(self, depth: int) -> str:
         measure = self.ranking @ depth
         if self.report.ground is None:
-            means = {name: np.nanmean(figures(run, measure)) for name, run in self.judged.items()}
-            return max(means, key=lambda name: -math.inf if math.isnan(means[name]) else float(means[name]))
+            means = {}
+            for name, run in self.judged.items():
+                values = figures(run, measure)
+                means[name] = float(np.nanmean(values)) if not np.isnan(values).all() else -math.inf
+            return max(means, key=means.__getitem__)
         measured = measure_all(self.judged, [measure], [])
         return best_first(report_on(self.judged, measured, None, ground=self.report.ground), measure)[0]
 

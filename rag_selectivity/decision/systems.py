@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from string import ascii_lowercase
 
-from rag_selectivity.compare import differences
+from rag_selectivity.compare.differences import differences
 from rag_selectivity.evaluate import Measured
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
