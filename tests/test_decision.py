@@ -205,7 +205,7 @@ def test_a_given_k_is_held_against_the_rule(report, k) -> None:
     if k < advice.K:
         assert text.startswith(
             f"{k} as given: {decision.best} loses {100 * (figure[15] - figure[k]):.1f} points of RA-nWG against "
-            f"K = 15; at most 2 from K = {advice.K} on"
+            f"K = 15; from K = {advice.K} on at most 2"
         )
         assert {action.code for action in decision.actions} >= {"raise"}
         raised = next(action for action in decision.actions if action.code == "raise")

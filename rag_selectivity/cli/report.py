@@ -67,6 +67,13 @@ def report(
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
+    by: Annotated[
+        Path | None, o.input_file("Table of query_id and columns to filter the queries by: type, language, customer …")
+    ] = None,
+    candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
+    whole_texts: Annotated[
+        bool, o.flag(o.PAGE, "--whole-texts", "Keep long texts whole, even if the page becomes larger than 3 MB.")
+    ] = False,
     title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
     open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
 ) -> None:
@@ -106,6 +113,9 @@ def report(
         m=m,
         max_k=max_k,
         max_loss=max_loss,
+        by=by,
+        candidates=candidates,
+        whole_texts=whole_texts,
         title=title,
         ids=ids,
         human=human,

@@ -21,6 +21,7 @@ from rag_selectivity.io.reading import passage_counts_of, read_corpus_ids, read_
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
+from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.render.html import to_html
 from rag_selectivity.render.passages import reasons_in
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -53,6 +54,9 @@ def html_report(
     m: int | None = None,
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
+    by: Any = None,
+    candidates: int = CANDIDATES,
+    whole_texts: bool = False,
     title: str = "What retrieval is worth",
     ids: str | None = None,
     human: Any = None,
@@ -110,6 +114,9 @@ def html_report(
         queries=queries,
         corpus=corpus,
         reasons=reasons_in(qrels, list(judges) if judges else None),
+        by=by,
+        candidates=candidates,
+        whole_texts=whole_texts,
         title=title,
     )
 
