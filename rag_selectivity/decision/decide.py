@@ -161,6 +161,9 @@ class _Decider:
         closed = self._closed(report, best, measure)
         losses = self._losses(report, best, measure)
         trust = report.trust
+        believed = trust.standing != NOTHING
+        if losses is not None and not believed:
+            losses = replace(losses, more="")
         situation = Situation(
             judged=self.judged,
             run=best,
@@ -169,9 +172,9 @@ class _Decider:
             advice=advice,
             bootstrap=self.bootstrap,
             closed=closed,
-            unbelieved=trust.standing == NOTHING,
+            unbelieved=not believed,
             completed=report[best, measure].basis in _COMPLETED,
-            label_step=self._label_step(report, best, depth),
+            label_step=self._label_step(report, best, depth, believed=believed),
         )
         actions = situation.actions()
         costs, notes = self.costs, [*self.costs.notes]
@@ -182,9 +185,12 @@ class _Decider:
             )
         queries = report[best, measure].n
         tested_by = None if self.bootstrap is None else sentences.PAIRED if self.paired else sentences.UNPAIRED
+        chance = self._chance(report, best, depth)
         answers = (
-            sentences.which_system(order, report[best, measure], measure, pairs, queries, tested_by=tested_by),
-            sentences.which_k(depth, source, advised_run, advice, self.max_loss, self._chance(report, best, depth)),
+            sentences.which_system(
+                order, report[best, measure], measure, pairs, queries, tested_by=tested_by, believed=believed
+            ),
+            sentences.which_k(depth, source, advised_run, advice, self.max_loss, chance, believed=believed),
             sentences.where_the_loss_is(best, losses, measure, closed, depth),
             sentences.what_next(actions, measure),
             sentences.may_i_believe_it(trust),
@@ -264,16 +270,19 @@ class _Decider:
         cells = [report[run, measure], *([pooled] if pooled is not None else [])]
         return any(caveat.code == CLOSED for cell in cells for caveat in cell.caveats)
 
-    def _label_step(self, report: Report, run: str, depth: int) -> str:
+    def _label_step(self, report: Report, run: str, depth: int, *, believed: bool) -> str:
         """The cheapest labelling that would allow more; empty if there is none to propose."""
         if step := report.trust.next_step.split(";")[0].rstrip("."):
-            return step
+            return f"label more: {step}"
+        if not believed:
+            return "let people label a sample of the pairs again, to check these labels"
         harm = at_depth(report.runs[run].estimates, Harm(), depth)
         share = at_depth(report.runs[run].estimates, Judged(), depth)
         if harm is None or share is None or harm.possible is None:
             return ""
         low, high = map(number, harm.possible)
-        return f"{percent(1 - share.value)} of the top {depth} has no label, so Harm is anything from {low} to {high}"
+        unlabelled = f"{percent(1 - share.value)} of the top {depth} has no label"
+        return f"label more: {unlabelled}, so Harm is anything from {low} to {high}"
 
     # -- the table -----------------------------------------------------------------------------------------
 
