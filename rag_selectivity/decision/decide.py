@@ -75,6 +75,8 @@ def decide(
     Returns
     -------
     Decision
+        Its figures are in the units of their measures and NaN where they are undefined; losses and gains are in those
+        of the ranking measure, from −1 to 1. Without intervals in the report nothing is tested, and no answer is shown.
 
     Raises
     ------
@@ -86,7 +88,13 @@ def decide(
     -----
     The pairs of runs are one family of tests under Holm's correction, and decide about the letters, about the first
     answer, and about the marks of the ranking measure. The other columns of the table are a second family: their
-    differences from the baseline.
+    differences from the baseline. An answer is shown if a test or a bound shows what it concludes, and none is if the
+    labels show nothing about the retriever. Costs of a query are means; they are not tested.
+
+    References
+    ----------
+    Holm 1979, Scandinavian Journal of Statistics 6 (the correction); Waudby-Smith and Ramdas 2024, JRSS B 86 (the bound
+    of the difference of two losses).
 
     >>> from rag_selectivity import evaluate
     >>> qrels = {f"q{i}": ["d"] for i in range(40)}

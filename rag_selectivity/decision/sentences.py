@@ -64,7 +64,9 @@ def which_system(
     not_tested = f"; {_names(untested)} {_were(untested)} not tested" if untested else ""
     if not tied:
         nearest = tested[apart[0]]
-        gap = f"{number(nearest.difference)} [{number(nearest.low)}, {number(nearest.high)}]"
+        # An end that must leave 0 out can be the smallest float there is.
+        low = 0.0 if abs(nearest.low) < 1e-9 else nearest.low
+        gap = f"{number(nearest.difference)} [{number(low)}, {number(nearest.high)}]"
         whom = f"all {len(apart)} others" if len(apart) > 1 and not untested else _names(apart)
         more = f"The next is {apart[0]}, {gap} below it; that interval is not adjusted for {counted(family, 'test')}."
         text = f"{first} ({value}) is shown to be better than {whom} {of_queries}{not_tested}."
