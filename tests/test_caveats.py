@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.estimates import with_caveats
 from rag_selectivity.gates import distrusted, failures, parse_fail_if
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.results.estimate import LEVELS
+from rag_selectivity.results.estimate import LEVELS, Estimate
 from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
 
 MEASURES = ["Success", "BoR", "RA-nWG", "PROC", "R", "AP", "nDCG", "RR", "Harm", "Precision4+"]
@@ -323,3 +325,47 @@ def test_few_queries_are_not_said_to_equal_their_placebo():
     report = rs.evaluate(labels, {"r": {"a": ["d1"], "b": ["d2"]}}, scale="utility", depths=[1], measures=["RA-nWG"])
     (caveat,) = [each for each in report["RA-nWG@1"].caveats if each.code == EQUALS_PLACEBO]
     assert caveat.text.startswith("It is not shown that the figure differs from its placebo")
+
+
+# -- in tables and texts ------------------------------------------------------------------------------------
+
+
+def of_junk(run: dict, **options) -> rs.Report:
+    qrels = {"q1": {"a": 5, "j": 1, "k": 1}, "q2": {"a": 5, "j": 2, "k": 1}}
+    return rs.evaluate(qrels, {"r": run}, scale="utility", measures=["Harm"], depths=[10], **options)
+
+
+def test_caveats_of_different_measures_keep_their_own_words() -> None:
+    qrels = {"q1": {"a": 5, "j": 1}, "q2": {"a": 5, "j": 1}}
+    runs = {"one": {"q1": ["a", "x"], "q2": ["a", "y"]}, "other": {"q1": ["a", "j"], "q2": ["a", "y"]}}
+    text = rs.compare(qrels, runs, scale="utility", measures=["P", "Harm"], depths=[1, 2]).to_text().replace("\n", " ")
+    p, harm = text.index("P@2: other:"), text.index("Harm@2: other:")
+    assert "counts the rest as not relevant" in text[p:harm]
+    assert "counts the rest as harmless" in text[harm:]
+    assert "one: Only 50.0%" in text[harm:]
+
+
+def test_tables_of_rows_carry_the_range_and_the_caveat_codes() -> None:
+    report = of_junk({"q1": ["a", "j", "x"], "q2": ["a", "j", "y"]})
+    rows = {row["measure"]: row for row in report.to_rows()}
+    harm = rows["Harm@10"]
+    assert (harm["possible_low"], harm["possible_high"], harm["caveats"]) == (0.1, 0.2, "partly-judged")
+    assert rows["Judged@10"]["caveats"] == ""
+    assert rows["Judged@10"]["possible_low"] != rows["Judged@10"]["possible_low"]
+
+
+def test_a_share_that_is_not_all_is_never_told_as_100_percent() -> None:
+    estimates = {
+        "Harm@10": Estimate(0.5, 0.4, 0.6, 100, 100),
+        "Harm(unjudged=harmful)@10": Estimate(0.5004, 0.4, 0.6, 100, 100),
+        "Judged@10": Estimate(0.9996, math.nan, math.nan, 100, 100),
+    }
+    (caveat,) = with_caveats(estimates, [rs.parse_measure("Harm@10")])["Harm@10"].caveats
+    assert caveat.text.startswith("Only 99.96% of the top 10 are judged.")
+
+
+def test_a_level_is_written_with_the_digits_it_has() -> None:
+    bootstrap = rs.Bootstrap(resamples=200, level=0.999)
+    lists = {"q1": ["d"], "q2": ["x"], "q3": ["d"]}
+    report = rs.evaluate({query: ["d"] for query in lists}, {"r": lists}, depths=[1], bootstrap=bootstrap)
+    assert "Success [99.9%]" in report.to_text()

@@ -13,6 +13,7 @@ from scipy.stats import beta, binomtest
 import rag_selectivity as rs
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.gates import failures, parse_fail_if
 from rag_selectivity.join.joining import join
@@ -217,8 +218,9 @@ def test_without_a_relevant_control_the_figure_is_between_two_ends() -> None:
     assert "low(BoR@10) or shown(BoR@10)" in str(bits.reason)
     text = " ".join(str(result).split())
     assert f"BoR@10 between {bits.low:.2f} (shown) and {bits.high:.2f} (as judged)" in text
-    page = result._repr_html_()
-    assert "shown with random controls" in page
+    decided = decide(result).lines[0].figures["BoR"].estimate
+    assert np.isnan(decided.value)
+    assert f"≥ {decided.low:.3f}" in result._repr_html_()
     assert json.loads(result.to_json())["runs"]["own"]["measures"]["BoR@10"]["value"] is None
 
 

@@ -1,8 +1,8 @@
-"""The HTML report: prose, tables and pictures have the Report's numbers; passages are text, never markup."""
+"""The HTML report: it says what the decision and the report hold, and names are text, never markup."""
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import subprocess
 import sys
@@ -14,8 +14,11 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.render import plots
-from rag_selectivity.render.words import findings
+from rag_selectivity.results.decision import QUESTIONS
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import number
+from tests.decisions import decision_of
+from tests.forked_cli import run_command
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
@@ -69,42 +72,34 @@ GRADES = {
 FINAL = {"q1": ["d2", "d4", "d3"], "q2": ["d6", "d8", "x"], "q3": ["d10", "x", "y"], "<q4>": ["d12", "z", "d11"]}
 POOL = {q: [*ids, "d1", "d7"] for q, ids in FINAL.items()}
 OTHER = {q: list(GRADES[q])[:3] for q in GRADES}
-RUNS = {"mine": FINAL, "other": OTHER}
+NAMES = ("mine", "other", EVIL)
+RUNS = {"mine": FINAL, "other": OTHER, EVIL: OTHER}
+MEASURES = ["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "PROC", "%PROC", "Harm", "IPrec"]
+TEXTS = {code: f"The answer to {code}: a < b & c. {EVIL}" for code in QUESTIONS}
+QUALITY = {1: {"q1": 0.5, "q2": 0.75}, 3: {"q1": 0.5, "q2": 1.0}}
+MORE = {"system": f"The reason. {EVIL}"}
+COSTS = {
+    name: {"tokens": Estimate(cost, 0.9 * cost, 1.1 * cost, 4, 4)}
+    for name, cost in zip(NAMES, (90.5, 1200.4, 500.0), strict=True)
+}
 
 
 @pytest.fixture(scope="module")
 def report() -> rs.Report:
-    return rs.evaluate(
-        GRADES,
-        RUNS,
-        pool={"mine": POOL},
-        corpus_size=500,
-        scale="utility",
-        measures=["Success", "BoR", "BoR_max", "lambda", "RA-nWG", "PROC", "%PROC", "Harm", "IPrec"],
-        depths=[1, 2, 3],
-    )
+    options = {"pool": {"mine": POOL}, "corpus_size": 500, "scale": "utility", "measures": MEASURES}
+    return rs.evaluate(GRADES, RUNS, **options, depths=[1, 2, 3])
 
 
 @pytest.fixture(scope="module")
-def text(report) -> str:
-    return report.to_html(
-        comparison=rs.compare(
-            GRADES,
-            RUNS,
-            corpus_size=500,
-            scale="utility",
-            measures=["BoR", "Harm"],
-            depths=[2],
-        ),
-        qrels=GRADES,
-        runs=RUNS,
-        queries={"q1": "who?", "<q4>": EVIL},
-        corpus={"d2": EVIL, "d4": "x" * 5000},
-        reasons={("q1", "d2"): EVIL},
-        quality={1: {"q1": 0.5, "q2": 0.75}, 3: {"q1": 0.5, "q2": 1.0}},
-        title=f"Mine & {EVIL}",
-        depth=2,
-    )
+def decision(report):
+    verdicts = {("other", "RA-nWG"): "better", ("other", "Harm"): "undecided: judged in part", (EVIL, "BoR"): "worse"}
+    letters = {"mine": "b", "other": "a", EVIL: "ab"}
+    return decision_of(report, 2, texts=TEXTS, more=MORE, verdicts=verdicts, letters=letters, costs=COSTS)
+
+
+@pytest.fixture(scope="module")
+def text(report, decision) -> str:
+    return report.to_html(decision=decision, quality=QUALITY, title=f"Mine & {EVIL}")
 
 
 @pytest.fixture(scope="module")
@@ -112,82 +107,108 @@ def page(text) -> Page:
     return Page(text)
 
 
-def test_the_figures_of_the_first_screen_are_the_reports(report, page) -> None:
-    shown = page.of("span", class_="value")
-    assert {attributes["data-key"] for attributes, _ in shown} >= {"BoR@2", "RA-nWG@2", "PROC@2", "%PROC@2", "Harm@2"}
-    for attributes, said in shown:
-        assert said == number((figure := report[attributes["data-run"], attributes["data-key"]]).value) + figure.mark
+def words(text: str) -> str:
+    return " ".join(text.split())
 
 
-def test_the_words_have_the_reports_numbers(report) -> None:
-    said = {finding.question: finding.answer for finding in findings(report, "mine", 2)}
-    bor, most, success = (report["mine", key].value for key in ("BoR@2", "BoR_max@2", "Success@2"))
-    assert (
-        f"has {number(bor)} bits over a random draw. The most that is possible at this K is {number(most)} bits."
-        in (said["What is the selectivity?"])
+# -- the first screen --------------------------------------------------------------------------------------
+
+
+def test_the_answers_stand_first_and_as_in_the_decision(decision, page) -> None:
+    given = decision.to_dict()["answers"]
+    answers = page.of("div", class_="answer")
+    assert [attributes["data-code"] for attributes, _ in answers] == list(given)
+    assert [said for _, said in page.of("h2")][: len(given)] == [answer["question"] for answer in given.values()]
+    assert [said for _, said in page.of("p", class_="text")] == [words(answer["text"]) for answer in given.values()]
+    for kind, shown in (("mark is-shown", True), ("mark not-shown", False)):
+        marks = [said.split(maxsplit=1)[1] for _, said in page.of("p", class_=kind)]
+        count = sum(answer["shown"] == shown for answer in given.values())
+        assert marks == ["shown" if shown else "not shown"] * count
+    assert any(words(MORE["system"]) in said for _, said in page.of("details"))
+    # Nothing but the skip link and the title comes before them.
+    spoken = [tag for tag, _, parts in page.elements if tag in ("h1", "h2", "h3", "p", "table", "figure", "a")]
+    assert spoken[:4] == ["a", "h1", "h2", "p"]
+
+
+def test_one_line_of_facts(page) -> None:
+    ((_, facts),) = page.of("p", class_="facts")
+    assert facts == (
+        "3 runs · 4 queries · N = 500 passages · utility scale · all figures at K = 2, the given K · intervals of 95%"
     )
-    assert (
-        f"in {success:.1%} of the queries; a random draw succeeds in {2**-most:.1%}" in said["What is the selectivity?"]
-    )
-    proc, share = report["mine", "PROC@2"].value, report["mine", "%PROC@2"].value
-    assert (
-        f"The pool holds {proc:.1%} of the best evidence, and {share:.1%} of that was selected"
-        in said["Who lost the evidence?"]
-    )
-    verdict = report.diagnosis("mine", 2)
-    for name, count in verdict.counts.items():
-        assert f"{count} {name}" in said["Who lost the evidence?"]
+
+
+def test_the_table_has_the_figures_of_the_report(report, decision, page) -> None:
+    shown = {(a["data-run"], a["data-key"]): said for a, said in page.of("span", class_="value")}
+    for line in decision.lines:
+        for figure in line.figures.values():
+            estimate = report[line.run, figure.measure]
+            low, high = estimate.possible or (None, None)
+            expected = number(estimate.value) if low is None else f"{number(low)} to {number(high)}"
+            assert shown.pop((line.run, str(figure.measure))) == expected + estimate.mark
+    assert shown == {("mine", "tokens"): "90.5", ("other", "tokens"): "1,200", (EVIL, "tokens"): "500"}
+
+
+def test_harm_is_the_range_that_the_labels_leave_open(report, page) -> None:
     low, high = report["mine", "Harm@2"].possible
-    assert f"between {2 * low:.1f} and {2 * high:.1f} are junk" in said["How much junk does the LLM read?"]
-    assert said["Which K should be used?"].startswith("No advice on K: 4 queries with a defined RA-nWG are too few")
-    assert (
-        f"{report['mine', 'Judged@2'].value:.1%} of the top 2 is judged" in said["How far can the figures be trusted?"]
-    )
+    assert low < high
+    ((_, said),) = page.of("span", **{"data-run": "mine", "data-key": "Harm@2"})
+    assert said.startswith(f"{number(low)} to {number(high)}")
 
 
-def test_the_tables_have_the_reports_numbers(report, page) -> None:
-    figures = " ".join(said for _, said in page.of("table", class_="figures"))
-    for name in ("mine", "other"):
-        for depth in report.depths:
-            assert number(report[name, f"BoR@{depth}"].value) in figures
-    rows = {row["query"]: row for row in report.per_query("mine")}
-    values = [attributes["data-value"] for attributes, _ in page.of("td", class_="num")][: 4 * 6]
-    found = {query: values[6 * i : 6 * i + 6] for i, query in enumerate(worst(page))}
-    for query, row in found.items():
-        expected = [rows[query][f"{base}@2"] for base in ("RA-nWG", "PROC", "%PROC", "Success", "Harm", "Judged")]
-        assert [None if value == "" else float(value) for value in row] == pytest.approx(expected)
+def test_runs_stand_best_first_with_letters_and_their_own_colour(report, decision, page) -> None:
+    rows = [(a.get("style"), said) for a, said in page.of("tr") if "--run:" in (a.get("style") or "")]
+    places = {name: place for place, name in enumerate(report.runs)}
+    assert [style for style, _ in rows] == [f"--run: var(--run-{places[line.run]})" for line in decision.lines]
+    letters = [said for _, said in page.of("span", class_="letters")]
+    assert letters == [line.letters for line in decision.lines]
+    assert [line.run for line in decision.lines][-1] == "mine"
+    assert "baseline" in rows[-1][1]
 
 
-def worst(page: Page) -> list[str]:
-    buttons = [said for _, said in page.of("button", class_="open")]
-    return buttons[: len(GRADES)]
+def test_signs_are_also_words(decision, page) -> None:
+    cells = {said for _, said in page.of("td")}
+    better = [said for said in cells if "▲" in said]
+    assert len(better) == 1
+    assert better[0].endswith("better than mine")
+    assert any("▼" in said and said.endswith("worse than mine") for said in cells)
+    assert any("?" in said and "undecided, since lists are judged in part" in said for said in cells)
+    assert sum("no difference from mine is shown" in said for said in cells) > 0
+    (legend,) = [said for _, said in page.of("div", class_="legend")]
+    for part in ("▲ better than mine", "▼ worse than mine", "Holm's correction", "95% level", "common letter"):
+        assert part in legend
 
 
-def test_queries_stand_worst_first_and_open_to_their_passages(report, page) -> None:
-    rows = {row["query"]: row for row in report.per_query("mine")}
-    order = worst(page)
-    assert sorted(order) == sorted(GRADES)
-    measured = [rows[query]["RA-nWG@2"] for query in order]
-    assert measured == sorted(measured)
-    for attributes, _ in page.of("button", class_="open"):
-        (target,) = page.of("tr", id=attributes["aria-controls"])
-        assert target[0]["class"] == "passages"
-    listed = [said for _, said in page.of("li", value="1")][: len(GRADES)]
-    for query, said in zip(order, listed, strict=True):
-        first = FINAL[query][0]
-        grade = GRADES[query].get(first)
-        assert said.startswith(f"grade {grade} {first}" if grade else f"not judged {first}")
+def places_drawn(page: Page, key: str) -> list[tuple[float, float]]:
+    """The values of a column, and where their dots are."""
+    found, value = [], None
+    for tag, attributes, parts in page.elements:
+        if tag == "span" and attributes.get("data-key") == key:
+            value = float("".join(parts).strip("†‡").replace(",", ""))
+        if tag == "circle" and value is not None:
+            found.append((value, float(attributes["cx"])))
+            value = None
+    return found
 
 
-def test_a_passage_is_text_whatever_it_holds(text, page) -> None:
-    assert "<script>alert" not in text
-    assert text.count("<script>") == 1
-    assert len(page.of("h1")) == 1
-    assert page.of("h1")[0][1] == " ".join(f"Mine & {EVIL}".split())
-    passages = [said for _, said in page.of("p") if "alert" in said]
-    assert " ".join(EVIL.split()) in passages
-    assert any(said == " ".join(EVIL.split()) for _, said in page.of("em"))
-    assert any("[…]" in said and len(said) < 2100 for _, said in page.of("p"))
+def test_the_dots_of_a_column_share_an_axis(page) -> None:
+    for key in ("RA-nWG@2", "BoR@2", "tokens"):
+        values, dots = np.array(places_drawn(page, key)).T
+        assert len(values) >= 2
+        slope = np.polyfit(values, dots, 1)
+        assert slope[0] > 0
+        assert np.polyval(slope, values) == pytest.approx(dots, abs=0.2)
+
+
+# -- the page as a thing -----------------------------------------------------------------------------------
+
+
+def test_names_are_text_whatever_they_hold(text, page) -> None:
+    assert "<script" not in text
+    assert [said for _, said in page.of("h1")] == [words(f"Mine & {EVIL}")]
+    assert any(said.startswith(words(EVIL)) for _, said in page.of("th"))
+    run = rs.evaluate(GRADES, {"$x^2$ \\frac{": FINAL, "漢字": OTHER}, corpus_size=500, scale="utility", bootstrap=None)
+    drawn = Page(run.to_html()).of("svg")
+    assert any("$x^2$ \\frac{" in said and "漢字" in said for _, said in drawn)
 
 
 def test_the_page_needs_nothing_from_elsewhere(text, page) -> None:
@@ -198,75 +219,132 @@ def test_the_page_needs_nothing_from_elsewhere(text, page) -> None:
             assert (attributes.get(key) or "#").startswith("#"), (tag, attributes)
     ids = [attributes["id"] for _, attributes, _ in page.elements if attributes.get("id")]
     assert len(ids) == len(set(ids))
+    assert {a["href"][1:] for a, _ in page.of("a")} <= set(ids)
     assert "url(http" not in text
 
 
-def test_it_is_the_same_every_time(report, text) -> None:
-    assert report.to_html() == report.to_html()
+def test_it_is_the_same_every_time(report, decision, text) -> None:
+    assert report.to_html(decision=decision, quality=QUALITY, title=f"Mine & {EVIL}") == text
     assert re.search(r"\d{4}-\d{2}-\d{2}", text) is None
 
 
-def test_pictures_are_named_and_follow_the_page_s_colours(page, text) -> None:
-    titles = [attributes["aria-label"] for attributes, _ in page.of("svg")]
+def test_there_is_a_place_for_the_queries(page) -> None:
+    tags = [attributes.get("id") for tag, attributes, _ in page.elements if tag == "section"]
+    assert tags == ["decision", "reasons", "explorer", "figures"]
+
+
+def test_all_figures_of_each_run_are_folded(report, page) -> None:
+    folded = page.of("details", class_="run")
+    assert len(folded) == len(report.runs)
+    for name, (attributes, said) in zip(report.runs, folded, strict=True):
+        assert "open" not in attributes
+        assert said.startswith(words(name))
+        for depth in report.depths:
+            assert number(report[name, f"BoR@{depth}"].value) in said
+
+
+# -- plots -------------------------------------------------------------------------------------------------
+
+
+def test_there_is_one_picture_of_each_kind(page, text) -> None:
+    titles = [attributes["aria-label"] for attributes, _ in page.of("svg") if "aria-label" in attributes]
     assert titles == [
-        *(
-            f"{name}: {what}"
-            for name in ("mine", "other")
-            for what in (
-                "selectivity and success over K",
-                "BoR and the regimes of K",
-                "who lost the evidence, query by query",
-                "grades in the prompt",
-                "answer quality over K",
-            )
-            if (name, what) != ("other", "who lost the evidence, query by query") or report_selects(page)
-        ),
-        "Differences from mine",
+        "Tokens of a query against RA-nWG",
+        "Bits over random, over K",
+        "Success over K",
+        "Utility over K",
+        "What the next passages add",
         "Junk over K",
+        "Who lost the evidence",
+        "Differences between the runs",
         "Precision and recall",
+        "Answer quality over K",
     ]
-    assert "#0072b2" not in re.sub(r":root \{.*?\}", "", text, flags=re.S)
-    assert "var(--blue)" in text
-    assert "currentColor" in text
+    assert [said for _, said in page.of("h3")][: len(titles)] == titles
 
 
-def report_selects(page: Page) -> bool:
-    return any(said.startswith("other: who lost") for _, said in page.of("h3"))
+def test_pictures_follow_the_colours_of_the_page(text) -> None:
+    pictures = " ".join(re.findall(r"<figure>.*?</figure>", text, flags=re.S))
+    for place, colour in enumerate(plots.OF_RUNS):
+        assert colour not in pictures
+        assert (f"var(--run-{place})" in pictures) == (place < len(NAMES))
+    assert "currentColor" in pictures
 
 
 def drawn(axes, label: str) -> list[float]:
     return next(np.asarray(line.get_ydata(), float).tolist() for line in axes.get_lines() if line.get_label() == label)
 
 
-def test_the_numbers_in_the_pictures_are_the_reports(report) -> None:
-    axes = plots.selectivity(report, "mine")
-    assert drawn(axes, "BoR") == [report["mine", f"BoR@{k}"].value for k in report.depths]
+def upper_end(estimate: Estimate) -> float:
+    return estimate.value if estimate.possible is None else estimate.possible[1]
+
+
+def test_the_numbers_in_the_plots_are_the_reports(report, decision) -> None:
+    axes = plots.selectivity(report, depth=2)
+    for name in ("mine", "other"):
+        assert drawn(axes, name) == [report[name, f"BoR@{k}"].value for k in report.depths]
+        for measure in ("Success", "RA-nWG"):
+            assert drawn(plots.over_k(report, measure), name) == [
+                report[name, f"{measure}@{k}"].value for k in (1, 2, 3)
+            ]
     assert drawn(axes, "ceiling") == [report["mine", f"BoR_max@{k}"].value for k in report.depths]
-    beside = next(each for each in axes.figure.axes if each is not axes)
-    assert drawn(beside, "success") == [report["mine", f"Success@{k}"].value for k in report.depths]
+    chance = [2 ** -report["mine", f"BoR_max@{k}"].value for k in report.depths]
+    assert drawn(plots.over_k(report, "Success"), "random draw") == pytest.approx(chance)
+    assert drawn(plots.harm(report), "mine") == [upper_end(report["mine", f"Harm@{k}"]) for k in report.depths]
+    curve = drawn(plots.precision_recall(report), "other")
+    assert curve == [report["other", f"IPrec@{level:g}"].value for level in np.arange(11) / 10]
+    assert drawn(plots.answer_quality({1: [0.5, 0.75], 3: {"q1": 0.5, "q2": 1.0}}), "answer quality") == [0.625, 0.75]
 
     axes = plots.collapse(report, "mine")
     assert drawn(axes, "BoR") == [report["mine", f"BoR@{k}"].value for k in report.depths]
-    drawn_by_chance = [2 ** -report["mine", f"BoR_max@{k}"].value for k in report.depths]
-    assert axes.get_lines()[0].get_xdata().tolist() == pytest.approx(drawn_by_chance)
+    assert axes.get_lines()[0].get_xdata().tolist() == pytest.approx(chance)
 
-    axes = plots.evidence(report, "mine", 2)
-    dots = axes.collections[0].get_offsets()
-    columns = report.runs["mine"].per_query
-    known = np.isfinite(columns["PROC@2"]) & np.isfinite(columns["%PROC@2"])
-    assert np.array_equal(dots, np.stack([columns["PROC@2"][known], columns["%PROC@2"][known]], axis=1))
-    cross = axes.get_lines()[0]
-    assert (cross.get_xdata()[0], cross.get_ydata()[0]) == (
-        report["mine", "PROC@2"].value,
-        report["mine", "%PROC@2"].value,
-    )
+    dots = [line.get_xdata()[0] for line in plots.differences(decision).get_lines() if line.get_marker() == "o"]
+    assert sorted(dots) == sorted(pair.difference for pair in decision.pairs)
 
-    assert drawn(plots.harm(report), "mine") == [report["mine", f"Harm@{k}"].value for k in report.depths]
-    curve = drawn(plots.precision_recall(report), "other")
-    assert curve == [report["other", f"IPrec@{level:g}"].value for level in np.arange(11) / 10]
 
-    axes = plots.answer_quality(report, {1: [0.5, 0.75], 3: {"q1": 0.5, "q2": 1.0}}, "mine")
-    assert drawn(axes, "answer quality") == [0.625, 0.75]
+def test_who_lost_the_evidence_counts_every_query_once(report) -> None:
+    axes = plots.evidence(report, 2)
+    widths = {}
+    for bars in axes.containers:
+        for bar in bars:
+            name = axes.get_yticklabels()[round(bar.get_y() + bar.get_height() / 2)].get_text()
+            widths.setdefault(name, {})[bars.get_label()] = bar.get_width()
+    assert widths["mine"] | {"undefined": 0} == dict(report.diagnosis("mine", 2).counts) | {"undefined": 0}
+    assert {sum(of_run.values()) for of_run in widths.values()} == {len(GRADES)}
+
+
+def test_what_the_next_passages_hold_by_hand(report) -> None:
+    from rag_selectivity.statistics.next_passages import next_passages
+
+    found = {name: next_passages(part.judged) for name, part in report.runs.items()}
+    axes = plots.found_by_rank(found, len(GRADES))
+    # Of the four passages at rank 1 of mine two are relevant, at rank 2 none, at rank 3 one.
+    assert drawn(axes, "mine") == pytest.approx([0.5, np.nan, 0.25], nan_ok=True)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3"]
+
+
+def test_a_curve_ends_where_the_lists_end() -> None:
+    long = {q: [*ids, *(f"y{i}" for i in range(60))] for q, ids in OTHER.items()}
+    report = rs.evaluate(GRADES, {"short": OTHER, "long": long}, corpus_size=500, scale="utility", bootstrap=None)
+    axes = plots.over_k(report, "RA-nWG")
+    assert (len(drawn(axes, "short")), len(drawn(axes, "long"))) == (3, len(report.depths))
+
+
+@pytest.mark.parametrize("depth", [None, 3, 17, 44, 200])
+def test_ticks_do_not_touch(depth) -> None:
+    depths = sorted({1, 2, 5, 10, 17, 20, 44, 50, 100, 200, *([depth] if depth else [])})
+    chosen = plots.ticks_of(depths, depth)
+    gaps = np.diff(np.log(chosen)) / np.log(depths[-1])
+    assert (gaps > 0.07).all()
+    assert {1, *([depth] if depth else [])} <= set(chosen)
+    assert len(chosen) >= 6
+
+
+def test_runs_can_be_told_apart_beyond_the_colours() -> None:
+    styles = [plots.style_of_run(i) for i in range(24)]
+    assert len({(each["color"], each["marker"], each["linestyle"]) for each in styles}) == 24
+    assert len({each["marker"] for each in styles[:6]}) == len({each["color"] for each in styles[:6]}) == 6
 
 
 def test_the_composition_of_the_prompt_by_hand(report) -> None:
@@ -296,24 +374,35 @@ def test_the_ceiling_of_the_published_tools() -> None:
     assert marks == {"all: K = 58": 0.0, "few: K = 5": pytest.approx(1.691, abs=5e-4)}
 
 
-def test_what_was_not_measured_cannot_be_drawn(report) -> None:
+def test_what_was_not_measured_cannot_be_drawn() -> None:
     bare = rs.evaluate(GRADES, {"mine": FINAL}, scale="trec", measures=["Success"], depths=[1])
-    with pytest.raises(rs.InputError, match="was not measured"):
-        plots.selectivity(bare)
     with pytest.raises(rs.InputError, match="needs the measure IPrec"):
         plots.precision_recall(bare)
     with pytest.raises(rs.InputError, match="needs PROC and %PROC"):
-        plots.evidence(bare)
-    with pytest.raises(rs.InputError, match="depth 7 was not measured"):
-        report.to_html(depth=7)
-    assert "Give the corpus size (--corpus-size) to see how much of this is chance." in bare.to_html()
+        plots.evidence(bare, 1)
+    with pytest.raises(rs.InputError, match="needs a BoR"):
+        plots.selectivity(bare, measure="Success")
 
 
-def test_a_notebook_shows_words_and_tables(report) -> None:
-    shown = Page(report._repr_html_())
-    assert [said for _, said in shown.of("h3")] == ["mine", "other"]
-    assert any("bits over a random draw" in said for _, said in shown.of("dd"))
-    assert number(report["other", "BoR@3"].value) in " ".join(said for _, said in shown.of("table"))
+# -- notebooks and the command -----------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_the_first_screen_alone(report, decision) -> None:
+    shown = Page(report.with_decision(decision)._repr_html_())
+    assert [said for _, said in shown.of("p", class_="text")] == [words(answer.text) for answer in decision.answers]
+    assert len(shown.of("table")) == 1
+    assert not [attributes for attributes, _ in shown.of("svg") if "aria-label" in attributes]
+    ((_, value),) = shown.of("span", **{"data-run": "other", "data-key": "BoR@2"})
+    assert value.rstrip("†‡") == number(report["other", "BoR@2"].value)
+
+
+def test_a_report_without_a_decision_is_decided(report) -> None:
+    from rag_selectivity.decision.decide import decide
+
+    decision = decide(report)
+    for text in (report._repr_html_(), report.to_html()):
+        answers = [said for _, said in Page(text).of("p", class_="text")]
+        assert answers == [words(answer.text) for answer in decision.answers]
 
 
 @pytest.mark.slow
@@ -321,12 +410,14 @@ def test_the_command_on_cranfield(data, tmp_path) -> None:
     folder = data / "cranfield"
     (tmp_path / "quality.csv").write_text("K,score\n5,0.5\n5,0.7\n10,0.8\n10,0.6\n")
     words = ["report", "--qrels", folder / "qrels.trec", "--run", f"bm25={folder}/runs/bm25.trec"]
-    words += ["--run", f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "--unjudged", "worst", "--at", "10"]
+    words += ["--run", f"lsa={folder}/runs/lsa.trec", "--scale", "utility", "--unjudged", "worst", "--k", "7"]
     words += ["--corpus", folder / "corpus.jsonl", "--queries", folder / "queries.jsonl"]
     words += ["--quality", tmp_path / "quality.csv", "-o", tmp_path / "r.html"]
-    done = subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *map(str, words)], capture_output=True, text=True, check=False
-    )
+    for run, times in (("bm25", (100, 400)), ("lsa", (10, 30))):
+        rows = "".join(f"{query},{milliseconds}\n" for query, milliseconds in enumerate(times, 1))
+        (tmp_path / f"{run}.csv").write_text(f"query_id,milliseconds\n{rows}")
+        words += ["--costs", f"{run}={tmp_path / f'{run}.csv'}"]
+    done = run_command(*map(str, words))
     assert done.returncode == 0, done.stderr
     page = Page((tmp_path / "r.html").read_text())
     core = rs.evaluate(
@@ -336,27 +427,39 @@ def test_the_command_on_cranfield(data, tmp_path) -> None:
         scale="utility",
         unjudged="worst",
         measures=["BoR", "RA-nWG", "Harm"],
-        depths=[10],
+        depths=[7],
     )
     shown = {(a["data-run"], a["data-key"]): said for a, said in page.of("span", class_="value")}
-    for key in ("BoR@10", "RA-nWG@10", "Harm@10"):
-        assert shown["bm25", key] == number(core[key].value)
-    assert len(page.of("button", class_="open")) == 200
-    assert any("what similarity laws must be obeyed" in said for _, said in page.of("span", class_="text"))
+    for key in ("BoR@7", "RA-nWG@7", "Harm@7"):
+        assert shown["bm25", key] == number(core[key].value) + core[key].mark
+    assert {key.rpartition("@")[2] for _, key in shown} == {"7", "tokens", "milliseconds"}
+    assert [shown[run, "milliseconds"] for run in ("bm25", "lsa")] == ["250", "20"]
+    assert "Tokens of a query against RA-nWG" in [said for _, said in page.of("h3")]
+    assert (tmp_path / "r.html").stat().st_size < 400_000
 
 
-def test_reasons_come_from_a_label_store(tmp_path) -> None:
-    async def judge(messages, schema):
-        return {"reason": "because <it> says so", "grade": 5}
-
-    rs.grade({"q": "who?"}, {"d": "text"}, {"q": ["d"]}, store=tmp_path / "s.db", judge=judge)
+def test_the_page_is_opened_in_the_browser(tmp_path) -> None:
+    (tmp_path / "qrels.trec").write_text("q 0 d 1\n")
     (tmp_path / "run.trec").write_text("q Q0 d 1 1.0 r\n")
-    (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": "who?"}))
-    words = ["report", "--qrels", tmp_path / "s.db", "--run", tmp_path / "run.trec", "--scale", "utility"]
-    words += ["--queries", tmp_path / "queries.jsonl", "-o", tmp_path / "r.html"]
-    done = subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *map(str, words)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    page = Page((tmp_path / "r.html").read_text())
-    assert page.of("em")[0][1] == "because <it> says so"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!{sys.executable}\nimport sys\nopen({str(tmp_path / "opened")!r}, "w").write(sys.argv[1])\n')
+    browser.chmod(0o755)
+    command = [
+        sys.executable,
+        "-m",
+        "rag_selectivity",
+        "report",
+        "--qrels",
+        "qrels.trec",
+        "--run",
+        "run.trec",
+        "--open",
+    ]
+    environment = {**os.environ, "BROWSER": f"{browser} %s"}
+    for output, status in (("a page.html", 0), ("-", 2)):
+        done = subprocess.run(
+            [*command, "-o", output], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stderr
+    assert (tmp_path / "opened").read_text() == (tmp_path / "a page.html").as_uri()
+    assert "--open needs a file" in done.stderr

@@ -641,7 +641,7 @@ def test_fewer_fields_of_a_run_stay_an_error(tmp_path) -> None:
         ["evaluate", "--out-of-core", "--measure", "Success"],
         ["compare", "--run", "again=run.trec", "--measure", "Success"],
         ["sweep", "--corpus-size", "1000"],
-        ["report", "-o", "page.html", "--depths", "1", "--at", "1"],
+        ["report", "-o", "page.html", "--depths", "1"],
     ],
 )
 def test_the_commands_take_the_form_that_their_error_names(tmp_path, words) -> None:
@@ -652,12 +652,3 @@ def test_the_commands_take_the_form_that_their_error_names(tmp_path, words) -> N
     assert "--ids casefold" in " ".join(refused.stderr.split())
     done = run_command(*command, "--ids", "casefold", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_page_finds_texts_and_reasons_by_the_form(tmp_path) -> None:
-    qrels, run = write_trec(tmp_path, QRELS, UPPER)
-    report = rs.evaluate(qrels, {"run": run}, depths=[1], bootstrap=None, ids="casefold")
-    texts = {passage: f"text of {passage}" for ids in RUN.values() for passage in ids}
-    page = report.to_html(qrels=qrels, runs={"run": run}, queries={"q1": "who?"}, corpus=texts, top=3)
-    assert "text of d101" in page
-    assert "who?" in page

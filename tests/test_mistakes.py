@@ -101,9 +101,9 @@ MISTAKES: dict[str, tuple[list[str], tuple[str, ...]]] = {
         [*GRADE, "--corpus", "corpus.jsonl", "--dry-run"],
         ("without a text ('d9')", "same ids"),
     ),
-    "a K that was not measured": (
-        ["report", "--qrels", "qrels.trec", "--run", "run.trec", "-o", "r.html", "--at", "99", "--depths", "1,2"],
-        ("depth 99 was not measured", "1, 2"),
+    "a K of nothing": (
+        ["report", "--qrels", "qrels.trec", "--run", "run.trec", "-o", "r.html", "--k", "0"],
+        ("k must be a whole number ≥ 1", "0"),
     ),
 }
 

@@ -104,7 +104,7 @@ def test_it_stands_in_every_view() -> None:
         assert "new successes" in text
         assert "6 of 12" in text
     page = rs.evaluate(qrels, {"r": run}, corpus_size=100, depths=[1, 3]).to_html()
-    assert "<h3>The next passages</h3>" in page
+    assert "<h4>The next passages</h4>" in page
     assert "6 of 12" in page
     assert "The next passages" not in rs.evaluate(qrels, {"r": run}, depths=[1, 3]).to_html()
 

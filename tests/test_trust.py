@@ -13,6 +13,7 @@ import rag_selectivity as rs
 from rag_selectivity.agree import agree
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.decision.decide import decide
 from rag_selectivity.results.provenance import Provenance, family_of
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer, Reply, texts
@@ -247,7 +248,9 @@ def test_the_paragraph_of_plain_labels_claims_no_more_than_they_show() -> None:
     )
     assert plain(str(report)).startswith(report.trust.text)
     assert report.to_dict()["trust"]["text"] == report.trust.text
-    assert report.trust.text in plain(re.sub(r"<[^>]+>", "", report.to_html()))
+    decision = decide(report, k=2)
+    assert decision["trust"].more.endswith("The figures are as judged. The figures hold as far as these labels do.")
+    assert decision["trust"].more in plain(re.sub(r"<[^>]+>", "", report.to_html(decision=decision)))
 
 
 def test_the_paragraph_names_the_next_step_with_its_cost() -> None:

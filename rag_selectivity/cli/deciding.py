@@ -18,5 +18,9 @@ def decided(
     """The report with its decision: at K, or at the only depth that was asked for, or at the advised one."""
     from rag_selectivity.decision import decide
 
-    asked = k if k is not None else depths[0] if depths is not None and len(depths) == 1 else None
-    return report.with_decision(decide(report, k=asked, baseline=baseline, paired=paired))
+    return report.with_decision(decide(report, k=production_depth(k, depths), baseline=baseline, paired=paired))
+
+
+def production_depth(k: int | None, depths: Sequence[int] | None) -> int | None:
+    """The K that was given, or the only depth that was asked for."""
+    return k if k is not None else depths[0] if depths is not None and len(depths) == 1 else None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import corpus_size_of, named_files, policy_choices, pools_of, whole_numbers
+from rag_selectivity.cli.deciding import production_depth
+from rag_selectivity.cli.inputs import corpus_size_of, costs_of, named_files, policy_choices, pools_of, whole_numbers
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
+from rag_selectivity.errors import InputError
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
@@ -34,6 +37,8 @@ def report(
     quality: Annotated[
         Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
     ] = None,
+    tokens: o.TokensOption = None,
+    costs: o.CostsOption = None,
     human: o.HumanOption = None,
     grade_map: o.GradeMapOption = None,
     judge: o.JudgeOption = None,
@@ -46,8 +51,13 @@ def report(
     measure: o.MeasureOption = None,
     depths: Annotated[
         str | None,
-        o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… and the advised one)."),
+        o.option(
+            o.MEASURES,
+            "K,K",
+            "Depths of the plots, as in 1,5,10 (default: 1,2,5,10,…). The K of the decision is added.",
+        ),
     ] = None,
+    k: o.KOption = None,
     scale: o.ScaleOption = None,
     rel: o.RelOption = None,
     m: o.HitsOption = None,
@@ -57,23 +67,22 @@ def report(
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
-    shown_depth: Annotated[
-        int | None, o.option(o.PAGE, "K", "Depth of the first screen (default: the advised one).", "--at")
-    ] = None,
     title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
-    max_queries: Annotated[int, o.option(o.PAGE, "COUNT", "Queries in the table, worst first.")] = 500,
-    max_read: Annotated[int, o.option(o.PAGE, "COUNT", "Queries in the table that show their passages.")] = 100,
-    top: Annotated[int, o.option(o.PAGE, "COUNT", "Passages shown for each query.")] = 10,
+    open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
 ) -> None:
-    """Write an HTML page: the answer in words, plots and queries.
+    """Write an HTML page: what to decide about the runs, and why.
 
     The page is one file without links to others: to look at, to send and to print.
     """
     from rag_selectivity.render.from_files import html_report
 
+    if open_it and output == STANDARD_OUTPUT:
+        raise InputError("--open needs a file that a browser can read: give --output report.html")
+    asked = whole_numbers(depths, "--depths")
+    named = named_files(run)
     page = html_report(
         qrels,
-        named_files(run),
+        named,
         pool=pools_of(pool, run),
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus,
@@ -81,8 +90,11 @@ def report(
         controls=controls,
         queries=queries,
         quality=quality,
+        tokens=tokens,
+        costs=costs_of(costs, list(named)),
         measures=measure or None,
-        depths=whole_numbers(depths, "--depths"),
+        depths=asked,
+        k=production_depth(k, asked),
         baseline=baseline,
         scale=scale,
         grade_map=grade_map,
@@ -95,14 +107,11 @@ def report(
         max_k=max_k,
         max_loss=max_loss,
         title=title,
-        shown_depth=shown_depth,
-        max_queries=max_queries,
-        max_read=max_read,
-        top=top,
         ids=ids,
         human=human,
         **policy_choices(unjudged=unjudged, short_lists=short_lists),
     )
     put(page.rstrip("\n"), output)
     if output != STANDARD_OUTPUT:
-        note(f"{output}: {len(page.encode()) / 1e6:.1f} MB; open it in a browser")
+        opened = open_it and webbrowser.open(output.resolve().as_uri())
+        note(f"{output}: {len(page.encode()) / 1e6:.1f} MB{'' if opened else '; open it in a browser'}")

@@ -209,8 +209,11 @@ class _Decider:
     def _best_at(self, depth: int) -> str:
         measure = self.ranking @ depth
         if self.report.ground is None:
-            means = {name: np.nanmean(figures(run, measure)) for name, run in self.judged.items()}
-            return max(means, key=lambda name: -math.inf if math.isnan(means[name]) else float(means[name]))
+            means = {}
+            for name, run in self.judged.items():
+                values = figures(run, measure)
+                means[name] = float(np.nanmean(values)) if not np.isnan(values).all() else -math.inf
+            return max(means, key=means.__getitem__)
         measured = measure_all(self.judged, [measure], [])
         return best_first(report_on(self.judged, measured, None, ground=self.report.ground), measure)[0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, advise, parameters_of
-from rag_selectivity.calibrated.curve import Curves
+from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
 from rag_selectivity.calibrated.people import judge_labels, people_of
-from rag_selectivity.calibrated.reporting import sampling_of
-from rag_selectivity.compare import compare
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.decision.costs import read_costs
+from rag_selectivity.decision.decide import decide
+from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.io.reading import passage_counts_of, read_corpus_ids, read_qrels, read_records
-from rag_selectivity.joined import Joined, join_runs, settled_labels
+from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS, compared_depths, compared_measures, page_measures
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.render.html import to_html
 from rag_selectivity.render.passages import reasons_in
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -39,8 +37,11 @@ def html_report(
     controls: str | Path | None = None,
     queries: str | Path | None = None,
     quality: str | Path | None = None,
+    costs: Any = None,
+    tokens: Any = None,
     measures: Sequence[str | Measure] | None = None,
     depths: Sequence[int] | None = None,
+    k: int | None = None,
     baseline: str | None = None,
     scale: str | Scale | None = None,
     grade_map: str | Mapping[int, int] | None = None,
@@ -53,18 +54,15 @@ def html_report(
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
     title: str = "What retrieval is worth",
-    shown_depth: int | None = None,
-    max_queries: int = 500,
-    max_read: int = 100,
-    top: int = 10,
     ids: str | None = None,
     human: Any = None,
     **choices: Any,
 ) -> str:
     """The page of `Report.to_html`, with everything that the given files make possible.
 
-    Parameters are as in `evaluate` and `to_html`. Default measures: those that scale and N make possible, with `rel`
-    and `m`. The default depths include the advised K. Several runs are compared with the first one, or with `baseline`.
+    Parameters are as in `evaluate`, `rag_selectivity.decision.decide`, `rag_selectivity.decision.costs.read_costs` and
+    `to_html`. Default measures: those that scale and N make possible, with `rel` and `m`. The depths always include the
+    K of the decision.
     """
     chosen_policy = resolve_policy(policy, **choices)
     read = read_qrels if human is None else judge_labels
@@ -85,38 +83,27 @@ def html_report(
         parsed = _with_parameters(page_measures(chosen_scale, sized=sized), rel, m)
     if rel is None and m is None:
         rel, m = parameters_of(parsed)
-    of_advice: dict[str, Any] = {"rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     people = None if human is None else people_of(human, grade_map)
     joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, human=people, **shared)
+    alone = measure_all(joined.judged, parsed, [1])
+    decision = decide(
+        report_on(joined.judged, alone, bootstrap, joined.notes, joined.ground),
+        k=k,
+        baseline=baseline,
+        rel=rel,
+        m=m,
+        max_k=max_k,
+        max_loss=max_loss,
+        costs=read_costs(joined.judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap),
+    )
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
-        advised = {
-            advise(run, bootstrap, **of_advice, calibrated=_curves(joined, name, bootstrap)).K
-            for name, run in joined.judged.items()
-        }
-        depths = sorted(k for k in {*DEFAULT_DEPTHS, *advised, shown_depth} if k is not None and k <= reach)
-    measured = measure_all(joined.judged, parsed, depths)
+        depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
+    measured = measure_all(joined.judged, parsed, sorted({*depths, decision.K}))
     report = report_on(joined.judged, measured, bootstrap, joined.notes, joined.ground)
-    comparison = None
-    if len(joined.judged) > 1:
-        with warnings.catch_warnings():
-            # The join above has given these warnings already.
-            warnings.simplefilter("ignore", SelectivityWarning)
-            comparison = compare(
-                labels,
-                runs,
-                baseline=baseline,
-                pool=pool,
-                measures=_compared(chosen_scale, rel, m, sized=sized),
-                depths=compared_depths(max(depths)),
-                policy=chosen_policy,
-                bootstrap=bootstrap,
-                human=people,
-                **shared,
-            )
     return to_html(
         report,
-        comparison=comparison,
+        decision=decision,
         quality=_quality(quality) if quality is not None else None,
         qrels=labels,
         runs=runs,
@@ -124,18 +111,7 @@ def html_report(
         corpus=corpus,
         reasons=reasons_in(qrels, list(judges) if judges else None),
         title=title,
-        depth=shown_depth,
-        **of_advice,
-        max_queries=max_queries,
-        max_read=max_read,
-        top=top,
     )
-
-
-def _curves(joined: Joined, name: str, bootstrap: Bootstrap) -> Curves | None:
-    if joined.ground is None:
-        return None
-    return Curves(joined.ground, joined.judged, name, sampling_of(bootstrap))
 
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:
@@ -146,13 +122,6 @@ def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) ->
         asked = {name: value for name, value in (("rel", rel), ("m", m)) if value is not None and name in own}
         parsed.append(replace(measure, **asked))
     return parsed
-
-
-def _compared(scale: str | Scale, rel: int | None, m: int | None, *, sized: bool) -> list[Measure] | None:
-    """The measures of the comparison, with the given `rel` and `m`; None (the default) without either."""
-    if rel is None and m is None:
-        return None
-    return _with_parameters(compared_measures(scale, sized=sized), rel, m)
 
 
 def _quality(path: str | Path) -> dict[int, list[float]]:

@@ -1,6 +1,7 @@
 """Plots on matplotlib axes: `ax=None` makes new axes, and every function returns its axes.
 
-The sizes fit a column of a paper; the colours can be told apart by colour-blind readers.
+The sizes fit a column of a paper; the colours can be told apart by colour-blind readers. Plots of several runs give
+each run the same colour, marker and line style everywhere, by its place in the report.
 """
 
 from __future__ import annotations
@@ -27,47 +28,239 @@ from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
+from rag_selectivity.render.labels import direct_labels
 from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.next_passages import NextPassages
 
 # The palette of Okabe and Ito.
 BLUE, GREY, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#666666", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
-_OF_RUNS = (BLUE, ORANGE, GREEN, PURPLE, SKY, GREY)
-_MARKERS = "osD^vP"
+#: The colours of runs: that palette, darkened so that text in it can be read on white.
+OF_RUNS = ("#0072b2", "#b84f00", "#007a5a", "#a8447e", "#866000", "#4d5561")
+_MARKERS = "osD^vPX*<>hp"
+_LINES = ("-", "--", ":", "-.")
 #: From grade 5 to grade 1; unjudged passages are grey, empty slots white.
 _OF_GRADES = {5: "#004B76", 4: BLUE, 3: "#9CCBE8", 2: "#F0B27A", 1: ORANGE, 0: ORANGE}
 _UNJUDGED, _EMPTY = "#BBBBBB", "#F4F4F4"
+#: What `Report.diagnosis` says of queries, with light colours, in the order of the bars.
+OF_LOSSES = {
+    "retriever-limited": "#f5cf9a",
+    "selection-limited": "#a9d3ee",
+    "limited by both": "#e0c3da",
+    "healthy": "#dfe3e8",
+    "undefined": "#f7f8f9",
+}
+#: Bands of more runs than this would cover each other.
+_BANDS = 2
+#: The least distance of two ticks, as a share of the axis.
+_TICK_SPACE = 0.075
+_LONGEST_NAME = 24
 
 
-def selectivity(report: Report, run: str | None = None, ax: Any = None, *, measure: str | Measure = "BoR") -> Any:
-    """BoR with its interval and ceiling over K, and the success rate on a second axis.
+def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int | None = None) -> Any:
+    """A measure over K, a curve for each run, as far as its lists reach.
 
-    The report must hold `BoR`, `BoR_max` and `Success` at common depths, with the `rel` and `m` of the measure.
+    One or two runs have their intervals as bands. More runs have theirs as lines at `depth`, the K that is marked.
+    Beside Success stands that of a random draw, if BoR_max was measured with the same parameters.
     """
-    axes = _axes(ax, "plots.selectivity")
-    name = run if run is not None else next(iter(report.runs))
     base = parse_measure(measure)
-    most, hits = _beside(base)
-    depths = np.array(report.depths)
-    bor = [report[name, base @ depth] for depth in report.depths]
-    ceiling = [report[name, most @ k].value for k in report.depths]
-    axes.plot(depths, ceiling, "--", color=GREY, label="ceiling")
-    axes.plot(depths, [cell.value for cell in bor], "o-", color=BLUE, label="BoR")
-    axes.fill_between(depths, [c.low for c in bor], [c.high for c in bor], color=BLUE, alpha=0.2, linewidth=0)
-    axes.set(xscale="log", xlabel="K (passages given to the LLM)", ylabel="bits over random")
-    _ticks(axes, report.depths)
-    worst = min([0.0, *(cell.low for cell in bor if np.isfinite(cell.low))])
-    axes.set_ylim(bottom=worst)
-    axes.set_title(name, pad=26)
-    beside = axes.twinx()
-    success = [report[name, hits @ k].value for k in report.depths]
-    beside.plot(depths, success, "s:", color=ORANGE, label="success")
-    beside.set(ylim=(0, 1.05), ylabel="success rate")
-    lines = axes.get_lines() + beside.get_lines()
-    _legend_above(axes, lines, [line.get_label() for line in lines])
+    axes = _axes(ax, "plots.over_k")
+    ends = _curves(report, base, axes, depth)
+    if isinstance(base, Success):
+        most = BoR_max(rel=base.rel, m=base.m)
+        depths = depths_of(report, next(iter(report.runs)), most)
+        if depths:
+            chance = [2.0 ** -report[next(iter(report.runs)), most @ k].value for k in depths]
+            axes.plot(depths, chance, "--", color=GREY, linewidth=1, label="random draw")
+            ends.append(("random draw", *_last(depths, chance), GREY))
+        axes.set_ylim(top=1.02)
+    axes.set(ylabel=str(base))
+    axes.set_ylim(bottom=0)
+    direct_labels(axes, ends)
+    return axes
+
+
+def selectivity(report: Report, ax: Any = None, *, measure: str | Measure = "BoR", depth: int | None = None) -> Any:
+    """BoR and its ceiling over K, a curve for each run; intervals and `depth` as in `over_k`.
+
+    The report must hold `BoR` and `BoR_max` at common depths, with the `rel` and `m` of the measure.
+    """
+    base = parse_measure(measure)
+    most = _ceiling_of(base)
+    axes = _axes(ax, "plots.selectivity")
+    ends = _curves(report, base, axes, depth)
+    drawn: list[list[float]] = []
+    for name in report.runs:
+        depths = depths_of(report, name, most)
+        values = [report[name, most @ k].value for k in depths]
+        # Runs with the same queries have one ceiling, as far as their lists reach.
+        if not any(_same_start(values, other) for other in drawn):
+            axes.plot(depths, values, "--", color=GREY, linewidth=1, label="ceiling")
+            drawn.append(values)
+    axes.set(ylabel="bits over random")
+    cells = [report[name, base @ k] for name in report.runs for k in depths_of(report, name, base)]
+    axes.set_ylim(bottom=min([0.0, *(cell.low for cell in cells if math.isfinite(cell.low))]))
+    if drawn and math.isfinite(drawn[0][0]):
+        axes.annotate(
+            "ceiling", (report.depths[0], drawn[0][0]), xytext=(8, 1), textcoords="offset points", color=GREY,
+            fontsize="small",
+        )  # fmt: skip
+    direct_labels(axes, ends)
+    return axes
+
+
+def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | None = None) -> Any:
+    """The share of junk over K: for each run and K a bar over the possible range, or a dot with its interval.
+
+    The range goes from no junk among the unjudged passages to nothing but junk among them.
+    """
+    base = parse_measure(measure)
+    axes = _axes(ax, "plots.harm")
+    _over_k(axes, report.depths, depth)
+    shown = ticks_of(report.depths, depth)
+    labels = []
+    for i, name in enumerate(report.runs):
+        depths = [k for k in depths_of(report, name, base) if k in shown]
+        cells = [report[name, base @ k] for k in depths]
+        beside = [_beside_each_other(k, i, len(report.runs)) for k in depths]
+        style = style_of_run(i)
+        for x, cell in zip(beside, cells, strict=True):
+            low, high = cell.possible or (cell.low, cell.high)
+            axes.plot([x, x], [low, high], color=style["color"], linewidth=2 if cell.possible else 1.4, alpha=0.75)
+        tops = [cell.value if cell.possible is None else cell.possible[1] for cell in cells]
+        axes.plot(beside, tops, **{**style, "linestyle": "none"}, label=name)
+        labels.append((shortened(name), *_last(beside, tops), style["color"]))
+    axes.set(ylim=(0, 1.02), ylabel=f"{base}: share of junk")
+    direct_labels(axes, labels)
+    return axes
+
+
+def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax: Any = None) -> Any:
+    """The share of relevant passages, by ranges of ranks, beside a random draw from the rest of the corpus.
+
+    `found` is what `rag_selectivity.statistics.next_passages` gives for each run, in the order of the report. A range
+    without a relevant passage has no point.
+    """
+    axes = _axes(ax, "plots.found_by_rank")
+    longest: Sequence[NextPassages] = max(found.values(), key=len, default=())
+    ends = []
+    for i, (name, ranges) in enumerate(found.items()):
+        style = style_of_run(i)
+        shares = [each.relevant_found / _slots(each, queries) or math.nan for each in ranges]
+        axes.plot(range(len(shares)), shares, **style, label=name)
+        ends.append((shortened(name), *_last(range(len(shares)), shares), style["color"]))
+    chance = [each.relevant_expected / _slots(each, queries) or math.nan for each in longest]
+    axes.plot(range(len(chance)), chance, "--", color=GREY, linewidth=1, label="random draw")
+    ends.append(("random draw", *_last(range(len(chance)), chance), GREY))
+    names = [str(each.first) if each.first == each.last else f"{each.first}–{each.last}" for each in longest]
+    axes.set_xticks(range(len(names)), names, rotation=35 if len(names) > 5 else 0)
+    drawn = [line.get_ydata() for line in axes.get_lines()]
+    if any(np.isfinite(np.asarray(ys, np.float64)).any() for ys in drawn):
+        axes.set(yscale="log")
+    axes.set(xlabel="ranks", ylabel="relevant among the passages")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
+    direct_labels(axes, ends)
+    return axes
+
+
+def evidence(report: Report, depth: int, ax: Any = None) -> Any:
+    """Which step lost evidence: for each run, the number of queries with each answer of `Report.diagnosis`."""
+    pair = [measure @ depth for measure in (PROC(), PercentPROC())]
+    runs = [name for name, part in report.runs.items() if all(str(each) in part.per_query for each in pair)]
+    if not runs:
+        raise InputError(f"plots.evidence needs PROC and %PROC of every query at K = {depth}")
+    axes = _axes(ax, "plots.evidence")
+    handles = {}
+    for y, name in enumerate(reversed(runs)):
+        counts = dict(report.diagnosis(name, depth).counts)
+        counts["undefined"] = report.runs[name].evaluated - sum(counts.values())
+        left = 0
+        for answer, colour in OF_LOSSES.items():
+            count = counts.get(answer, 0)
+            if not count:
+                continue
+            handles[answer] = axes.barh(
+                y, count, left=left, color=colour, edgecolor=GREY, linewidth=0.5, height=0.72, label=answer
+            )
+            if count >= 0.05 * report.runs[name].evaluated:
+                axes.text(left + count / 2, y, str(count), ha="center", va="center_baseline", fontsize="small")
+            left += count
+    axes.set_yticks(range(len(runs)), [shortened(name) for name in reversed(runs)])
+    for label, name in zip(axes.get_yticklabels(), reversed(runs), strict=True):
+        label.set_color(style_of_run(list(report.runs).index(name))["color"])
+    axes.set(xlabel=f"queries, at K = {depth}")
+    axes.margins(x=0)
+    order = [answer for answer in OF_LOSSES if answer in handles]
+    _legend_above(axes, [handles[answer] for answer in order], order)
+    return axes
+
+
+def differences(decision: Decision, ax: Any = None) -> Any:
+    """The difference of every pair of runs with its interval; filled if the two runs can be told apart."""
+    pairs = [pair for pair in decision.pairs if math.isfinite(pair.difference)]
+    axes = _axes(ax, "plots.differences", height=1.2 + 0.28 * max(1, len(pairs)))
+    for y, pair in enumerate(reversed(pairs)):
+        colour = GREEN if pair.apart else GREY
+        axes.plot([pair.low, pair.high], [y, y], "-", color=colour, linewidth=1.6)
+        axes.plot([pair.difference], [y], "o", color=colour, markerfacecolor=colour if pair.apart else "none")
+    names = [f"{shortened(pair.run)} − {shortened(pair.other)}" for pair in reversed(pairs)]
+    axes.set_yticks(range(len(pairs)), names)
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.set(xlabel=f"difference in {decision.measure}", ylim=(-0.7, len(pairs) - 0.3))
+    return axes
+
+
+def precision_recall(report: Report, ax: Any = None) -> Any:
+    """Interpolated precision over recall, a curve for each run; `IPrec` must have been measured."""
+    axes = _axes(ax, "plots.precision_recall")
+    labels = []
+    for i, (name, part) in enumerate(report.runs.items()):
+        curve = curve_of(part)
+        if not curve:
+            raise InputError("plots.precision_recall needs the measure IPrec: evaluate with it")
+        levels = sorted(curve)
+        values, style = [curve[level].value for level in levels], style_of_run(i)
+        axes.plot(levels, values, **style, label=name)
+        labels.append((shortened(name), *_last(levels, values), style["color"]))
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision (interpolated)")
+    direct_labels(axes, labels)
+    return axes
+
+
+def curve_of(part: RunReport) -> dict[float, Estimate]:
+    """The precision–recall curve of a run: IPrec by its recall levels, whatever its `rel`."""
+    measured = [(parse_measure(key), estimate) for key, estimate in part.estimates.items()]
+    return {float(m.at): estimate for m, estimate in measured if isinstance(m, IPrec) and m.at is not None}
+
+
+def answer_quality(
+    quality: Mapping[int, Mapping[str, float] | Sequence[float]], ax: Any = None, *, bootstrap: Bootstrap = Bootstrap()
+) -> Any:
+    """Mean answer quality over K with its interval.
+
+    `quality` is {K: {query: score}} or {K: [score, …]}: scores of the answers, from people or from a judge.
+    """
+    depths = sorted(quality)
+    if not depths:
+        raise InputError("plots.answer_quality: there are no scores; give quality={K: {query: score}}")
+    axes = _axes(ax, "plots.answer_quality")
+    means, low, high = [], [], []
+    for depth in depths:
+        given = quality[depth]
+        scores = np.array(list(given.values() if isinstance(given, Mapping) else given), np.float64)[:, None]
+        outcome = Outcome((scores,), "no scores", MEAN, bounds=None)
+        below, above = bootstrap.intervals([outcome])[0]
+        means.append(float(outcome.value()[0]))
+        low.append(float(below[0]))
+        high.append(float(above[0]))
+    axes.plot(depths, means, "D-", color=GREEN, label="answer quality")
+    axes.fill_between(depths, low, high, color=GREEN, alpha=0.2, linewidth=0)
+    axes.set(ylabel="mean answer quality")
+    _over_k(axes, depths, None)
     return axes
 
 
@@ -79,7 +272,7 @@ def collapse(report: Report, run: str | None = None, ax: Any = None, *, measure:
     axes = _axes(ax, "plots.collapse")
     name = run if run is not None else next(iter(report.runs))
     base = parse_measure(measure)
-    most, _ = _beside(base)
+    most = _ceiling_of(base)
     ceiling = np.array([report[name, most @ k].value for k in report.depths])
     if not np.isfinite(ceiling).any():
         raise InputError(f"plots.collapse: {most} of {name} is undefined or infinite at every depth")
@@ -118,105 +311,10 @@ def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None =
     _zones(axes, degraded, lost, float(corpus_size))
     for i, (name, k) in enumerate(marks.items()):
         most = rows[max(1, round(k))]["BoR_max"]
-        axes.plot([k], [most], "o", color=_OF_RUNS[i % len(_OF_RUNS)], label=f"{name}: K = {k:.3g}", clip_on=False)
+        axes.plot([k], [most], "o", color=style_of_run(i)["color"], label=f"{name}: K = {k:.3g}", clip_on=False)
     axes.set(xscale="log", xlabel=f"K of N = {corpus_size:,}", ylabel="bits over random, at most", ylim=(0, None))
     _ticks(axes, [k for k in (1, 2, 5, 10, 20, 50, 100, 1000, 10_000, 100_000) if k <= corpus_size])
     axes.legend(loc="lower left", frameon=False, fontsize="small")
-    return axes
-
-
-def evidence(report: Report, run: str | None = None, depth: int | None = None, ax: Any = None) -> Any:
-    """Which step lost evidence: a dot for each query at its PROC (retriever) and %PROC (reranker or selection).
-
-    A dot is darker if several queries share it. The cross marks the means. Default depth: the largest K at which
-    something was selected.
-    """
-    axes = _axes(ax, "plots.evidence")
-    name = run if run is not None else next(iter(report.runs))
-    part = report.runs[name]
-    brought, picked = PROC(), PercentPROC()
-    known = [
-        k for k in report.depths if all(at_depth(part.per_query, base, k) is not None for base in (brought, picked))
-    ]
-    if depth is None:
-        # The largest K at which something was selected: %PROC is undefined where the list is the whole pool.
-        usable = [k for k in known if report[name, picked @ k].n]
-        if not usable:
-            raise InputError("plots.evidence needs PROC and %PROC at a K at which something was selected from a pool")
-        depth = usable[-1]
-    if depth not in known:
-        raise InputError(f"plots.evidence needs PROC and %PROC of every query at K = {depth}")
-    proc, share = (part.per_query[str(base @ depth)] for base in (brought, picked))
-    both = np.isfinite(proc) & np.isfinite(share)
-    axes.scatter(proc[both], share[both], s=22, color=BLUE, alpha=0.35, linewidths=0, label=f"{both.sum()} queries")
-    means = report[name, brought @ depth].value, report[name, picked @ depth].value
-    axes.plot(*means, "P", color=ORANGE, markersize=10, label=f"mean: {means[0]:.2f} × {means[1]:.2f}")
-    axes.axhline(0.8, color=GREY, linewidth=0.8, linestyle=":")
-    axes.axvline(0.8, color=GREY, linewidth=0.8, linestyle=":")
-    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
-    axes.set(xlabel=f"{brought @ depth}: in the pool", ylabel=f"{picked @ depth}: selected from it")
-    _legend_above(axes, *axes.get_legend_handles_labels())
-    return axes
-
-
-def precision_recall(report: Report, ax: Any = None) -> Any:
-    """Interpolated precision over recall, a curve for each run; `IPrec` must have been measured."""
-    axes = _axes(ax, "plots.precision_recall")
-    for i, (name, part) in enumerate(report.runs.items()):
-        curve = curve_of(part)
-        if not curve:
-            raise InputError("plots.precision_recall needs the measure IPrec: evaluate with it")
-        levels = sorted(curve)
-        axes.plot(levels, [curve[level].value for level in levels], **_style(i), label=name)
-    axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision (interpolated)")
-    axes.legend(frameon=False, fontsize="small")
-    return axes
-
-
-def curve_of(part: RunReport) -> dict[float, Estimate]:
-    """The precision–recall curve of a run: IPrec by its recall levels, whatever its `rel`."""
-    measured = [(parse_measure(key), estimate) for key, estimate in part.estimates.items()]
-    return {float(m.at): estimate for m, estimate in measured if isinstance(m, IPrec) and m.at is not None}
-
-
-def answer_quality(
-    report: Report,
-    quality: Mapping[int, Mapping[str, float] | Sequence[float]],
-    run: str | None = None,
-    ax: Any = None,
-    *,
-    bootstrap: Bootstrap = Bootstrap(),
-    measure: str | Measure = "BoR",
-) -> Any:
-    """Mean answer quality over K with its interval, and BoR on a second axis.
-
-    `quality` is {K: {query: score}} or {K: [score, …]}: scores of the answers, from people or from a judge.
-    """
-    axes = _axes(ax, "plots.answer_quality")
-    name = run if run is not None else next(iter(report.runs))
-    depths = sorted(quality)
-    if not depths:
-        raise InputError("plots.answer_quality: there are no scores; give quality={K: {query: score}}")
-    means, low, high = [], [], []
-    for depth in depths:
-        at_depth = quality[depth]
-        scores = np.array(list(at_depth.values() if isinstance(at_depth, Mapping) else at_depth), np.float64)[:, None]
-        outcome = Outcome((scores,), "no scores", MEAN, bounds=None)
-        below, above = bootstrap.intervals([outcome])[0]
-        means.append(float(outcome.value()[0]))
-        low.append(float(below[0]))
-        high.append(float(above[0]))
-    axes.plot(depths, means, "D-", color=GREEN, label="answer quality")
-    axes.fill_between(depths, low, high, color=GREEN, alpha=0.2, linewidth=0)
-    axes.set(xscale="log", xlabel="K (passages given to the LLM)", ylabel="mean answer quality")
-    shared = [k for k in report.depths if depths[0] <= k <= depths[-1]]
-    beside = axes.twinx()
-    base = parse_measure(measure)
-    beside.plot(shared, [report[name, base @ k].value for k in shared], "o:", color=BLUE, label="BoR")
-    beside.set_ylabel("bits over random")
-    _ticks(axes, sorted({*depths, *shared}))
-    lines = axes.get_lines() + beside.get_lines()
-    _legend_above(axes, lines, [line.get_label() for line in lines])
     return axes
 
 
@@ -248,29 +346,6 @@ def grades(report: Report, run: str | None = None, depth: int | None = None, ax:
     return axes
 
 
-def harm(report: Report, ax: Any = None, *, measure: str = "Harm") -> Any:
-    """The share of junk over K, a curve with its interval for each run.
-
-    If lists are judged in part, a dotted curve above it counts every unjudged passage as junk.
-    """
-    axes = _axes(ax, "plots.harm")
-    base = parse_measure(measure)
-    for i, name in enumerate(report.runs):
-        cells = [report[name, base @ k] for k in report.depths]
-        style = _style(i)
-        axes.plot(report.depths, [cell.value for cell in cells], **style, label=name)
-        axes.fill_between(
-            report.depths, [c.low for c in cells], [c.high for c in cells], color=style["color"], alpha=0.2, linewidth=0
-        )
-        if any(cell.possible for cell in cells):
-            most = [cell.possible[1] if cell.possible else cell.value for cell in cells]
-            axes.plot(report.depths, most, ":", color=style["color"], label=f"{name}, if all unjudged are junk")
-    axes.set(xscale="log", ylim=(0, 1), xlabel="K (passages given to the LLM)", ylabel=f"{base}: share of junk")
-    _ticks(axes, report.depths)
-    axes.legend(frameon=False, fontsize="small")
-    return axes
-
-
 def forest(comparison: Comparison, ax: Any = None) -> Any:
     """Every difference from the baseline run with its interval; filled if it is shown after Holm's correction."""
     rows = [row for row in comparison.rows if math.isfinite(row.difference)]
@@ -288,6 +363,53 @@ def forest(comparison: Comparison, ax: Any = None) -> Any:
     return axes
 
 
+# -- runs ----------------------------------------------------------------------------------------------
+
+
+def style_of_run(place: int) -> dict[str, Any]:
+    """Colour, marker and line style of the run at a place of the report: no two of the first 24 are the same."""
+    return {
+        "color": OF_RUNS[place % len(OF_RUNS)],
+        "marker": _MARKERS[place % len(_MARKERS)],
+        "linestyle": _LINES[place // len(OF_RUNS) % len(_LINES)],
+        "markersize": 4.5,
+        "linewidth": 1.5,
+    }
+
+
+def shortened(name: str) -> str:
+    """A run's name for a label: at most 24 characters."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def depths_of(report: Report, run: str, base: Measure) -> list[int]:
+    """The depths at which the report holds the measure, up to the first that is no less than the run's longest list."""
+    part = report.runs[run]
+    depths = [k for k in report.depths if at_depth(part.estimates, base, k)]
+    if part.judged is None:
+        return depths
+    longest = int(part.judged.returned.max(initial=1))
+    return [k for i, k in enumerate(depths) if i == 0 or depths[i - 1] < longest]
+
+
+def ticks_of(depths: Sequence[int], depth: int | None = None) -> list[int]:
+    """The depths that have room for a label on a log axis: `depth`, the ends, 1, 2, 5, 10, … and then the others.
+
+    >>> ticks_of([1, 2, 5, 10, 17, 20, 50, 100, 200], 17)
+    [1, 2, 5, 10, 17, 50, 100, 200]
+    """
+    if len(depths) < 2:
+        return list(depths)
+    width = math.log(depths[-1] / depths[0])
+    steps = [k for k in depths if str(k).rstrip("0") in ("1", "2", "5")]
+    chosen: list[int] = []
+    first = [] if depth is None or depth not in depths else [depth]
+    for k in dict.fromkeys([*first, depths[0], depths[-1], *steps, *depths]):
+        if all(abs(math.log(k / other)) >= _TICK_SPACE * width for other in chosen):
+            chosen.append(k)
+    return sorted(chosen)
+
+
 # -- shared --------------------------------------------------------------------------------------------
 
 
@@ -301,12 +423,53 @@ def _axes(ax: Any, what: str, height: float = 3.6) -> Any:
     return plt.subplots(figsize=(5.2, height), layout="constrained")[1]
 
 
-def _style(i: int) -> dict[str, Any]:
-    return {
-        "color": _OF_RUNS[i % len(_OF_RUNS)],
-        "marker": _MARKERS[i % len(_MARKERS)],
-        "linestyle": "-" if i < len(_OF_RUNS) else "--",
-    }
+def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> list[tuple[str, float, float, str]]:
+    """The curves of all runs over K; what `direct_labels` writes at their ends."""
+    ends = []
+    for i, name in enumerate(report.runs):
+        depths = depths_of(report, name, base)
+        cells = [report[name, base @ k] for k in depths]
+        style = style_of_run(i)
+        axes.plot(depths, [cell.value for cell in cells], **style, label=name)
+        if len(report.runs) <= _BANDS:
+            low, high = [cell.low for cell in cells], [cell.high for cell in cells]
+            axes.fill_between(depths, low, high, color=style["color"], alpha=0.18, linewidth=0)
+        elif depth is not None and depth in depths:
+            cell, beside = report[name, base @ depth], _beside_each_other(depth, i, len(report.runs))
+            axes.plot([beside] * 2, [cell.low, cell.high], color=style["color"], linewidth=2, alpha=0.7)
+        ends.append((shortened(name), *_last(depths, [cell.value for cell in cells]), style["color"]))
+    _over_k(axes, report.depths, depth)
+    return ends
+
+
+def _over_k(axes: Any, depths: Sequence[int], depth: int | None) -> None:
+    """A log axis of K, with a line at `depth`."""
+    axes.set(xscale="log", xlabel="K (passages given to the LLM)")
+    if depths:
+        axes.set_xlim(depths[0] / 1.15, depths[-1] * 1.15)
+    _ticks(axes, ticks_of(depths, depth))
+    if depth is not None:
+        axes.axvline(depth, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+
+
+def _same_start(values: Sequence[float], other: Sequence[float]) -> bool:
+    length = min(len(values), len(other))
+    return bool(np.allclose(values[:length], other[:length], equal_nan=True))
+
+
+def _slots(ranges: NextPassages, queries: int) -> int:
+    return queries * (ranges.last - ranges.first + 1)
+
+
+def _last(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
+    """The last point that can be drawn."""
+    known = [(float(x), float(y)) for x, y in zip(xs, ys, strict=True) if math.isfinite(y)]
+    return known[-1] if known else (math.nan, math.nan)
+
+
+def _beside_each_other(k: float, place: int, runs: int) -> float:
+    """A place near K on a log axis, so that the bars of several runs do not cover each other."""
+    return float(k * 1.06 ** (place - (runs - 1) / 2))
 
 
 def _grade_colour(grade: int, scale: str) -> str:
@@ -320,11 +483,11 @@ def _ticks(axes: Any, depths: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
-def _beside(measure: Measure) -> tuple[Measure, Measure]:
-    """BoR_max and Success with the `rel` and `m` of a BoR."""
+def _ceiling_of(measure: Measure) -> Measure:
+    """BoR_max with the `rel` and `m` of a BoR."""
     if not isinstance(measure, BoR):
         raise InputError(f"this plot needs a BoR as its measure, got {measure.name}")
-    return BoR_max(rel=measure.rel, m=measure.m), Success(rel=measure.rel, m=measure.m)
+    return BoR_max(rel=measure.rel, m=measure.m)
 
 
 def _zones(axes: Any, degraded: float, lost: float, end: float) -> None:
