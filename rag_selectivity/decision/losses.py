@@ -15,8 +15,8 @@ from rag_selectivity.join.judged_run import Hits, JudgedRun
 from rag_selectivity.measures.base import WHOLE_LIST, FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Success
 from rag_selectivity.measures.utility import PROC, RANWG, diagnosis
+from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import paired_difference
 
 SELECTION, RETRIEVER = "selection", "retriever"
 
@@ -50,7 +50,7 @@ class Losses:
     rerank, widen : Gain
         Means of P(1 − S) and of S(1 − P).
     more : {"selection", "retriever", ""}
-        Which step loses more, if the paired interval of the two gains' difference excludes 0.
+        Which step loses more, if the bounds of the two gains' difference exclude 0.
     by_selection, by_retriever, by_both : int
         The queries by the step that limits them, as `rag_selectivity.measures.utility.diagnosis` says it of P and S.
     """
@@ -83,7 +83,7 @@ def losses_of(judged: JudgedRun, measure: Measure, bootstrap: Bootstrap | None) 
     selected = float(np.nanmean(share)) if (p > 0).any() else math.nan
     rerank = p - figure
     widen = np.where(np.isnan(share), selected, share) * (1 - p)
-    ends, more = _tested(judged, used, rerank, widen, bootstrap)
+    ends, more = tested_gains(judged.queries, used, rerank, widen, bootstrap)
     limits = Counter(diagnosis(*factors) for factors in zip(p.tolist(), share.tolist(), strict=True))
     return Losses(
         queries=int(known.sum()),
@@ -152,14 +152,19 @@ def gain_of(judged: JudgedRun, gaps: FloatArray, bootstrap: Bootstrap | None) ->
     return Gain(value, float(low[0]), float(high[0]))
 
 
-def _tested(
-    judged: JudgedRun,
+def tested_gains(
+    queries: Sequence[str],
     used: NDArray[np.bool_],
     rerank: FloatArray,
     widen: FloatArray,
     bootstrap: Bootstrap | None,
 ) -> tuple[list[tuple[float, float]], str]:
-    """The intervals of both gains, and which of them is shown to be larger."""
+    """The intervals of both gains, and which of them is shown to be larger: `selection`, `retriever` or empty.
+
+    The gains are those of the queries that are `used`. Their difference is bounded by betting, which holds for means of
+    any distribution: a swap of the two gains would test that they are distributed alike, and not that their means are
+    the same, which differ where one step loses much in a few queries and the other a little in all of them.
+    """
     if bootstrap is None or np.isnan(widen).any():
         return [(math.nan, math.nan)] * 2, ""
     sides = []
@@ -167,8 +172,16 @@ def _tested(
         column = np.full((len(used), 1), np.nan)
         column[used, 0] = gaps
         sides.append(Outcome((column,), "", bounds=(0.0, 1.0)))
-    ends = [(float(low[0]), float(high[0])) for low, high in bootstrap.intervals(sides, judged.queries)]
-    units = bootstrap.units(judged.queries)
-    gap = paired_difference(*sides, level=bootstrap.level, seed=bootstrap.seed, units=units)
-    low, high = float(gap.low[0]), float(gap.high[0])
-    return ends, SELECTION if low > 0 else RETRIEVER if high < 0 else ""
+    ends = [(float(low[0]), float(high[0])) for low, high in bootstrap.intervals(sides, queries)]
+    gap, tail = sides[0].parts[0] - sides[1].parts[0], (1 - bootstrap.level) / 2
+    units = bootstrap.units(queries)
+    if _highest(-gap, units, tail) < 0:
+        return ends, SELECTION
+    return ends, RETRIEVER if _highest(gap, units, tail) < 0 else ""
+
+
+def _highest(values: FloatArray, units: IntArray | None, tail: float) -> float:
+    """The upper bound of the mean of values between −1 and 1."""
+    if units is None:
+        return float(highest_mean(values, -1.0, 1.0, tail)[0])
+    return float(highest_mean_of_clusters(values, units, -1.0, 1.0, tail)[0])

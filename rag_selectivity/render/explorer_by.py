@@ -1,0 +1,97 @@
+"""The table of queries by which the explorer filters: type, language, customer, or any other column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_selectivity.data.columns import QUERY_NAMES, column_values, find_column, is_frame
+from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.io.reading import is_path, read_records
+
+
+@dataclass(frozen=True)
+class QueryTable:
+    """The columns of a table of queries, and the text in each column for each query.
+
+    `values` holds only queries of the report; a text is empty where the table has none. `missing` counts the queries
+    of the report that the table lacks.
+    """
+
+    columns: tuple[str, ...]
+    values: Mapping[str, tuple[str, ...]]
+    missing: int
+
+
+def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_ARE) -> QueryTable:
+    """Read a table with a column of query ids and further columns.
+
+    Parameters
+    ----------
+    by : path to JSONL, TSV, CSV or Parquet, a frame, or records
+    queries : collection of str
+        The queries of the report.
+
+    Raises
+    ------
+    InputError
+        If the table has no column of query ids or no other column, has a query twice with different values, or has no
+        query in common with the report.
+    """
+    known = set(queries)
+    columns: dict[str, None] = {}
+    rows: dict[str, tuple[str, dict[str, str]]] = {}
+    seen = []
+    for where, row in _rows(by):
+        column = find_column(list(row), QUERY_NAMES, "query", where)
+        columns.update(dict.fromkeys(str(name) for name in row if name != column))
+        query = form(_text(row[column]))
+        if not query:
+            raise InputError(f"{where}: the query id is empty")
+        seen.append(query)
+        values = {str(name): _text(value) for name, value in row.items() if name != column}
+        first_where, first = rows.setdefault(query, (where, values))
+        if first != values:
+            raise InputError(
+                f"{where}: query {query!r} has other values than in {first_where}; keep one row for each query"
+            )
+    if not seen:
+        raise InputError(f"{_name(by)}: the table has no rows; give one row for each query")
+    if not columns:
+        raise InputError(f"{_name(by)}: the table has no column besides the query ids; add one to filter by")
+    common = {query: values for query, (_, values) in rows.items() if query in known}
+    if not common:
+        raise InputError(
+            f"{_name(by)}: none of the {len(rows):,} query ids is in the report (the table has "
+            f"{examples(seen)}, the report {examples(list(queries))}); give the ids of the runs"
+        )
+    cells = {query: tuple(values.get(name, "") for name in columns) for query, values in common.items()}
+    return QueryTable(tuple(columns), cells, len(known) - len(common))
+
+
+def _rows(by: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    if is_path(by):
+        yield from ((f"{by}:{line}", row) for line, row in read_records(by))
+        return
+    for number, row in enumerate(_records(by), 1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"by: row {number}: expected a row with named columns, got {row!r}")
+        yield f"by, row {number}", row
+
+
+def _records(by: Any) -> Iterable[Any]:
+    if not is_frame(by):
+        return list(by)
+    columns = {name: column_values(by, name) for name in by.columns}
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _name(by: Any) -> str:
+    return str(by) if is_path(by) else "by"
+
+
+def _text(value: Any) -> str:
+    # A missing number of a frame is NaN, the only value that differs from itself.
+    return "" if value is None or value != value else str(value)

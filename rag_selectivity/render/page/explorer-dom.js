@@ -1,0 +1,67 @@
+// Elements whose contents are text, never markup; figures and files.
+const at = (id) => document.getElementById("x-" + id);
+
+function make(tag, options = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(options)) {
+    if (name === "click") element.addEventListener("click", value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+const button = (label, click, options = {}) => make("button", { type: "button", click, ...options }, label);
+
+/** Three decimals; a number in the middle between two goes to the even one, as everywhere else on the page. */
+function threeDecimals(value) {
+  const isMiddle = Math.abs((value * 16) % 2) === 1;
+  const thousands = Math.floor(value * 1000);
+  return (isMiddle ? (thousands + Math.abs(thousands % 2)) / 1000 : value).toFixed(3);
+}
+
+/** A number as the rest of the page writes it. */
+function figureText(value) {
+  if (value === null || value === undefined) return "–";
+  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1);
+  return Math.abs(value) < 1000 ? threeDecimals(value) : value.toFixed(0);
+}
+
+const signedText = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + threeDecimals(Math.abs(value));
+
+function counted(count, one, many) {
+  return count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
+}
+
+const fallbackColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#7f3fbf", "#666666"];
+
+/** A name as short as a heading of a column allows; the element that holds it has the whole as its title. */
+const shortName = (name, longest = 40) => (name.length > longest ? name.slice(0, longest - 1) + "…" : name);
+
+/** A name that may break after a sign, as in a narrow column. */
+const breakable = (name) => (name.match(/[^-+_/.:]*[-+_/.:]?/g) || []).flatMap((part) => [part, make("wbr")]);
+
+/** A run's name with its colour. */
+function runName(model, run) {
+  const dot = make("span", { class: "x-dot", "aria-hidden": "true" });
+  dot.style.background = `var(--run-${run}, ${fallbackColours[run % fallbackColours.length]})`;
+  return make("span", { class: "x-run" }, dot, model.runs[run]);
+}
+
+function gradeChip(grade, model) {
+  if (grade === undefined) return make("span", { class: "x-grade x-none" }, "no label");
+  const kind = grade >= model.rel ? "x-relevant" : grade <= model.junk ? "x-junk" : "x-between";
+  return make("span", { class: "x-grade " + kind }, "grade " + grade);
+}
+
+/** Save pairs as a table of query_id and passage_id. */
+function savePairs(model, pairs, name) {
+  const cell = (text) => (/[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
+  const rows = pairs.map(([query, passage]) => cell(model.queries[query]) + "," + cell(model.passages[passage]) + "\n");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob(["query_id,passage_id\n", ...rows], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

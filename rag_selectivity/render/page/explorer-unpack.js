@@ -1,0 +1,57 @@
+// The data of the page: unpacked, and read by the numbers of runs, queries and passages.
+async function unpack(base64) {
+  const bytes = Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return modelOf(JSON.parse(await new Response(stream).text()));
+}
+
+function modelOf(data) {
+  const gradesOf = new Map();
+  const haystacks = [];
+  const reasons = new Map(data.reasons.map(([query, passage, reason]) => [query + " " + passage, reason]));
+  const places = new Map(data.queries.map((id, query) => [id, query]));
+  for (const lists of data.lists || [])
+    lists.forEach((list, query) => list.forEach((passage, i) => { list[i] = passage + data.firsts[query]; }));
+  const model = {
+    ...data,
+    all: data.queries.map((_, query) => query),
+    place: (id) => places.get(id),
+    text: (query) => (data.query_texts ? data.query_texts[query] : null),
+    figure: (run, query) => data.figures[run][query],
+    diagnosis: (run, query) => wordOf(data.diagnoses, run, query),
+    cell: (column, query) => wordOf(data.columns[column], 0, query),
+    /** The passages of a run's list; null where the page has no lists of the run. */
+    list: (run, query) => (data.listed.includes(run) ? data.lists[data.listed.indexOf(run)][query] : null),
+    /** {passage: grade} of the passages in the lists of a query. */
+    grades(query) {
+      if (!gradesOf.has(query)) {
+        const flat = data.grades[query];
+        const pairs = new Map();
+        for (let i = 0; i < flat.length; i += 2) pairs.set(flat[i], flat[i + 1]);
+        gradesOf.set(query, pairs);
+      }
+      return gradesOf.get(query);
+    },
+    reason: (query, passage) => reasons.get(query + " " + passage),
+    passageText: (passage) => (data.texts ? data.texts[passage] : null),
+    /** The relevant passages in the top K of a run. */
+    found(run, query) {
+      const grades = model.grades(query);
+      const top = (model.list(run, query) || []).slice(0, data.K);
+      return new Set(top.filter((passage) => grades.get(passage) >= data.rel));
+    },
+    haystack(query) {
+      if (haystacks[query] === undefined) {
+        const cells = data.columns.map((_, column) => model.cell(column, query));
+        haystacks[query] = [data.queries[query], model.text(query) || "", ...cells].join(" ").toLowerCase();
+      }
+      return haystacks[query];
+    },
+  };
+  return model;
+}
+
+function wordOf(coded, column, query) {
+  const code = coded.codes[column][query];
+  return code === null ? null : coded.words[code];
+}

@@ -1,0 +1,385 @@
+"""The explorer in Chromium, driven as a reader drives it; what it shows beside loops over plain dicts.
+
+Where there is no Chromium, or no `playwright` to drive it, these tests are skipped and say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from rag_selectivity.grading.store import Store
+from rag_selectivity.wording import number
+from tests.browser import SCHEMES, WIDTHS, Window, axe, overflow
+from tests.explorer_world import (
+    READY,
+    ExplorerWorld,
+    K,
+    figures,
+    rows,
+    shown_figure,
+    text,
+    until,
+    written,
+)
+from tests.report_worlds import HOSTILE
+from tests.test_store import put_texts
+
+pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+REASON = "It <i>names</i> the tower."
+
+
+@pytest.fixture(scope="module")
+def world() -> ExplorerWorld:
+    return ExplorerWorld()
+
+
+@pytest.fixture(scope="module")
+def by(world) -> list[dict[str, str]]:
+    return [{"query_id": q, "type": ("what", "how")[i % 2], "size": str(i % 5)} for i, q in enumerate(world.ids)]
+
+
+@pytest.fixture(scope="module")
+def window(chromium, world, by, tmp_path_factory) -> Iterator[Window]:
+    shown = world.explorer(by=by, reasons={(q, p): REASON for q, row in world.grades.items() for p in row})
+    opened = Window(chromium, written(shown, tmp_path_factory.mktemp("page") / "page.html"))
+    yield opened
+    opened.context.close()
+
+
+@pytest.fixture
+def at(window) -> Callable[[str], Any]:
+    """Opens the page at a fragment, in a tab of its own."""
+    tabs = []
+
+    def opened(fragment: str = "") -> Any:
+        page = window.opened(fragment)
+        page.wait_for_selector(READY)
+        tabs.append(page)
+        return page
+
+    yield opened
+    for page in tabs:
+        assert page.evaluate("window.harmed") is None
+        page.close()
+    assert not window.complaints
+
+
+# -- the table of queries ------------------------------------------------------------------------------------
+
+
+def test_failures_are_listed_and_counted(at, world) -> None:
+    page = at()
+    answering = {q: [r for r in world.runs if world.relevant(q) & set(world.top(r, q))] for q in world.ids}
+    unanswered = {q for q in world.ids if world.relevant(q) and not answering[q]}
+    page.get_by_role("button", name=f"No run answers: {len(unanswered)}", exact=True).click()
+    assert {row[0] for row in rows(page)} == unanswered
+    assert text(page, "#x-count") == f"{len(unanswered)} of 40 queries are listed."
+    assert text(page, "#x-meaning") == f"No run has a relevant passage (grade 4 or higher) in its top {K}."
+    alone = {q for q in world.ids if answering[q] == ["run 1"]}
+    page.get_by_role("button", name=f"only run 1: {len(alone)}", exact=True).click()
+    assert {row[0] for row in rows(page)} == alone
+    without = sum(not world.relevant(q) for q in world.ids)
+    assert text(page, "#x-undefined").startswith(f"{without} queries have fewer relevant passages")
+    assert page.locator("#x-presets [aria-pressed=true]").count() == 1
+
+
+def test_rows_are_sorted_by_the_figures_with_undefined_ones_last(at, world) -> None:
+    page = at()
+    of_run = figures(world, "run 2")
+    heading = page.locator("#x-queries th", has_text="run 2")
+    for direction, sign in (("ascending", 1), ("descending", -1)):
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == direction
+        ordered = sorted(world.ids, key=lambda q: (of_run[q] is None, sign * (of_run[q] or 0), world.ids.index(q)))
+        shown = rows(page)
+        assert [(row[0], row[3]) for row in shown] == [(q, shown_figure(of_run[q])) for q in ordered[: len(shown)]]
+    assert page.locator("#x-queries [aria-sort]").count() == 1
+    page.locator("#x-queries th", has_text="query").get_by_role("button").click()
+    # q2 stands before q10.
+    assert [row[0] for row in rows(page)][:11] == [f"q{i}" for i in range(11)]
+    assert page.locator("#x-queries table").get_attribute("aria-rowcount") == "41"
+    assert page.locator("#x-queries tbody tr:not(.x-gap)").first.get_attribute("aria-rowindex") == "2"
+
+
+def test_search_and_filters_and_the_means_of_what_is_listed(at, world, by) -> None:
+    page = at()
+    page.get_by_label("Search").fill("TOWN q1")
+    assert {row[0] for row in rows(page)} == {q for q in world.ids if q.startswith("q1")}
+    page.get_by_label("type").select_option(label="how (20)")
+    page.get_by_label("size").select_option(label="1 (8)")
+    listed = {
+        row["query_id"] for row in by if row["type"] == "how" and row["size"] == "1" and row["query_id"][:2] == "q1"
+    }
+    assert {row[0] for row in rows(page)} == listed
+    assert len(listed) > 1
+    means = page.locator("#x-means li").all_inner_texts()
+    for run, said in zip(world.runs, means, strict=True):
+        known = [value for q, value in figures(world, run).items() if q in listed and value is not None]
+        assert " ".join(said.split()) == f"{run} {number(float(np.mean(known)))} n = {len(known)}"
+    assert page.get_by_text("These means are not tested.").is_visible()
+    page.get_by_role("button", name="List all queries").click()
+    assert text(page, "#x-count") == "All 40 queries are listed."
+    assert not page.get_by_text("These means are not tested.").is_visible()
+    page.get_by_label("Search").fill("no such word")
+    assert text(page, "#x-count") == "0 of 40 queries are listed."
+    assert page.locator("#x-queries").get_by_text("No query is listed.").is_visible()
+
+
+def test_the_keyboard_alone_moves_through_the_rows_and_opens_one(at) -> None:
+    page = at()
+    focused = "(document.activeElement.closest('tr') || {}).ariaRowIndex"
+    page.locator("#x-queries thead button").last.focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused) == "2"
+    for key, index in (("ArrowDown", 3), ("End", 41), ("ArrowDown", 41), ("ArrowUp", 40), ("Home", 2), ("ArrowUp", 2)):
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == str(index), key
+        box = page.evaluate("document.activeElement.getBoundingClientRect().toJSON()")
+        view = page.locator("#x-queries .x-scroll").bounding_box()
+        head = page.locator("#x-queries thead").bounding_box()
+        assert head["y"] + head["height"] - 1 <= box["top"] <= box["bottom"] <= view["y"] + view["height"] + 1
+    page.keyboard.press("PageDown")
+    assert int(page.evaluate(focused)) > 4
+    query = page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == f"Query {query}"
+    assert page.locator("#x-queries [aria-current=true]").inner_text() == query
+    # Tab from the heading leads on into what was found.
+    page.keyboard.press("Tab")
+    assert page.evaluate("!!document.activeElement.closest('#x-reading')")
+
+
+# -- two runs ------------------------------------------------------------------------------------------------
+
+
+def test_the_queries_that_moved(at, world) -> None:
+    page = at()
+    page.get_by_label("First run").select_option(label="run 1")
+    page.get_by_label("Second run").select_option(label="run 0")
+    a, b = figures(world, "run 1"), figures(world, "run 0")
+    moves = {q: b[q] - a[q] for q in world.ids if a[q] is not None and b[q] is not None}
+    better, worse = (sum(sign * move > 0 for move in moves.values()) for sign in (1, -1))
+    undefined = len(world.ids) - len(moves)
+    assert text(page, "#x-moved-count") == (
+        f"run 0 is better than run 1 in {better}, the same in {len(moves) - better - worse} and worse in {worse} "
+        f"of 40 queries. {undefined} queries without a figure in one of them."
+    )
+    ordered = sorted((q for q in moves if moves[q]), key=lambda q: (-abs(round(moves[q], 6)), world.ids.index(q)))
+    expected = [
+        [q, number(a[q]), number(b[q]), f"{moves[q]:+.3f}".replace("-", "−")]
+        + [
+            str(len(world.relevant(q) & set(world.top(one, q)) - set(world.top(other, q))))
+            for one, other in (("run 1", "run 0"), ("run 0", "run 1"))
+        ]
+        for q in ordered
+    ]
+    shown = rows(page, "moved")
+    assert len(shown) > 10
+    assert shown == expected[: len(shown)]
+    page.get_by_role("button", name="Swap").click()
+    assert text(page, "#x-moved-count").startswith(f"run 1 is better than run 0 in {worse},")
+    # The same run twice has no meaning: the two change places.
+    page.get_by_label("First run").select_option(label="run 1")
+    assert page.get_by_label("Second run").input_value() == "0"
+
+
+def test_passages_side_by_side(at, world) -> None:
+    query = next(
+        q
+        for q in world.ids
+        if world.relevant(q) & set(world.top("run 1", q)) & set(world.top("run 2", q))
+        and world.relevant(q) & set(world.top("run 1", q)) - set(world.top("run 2", q))
+    )
+    page = at(f"#k={K}&a=run+1&b=run+2&q={query}")
+    found = {run: world.relevant(query) & set(world.top(run, query)) for run in ("run 1", "run 2")}
+    groups = {
+        "Only run 1": found["run 1"] - found["run 2"],
+        "Only run 2": found["run 2"] - found["run 1"],
+        "Both": found["run 1"] & found["run 2"],
+    }
+    for name, passages in groups.items():
+        group = page.locator(".x-found > div", has=page.get_by_text(name, exact=True))
+        assert set(group.locator("button").all_inner_texts()) == passages, name
+    missed = len(world.relevant(query) - found["run 1"] - found["run 2"])
+    assert text(page, ".x-found > div:last-child dd") == (
+        "none" if not missed else f"{missed} relevant passage{'s' * (missed > 1)}"
+    )
+    other_of = {"run 1": "run 2", "run 2": "run 1"}
+    for column, run in zip(page.locator(".x-columns > div").all(), found, strict=True):
+        items = column.locator("li").all()
+        assert len(items) == K
+        column.get_by_role("button", name=f"Show ranks {K + 1} to {len(world.runs[run][query])}").click()
+        assert column.locator("li").count() == len(world.runs[run][query])
+        for rank, (item, passage) in enumerate(zip(items, world.top(run, query), strict=True), 1):
+            head = " ".join(item.locator(".x-head").inner_text().split())
+            grade = world.grades[query].get(passage)
+            other = world.runs[other_of[run]][query]
+            where = (
+                f"= rank {other.index(passage) + 1} in {other_of[run]}"
+                if passage in other
+                else f"not in the first 50 of {other_of[run]}"
+            )
+            assert head == f"{'no label' if grade is None else f'grade {grade}'} {passage} {where}"
+            assert item.get_attribute("value") == str(rank)
+            assert item.get_by_text(REASON).count() == (grade is not None)
+    both = min(groups["Both"])
+    first = page.locator(".x-columns > div:first-child li", has=page.get_by_text(both, exact=True))
+    first.get_by_role("button", name="= rank").click()
+    assert page.evaluate("document.activeElement.querySelector('code').textContent") == both
+    assert page.evaluate("document.activeElement.closest('.x-columns > div').previousElementSibling !== null")
+    assert page.locator("li.x-same").count() == 2
+
+
+def test_the_words_of_the_query_are_marked_and_long_texts_open(at, world) -> None:
+    page = at(f"#k={K}&a=run+1&b=run+2&q=q7")
+    item = page.locator(".x-columns li").first
+    # "Where is the tower of town q7?" in "The Tower of d1 is in town. …"; "is", "of" and "the" are stop words.
+    assert {mark.lower() for mark in item.locator("mark").all_inner_texts()} == {"tower", "town"}
+    whole = world.corpus[world.runs["run 1"]["q7"][0]]
+    assert len(item.locator(".x-text").inner_text()) < 310
+    toggle = item.get_by_role("button", name="Show whole")
+    assert toggle.get_attribute("aria-expanded") == "false"
+    toggle.click()
+    assert item.locator(".x-text").evaluate("(e) => e.textContent") == whole
+    item.get_by_role("button", name="Show less").click()
+    assert len(item.locator(".x-text").inner_text()) < 310
+
+
+def test_an_empty_list_is_said(at) -> None:
+    page = at(f"#k={K}&a=run+0&b=run+2&q=q3")
+    assert page.get_by_text("The run retrieved nothing for this query.").count() == 1
+
+
+# -- links ---------------------------------------------------------------------------------------------------
+
+
+def test_the_address_holds_the_state(at, world) -> None:
+    page = at()
+    assert "#" not in page.url
+    page.get_by_role("button", name=re.compile("^Much junk on top")).click()
+    page.get_by_label("Search").fill("tower & <town>")
+    page.get_by_label("Search").fill("tower")
+    page.get_by_label("type").select_option(label="how (20)")
+    page.locator("#x-queries th", has_text="size").get_by_role("button").click()
+    page.get_by_label("First run").select_option(label="run 2")
+    page.locator("#x-queries button.x-open").first.click()
+    link, listed, heading = page.url, rows(page), text(page, "#x-query")
+    other = at("#" + link.partition("#")[2])
+    assert rows(other) == listed
+    assert text(other, "#x-query") == heading
+    assert other.get_by_label("Search").input_value() == "tower"
+    assert other.get_by_label("First run").input_value() == "2"
+    assert other.locator("#x-queries [aria-sort=ascending]").inner_text().startswith("size")
+    assert text(other, "#x-note") == ""
+
+
+def test_back_and_forward(at) -> None:
+    page = at(f"#k={K}&a=run+0&b=run+1&q=q1")
+    buttons = page.locator("#x-queries button.x-open")
+    first, second = buttons.nth(0).inner_text(), buttons.nth(1).inner_text()
+    buttons.nth(0).click()
+    buttons.nth(1).click()
+    page.go_back()
+    until(page, "(id) => document.querySelector('#x-query').textContent === 'Query ' + id", first)
+    page.go_back()
+    until(page, "document.querySelector('#x-query').textContent === 'Query q1'")
+    page.go_forward()
+    page.go_forward()
+    until(page, "(id) => document.querySelector('#x-query').textContent === 'Query ' + id", second)
+    # A link in the page, as the plots could have, and a place on the page, which changes nothing.
+    page.evaluate(f"location.hash = '#k={K}&a=run+2&b=run+1&q=q9'")
+    until(page, "document.querySelector('#x-query').textContent === 'Query q9'")
+    assert page.get_by_label("First run").input_value() == "2"
+    page.evaluate("location.hash = '#explorer-title'")
+    page.wait_for_timeout(50)
+    assert text(page, "#x-query") == "Query q9"
+
+
+def test_what_a_link_names_wrongly_is_said_and_ignored(at) -> None:
+    page = at("#" + urlencode({"k": "20", "a": "run 1", "b": "gone", "q": "q999", "sort": "-id", "by type": "why"}))
+    note = text(page, "#x-note")
+    assert f"The link is to K = “20”, and this page is at K = {K}." in note
+    assert "names the run “gone”, which this page does not have" in note
+    assert "names the query “q999”" in note
+    assert "names the value “why”" in note
+    assert page.get_by_label("First run").input_value() == "1"
+    assert rows(page)[0][0] == "q39"
+    for hostile in (*HOSTILE[:8], "__proto__", "constructor", "%", "%E0%A4%A"):
+        keys = ("k", "a", "q", "preset", "search", "sort", "by type", "by " + hostile, hostile)
+        page.evaluate(
+            "(hashes) => { for (const hash of hashes) { location.hash = hash; dispatchEvent(new Event('popstate')) } }",
+            ["#k=5&" + urlencode({key: hostile}) for key in keys],
+        )
+    assert page.locator("#x-note *").count() == 0
+    page.evaluate("location.hash = '#k=5&a=run+1&b=run+1'")
+    until(page, "document.querySelector('#x-note').textContent.includes('one run twice')")
+    assert page.get_by_label("First run").input_value() != page.get_by_label("Second run").input_value()
+
+
+# -- labelling -----------------------------------------------------------------------------------------------
+
+
+def test_saved_pairs_are_what_the_commands_read(at, world, window, tmp_path) -> None:
+    from rag_selectivity.cli.app import app
+
+    page = at()
+    texts = tmp_path / "queries.jsonl", tmp_path / "corpus.jsonl"
+    for path, held in zip(texts, (world.queries, world.corpus), strict=True):
+        path.write_text("".join(f'{{"_id": "{i}", "text": "{t}"}}\n' for i, t in held.items()), encoding="utf-8")
+    with Store(tmp_path / "graded.db") as store:
+        put_texts(store, {("q0", p): (world.queries["q0"], world.corpus[p], g) for p, g in world.grades["q0"].items()})
+    for name in ("hard", "magnets"):
+        with page.expect_download() as download:
+            page.locator(f"#x-save-{name} button").click()
+        file = tmp_path / download.value.suggested_filename
+        download.value.save_as(file)
+        lines = file.read_text(encoding="utf-8").splitlines()
+        pairs = [tuple(line.split(",")) for line in lines[1:]]
+        assert lines[0] == "query_id,passage_id"
+        assert len(pairs) == len(set(pairs)) > 2
+        assert all(p not in world.grades[q] and any(p in world.top(r, q) for r in world.runs) for q, p in pairs)
+        assert text(page, f"#x-save-{name} [role=status]") == f"{len(pairs)} pairs saved as {file.name}."
+        grade, annotate = page.locator(f"#x-save-{name} code").all_inner_texts()
+        for command in (grade.replace("NAME", "gpt-5-mini --dry-run --show-bits"), annotate):
+            command = command.replace(" --show-bits", "")
+            arguments = [
+                re.sub(r"(\w[\w-]*\.(jsonl|csv|db|html))$", lambda found: str(tmp_path / found[0]), word)
+                for word in command.split()[1:]
+            ]
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, (command, done.output)
+        assert f"{len(pairs)} pairs for person" in done.output
+
+
+def test_a_magnet_names_its_queries(at, world) -> None:
+    page = at()
+    magnet = page.locator("#x-magnets button.x-open").first
+    name = magnet.inner_text()
+    magnet.click()
+    retrieving = [q for q in world.ids if any(name in world.top(run, q) for run in world.runs)]
+    assert page.locator("#x-magnets-queries button").all_inner_texts() == retrieving
+    page.locator("#x-magnets-queries button").first.click()
+    assert text(page, "#x-query") == f"Query {retrieving[0]}"
+
+
+def test_no_fault_and_no_overflow_at_any_width(window, at, world) -> None:
+    page = at(f"#k={K}&a=run+1&b=run+2&q=q7&preset=junk")
+    page.locator("#x-magnets button.x-open").first.click()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert overflow(page) == [], width
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert axe(page) == [], scheme
+    page.set_viewport_size({"width": 360, "height": 740})
+    lefts = page.locator(".x-columns > div").evaluate_all("(all) => all.map((e) => e.getBoundingClientRect().left)")
+    assert lefts[0] == lefts[1]

@@ -1,0 +1,158 @@
+"""The explorer in Chromium with one run, without lists, with hostile texts, with 7,000 queries, and without scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.render.explorer import explorer
+from tests.browser import Window, overflow
+from tests.explorer_world import ExplorerWorld, figures, page_of, rows, shown_figure, text, until
+from tests.report_worlds import HOSTILE, HOSTILE_IDS
+
+pytest.importorskip("jinja2", reason="the page needs Jinja2 (the extra `report`)")
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+
+@pytest.fixture(scope="module")
+def world() -> ExplorerWorld:
+    return ExplorerWorld()
+
+
+def test_hostile_ids_names_and_texts_are_text(chromium, tmp_path) -> None:
+    draws = np.random.default_rng(3)
+    names = (*HOSTILE_IDS, '"two" "quoted", words', " blank ")
+    queries = {f"{id_}?": HOSTILE[i] or "?" for i, id_ in enumerate(HOSTILE_IDS)}
+    corpus = {id_: HOSTILE[i] for i, id_ in enumerate(names)}
+    grades = {q: {p: 1 + (i + j) % 5 for j, p in enumerate(HOSTILE_IDS[:8])} for i, q in enumerate(queries)}
+    runs = {
+        name: {q: [*names[-2:], *draws.permutation(HOSTILE_IDS).tolist()] for q in queries}
+        for name in ('<b>bold</b> & "quoted"', "</script><script>window.harmed = 1</script>")
+    }
+    by = [{"query_id": q, "</script><b>": HOSTILE[i % 10], "__proto__": "x"} for i, q in enumerate(queries)]
+    report = rs.evaluate(grades, runs, scale="utility", measures=["RA-nWG"], depths=[4], bootstrap=None)
+    reasons = {(q, p): HOSTILE[0] for q, row in grades.items() for p in row}
+    shown = explorer(report, 4, runs=runs, queries=queries, corpus=corpus, by=by, reasons=reasons)
+    window = page_of(chromium, shown, tmp_path)
+    page = window.page
+    assert {row[0] for row in rows(page)} == set(queries)
+    for query in queries:
+        page.evaluate("(hash) => { location.hash = hash }", "#" + urlencode({"k": 4, "q": query}))
+        until(page, "(id) => document.querySelector('#x-query')?.textContent === 'Query ' + id", query)
+        assert text(page, "#x-note") == ""
+        ids = page.locator(".x-columns > div:first-child code").evaluate_all("(all) => all.map((e) => e.textContent)")
+        assert ids == next(iter(runs.values()))[query][:4]
+        page.locator("button[aria-expanded=false]").evaluate_all("(all) => all.forEach((e) => e.click())")
+        assert page.locator(".x-text :not(mark)").count() == 0
+    with page.expect_download() as download:
+        page.locator("#x-save-hard button").click()
+    download.value.save_as(tmp_path / "pairs.csv")
+    from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs
+
+    drawn = draw_pairs(f"file:{tmp_path / 'pairs.csv'}", DrawSource(rs.Qrels.from_dict(grades)))
+    tops = [{(q, p) for q in queries for p in of_run[q][:4] if p not in grades[q]} for of_run in runs.values()]
+    assert {(each.query, each.passage) for each in drawn} == tops[0] & tops[1]
+    assert {each.passage for each in drawn} > {*names[-2:]}
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert overflow(page) == []
+    assert window.is_quiet()
+    window.context.close()
+
+
+@pytest.fixture(scope="module")
+def thousands(chromium, tmp_path_factory) -> Iterator[Window]:
+    draws = np.random.default_rng(2)
+    ids = draws.integers(0, 8_841_823, (7000, 6)).astype(str).tolist()
+    grades = {f"{1000000 + 7 * i}": {row[0]: 1} for i, row in enumerate(ids)}
+    orders = {name: draws.permuted(np.tile(np.arange(6), (7000, 1)), axis=1).tolist() for name in ("a", "b")}
+    runs = {
+        name: {q: [row[i] for i in order] for q, row, order in zip(grades, ids, of_run, strict=True)}
+        for name, of_run in orders.items()
+    }
+    report = rs.evaluate(grades, runs, measures=["Success"], depths=[3], bootstrap=None)
+    window = page_of(chromium, explorer(report, 3, runs=runs, candidates=6), tmp_path_factory.mktemp("thousands"))
+    yield window
+    window.context.close()
+
+
+def test_of_seven_thousand_rows_only_those_in_view_are_drawn(thousands) -> None:
+    page = thousands.page
+    most = 60
+    assert page.locator("#x-queries table").get_attribute("aria-rowcount") == "7001"
+    page.locator("#x-queries th", has_text="query").get_by_role("button").click()
+    page.locator("#x-queries button.x-open").first.focus()
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.textContent") == f"{1000000 + 7 * 6999}"
+    assert len(rows(page)) < most
+    for place in (0.2, 0.5, 0.9):
+        page.locator("#x-queries .x-scroll").evaluate(f"(e) => {{ e.scrollTop = {place} * e.scrollHeight }}")
+        until(
+            page,
+            """(place) => {
+              const view = document.querySelector("#x-queries .x-scroll").getBoundingClientRect();
+              const found = document.elementFromPoint(view.x + 30, view.y + view.height / 2).closest("tr");
+              return found && Math.abs(found.ariaRowIndex / 7001 - place) < 0.01;
+            }""",
+            place,
+        )
+        drawn = page.locator("#x-queries tbody tr:not(.x-gap)").evaluate_all("(all) => all.map((e) => +e.ariaRowIndex)")
+        assert drawn == list(range(drawn[0], drawn[0] + len(drawn)))
+        assert len(drawn) < most
+    # What is in focus and scrolls out of view leaves the focus in the table.
+    assert page.evaluate("!!document.activeElement.closest('#x-queries')")
+    page.get_by_label("Search").fill("1000007")
+    assert [row[0] for row in rows(page)] == ["1000007"]
+    assert thousands.is_quiet()
+
+
+def test_one_run(chromium, tmp_path) -> None:
+    world = ExplorerWorld(runs=1)
+    window = page_of(chromium, world.explorer(), tmp_path)
+    page = window.page
+    assert "nothing to set against it" in text(page, "#x-pair")
+    assert page.get_by_role("button", name=re.compile("^Only one")).count() == 0
+    page.locator("#x-queries button.x-open").first.click()
+    assert page.locator(".x-columns > div").count() == 1
+    assert page.locator(".x-found dt").all_inner_texts() == ["Found", "Not found"]
+    assert window.is_quiet()
+    window.context.close()
+
+
+def test_figures_alone(chromium, world, tmp_path) -> None:
+    window = page_of(chromium, world.explorer(qrels=None, runs=None, queries=None, corpus=None), tmp_path)
+    page = window.page
+    page.locator("#x-moved button.x-open").first.click()
+    assert "so it has no passages" in text(page, "#x-reading")
+    assert "does not know what they retrieved" in text(page, "#x-labelling")
+    assert window.is_quiet()
+    window.context.close()
+
+
+def test_without_scripts_or_without_decompression_the_worst_queries_stand_there(chromium, world, tmp_path) -> None:
+    shown = world.explorer()
+    window = page_of(chromium, shown, tmp_path, java_script_enabled=False)
+    of_best = figures(world, shown.best)
+    worst = sorted(world.ids, key=lambda q: (of_best[q] is None, of_best[q] or 0, world.ids.index(q)))[:50]
+    assert [each.split(" ")[0] for each in window.page.locator("#x-static tbody th").all_inner_texts()] == worst
+    cells = window.page.locator("#x-static tbody tr").first.locator("td").all_inner_texts()
+    assert cells[:-1] == [shown_figure(figures(world, run)[worst[0]]) for run in world.runs]
+    assert "need JavaScript, which is switched off" in text(window.page, "#x-static p")
+    assert not window.page.locator("#x-live").is_visible()
+    window.context.close()
+    window = Window(chromium, tmp_path / "page.html")
+    window.context.add_init_script("delete window.DecompressionStream")
+    page = window.opened()
+    assert "cannot unpack the data" in text(page, "#x-note")
+    assert page.locator("#x-static").is_visible()
+    window.context.close()
+    damaged = tmp_path / "damaged.html"
+    damaged.write_text((tmp_path / "page.html").read_text(encoding="utf-8").replace(shown.data[50:], "AAAA"), "utf-8")
+    window = Window(chromium, damaged)
+    until(window.page, "document.querySelector('#x-note').textContent.includes('is damaged')")
+    assert window.page.locator("#x-static").is_visible()
+    window.context.close()
