@@ -62,6 +62,7 @@ class RunChange:
     figures : {name of the measure: FigureChange}
         Keyed without depth, in the order of the decision's table.
     not_compared : {key of the measure: reason}
+        Of measures that both reports hold.
     """
 
     run: str
@@ -72,7 +73,11 @@ class RunChange:
     @property
     def is_unchanged(self) -> bool:
         """Whether every figure is the same for every query."""
-        return not self.not_compared and all(each.verdict == UNCHANGED for each in self.figures.values())
+        return (
+            bool(self.figures)
+            and not self.not_compared
+            and all(each.verdict == UNCHANGED for each in self.figures.values())
+        )
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ class Changes:
     new, gone : tuple of str
         Runs that only the report has, and that only the stored report has.
     not_compared : {run: reason}
+    not_stored : tuple of str
+        Keys of the decision's figures that the stored report does not hold.
     level : float or None
         The level of the intervals and tests; None without them.
     tests : {measure or "": count}
@@ -104,6 +111,7 @@ class Changes:
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     not_compared: Mapping[str, str] = field(default_factory=dict)
+    not_stored: tuple[str, ...] = ()
     level: float | None = None
     tests: Mapping[str, int] = field(default_factory=dict)
     as_judged: bool = False
@@ -131,8 +139,8 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
     Notes
     -----
     Holm's correction is over two families: the changes of all runs under the measure that ranks the runs, and the
-    changes under all other measures. Where Success ranks the runs, BoR changes exactly where it does and shares its
-    tests. A figure that is the same for every query has no test and is in no family.
+    changes under all other measures. BoR changes exactly where Success does and shares its test. A figure that is the
+    same for every query has no test and is in no family.
     """
     bootstrap = resampling_of(report)
     level = None if bootstrap is None else bootstrap.level
@@ -148,11 +156,13 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
         try:
             against = Against.of(known, stored, on=on, bootstrap=bootstrap, runs=[name])
         except InputError as error:
-            not_compared[name] = str(error)
+            not_compared[name] = str(error).removeprefix(f"{stored.path} cannot be compared with run {name!r}: ")
             continue
         notes += against.notes
         stored_as = next(iter(stored.runs)) if alone else name
         runs.append(_changes_of(against, name, stored_as, decision))
+    keys = [str(figure.measure) for line in decision.lines if line.run in paired for figure in line.figures.values()]
+    held = {key for run in stored.runs.values() for key in run.estimates}
     tests: dict[str, int] = {}
     adjusted = _adjusted(runs, decision.measure, tests)
     return Changes(
@@ -161,6 +171,7 @@ def changes_since(report: Report, decision: Decision, stored: StoredReport, *, o
         tuple(name for name in names if name not in paired),
         tuple(name for name in stored.runs if not alone and name not in names),
         not_compared,
+        tuple(key for key in dict.fromkeys(keys) if key not in held),
         level,
         tests,
         any(figure.estimate.basis != AS_JUDGED for line in decision.lines for figure in line.figures.values()),
@@ -182,6 +193,8 @@ def _changes_of(against: Against, run: str, stored_as: str, decision: Decision) 
     reasons: dict[str, str] = {}
     (line,) = (line for line in decision.lines if line.run == run)
     for name, figure in line.figures.items():
+        if str(figure.measure) not in against.pairs[run].stored.estimates:
+            continue
         try:
             change = against.change(run, figure.measure)
         except InputError as error:
@@ -213,7 +226,6 @@ def _adjusted(runs: Iterable[RunChange], ranking: Measure, tests: dict[str, int]
             if each.verdict != UNCHANGED and not math.isnan(each.change.p):
                 # BoR changes exactly where Success does: one test.
                 key = str(each.measure.differs_with)
-                key = key if key == str(ranking) else str(each.measure)
                 families[key if key in families else ""][run.run, key] = each.change.p
     adjusted: dict[tuple[str, str], float] = {}
     for name, family in families.items():
@@ -226,9 +238,7 @@ def _judged(run: RunChange, adjusted: Mapping[tuple[str, str], float], level: fl
     """The run with its adjusted p-values and verdicts."""
     figures = {}
     for name, each in run.figures.items():
-        p = adjusted.get(
-            (run.run, str(each.measure)), adjusted.get((run.run, str(each.measure.differs_with)), math.nan)
-        )
+        p = adjusted.get((run.run, str(each.measure.differs_with)), math.nan)
         verdict = each.verdict if each.verdict == UNCHANGED else _verdict(each, p, level)
         figures[name] = replace(each, p_adjusted=p, verdict=verdict)
     return replace(run, figures=figures)

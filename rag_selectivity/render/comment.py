@@ -11,12 +11,12 @@ from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, R
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.render.blocks import markdown
 from rag_selectivity.render.decision_blocks import decision_table
-from rag_selectivity.render.first_screen import caveats_of, facts_of, figure_text
+from rag_selectivity.render.first_screen import facts_of, figure_text
 from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.wording import counted, enumeration, level_text, signed
+from rag_selectivity.wording import MARKS, counted, enumeration, level_text, signed
 
 #: A comment that is longer is not read.
 MOST_LINES = 40
@@ -133,8 +133,24 @@ def _legend(report: Report, decision: Decision) -> Iterable[str]:
             yield (
                 f"{' and '.join(signs)}: shown against {escaped(decision.baseline)}{level}, after Holm's correction."
             )
-    yield from (escaped(line) for line in caveats_of(decision))
+    yield from _caveats(decision)
     yield from (f"{escaped(note[0].upper() + note[1:])}." for note in decision.notes)
+
+
+def _caveats(decision: Decision) -> Iterable[str]:
+    """Each kind of caveat with a mark once for a measure, in the words for the best run that has it."""
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    for line in decision.lines:
+        for figure in line.figures.values():
+            for caveat in figure.estimate.caveats:
+                if MARKS[caveat.level]:
+                    found.setdefault((caveat.level, str(figure.measure), caveat.code), {})[line.run] = caveat.text
+    for (level, measure, _), texts in found.items():
+        first, *_ = texts
+        runs = "" if len(decision.lines) == 1 else " of all runs" if len(texts) == len(decision.lines) else None
+        runs = f" of {_names(list(texts))}" if runs is None else runs
+        whose = f" These are the words for {escaped(first)}." if len(set(texts.values())) > 1 else ""
+        yield f"{MARKS[level]} {escaped(measure)}{runs}: {escaped(texts[first])}{whose}"
 
 
 # -- what changed --------------------------------------------------------------------------------------
@@ -146,7 +162,7 @@ def _what_changed(changes: Changes, decision: Decision, most: int | None) -> lis
     names = list(dict.fromkeys(name for run in changed for name in run.figures))
     header = ["run", *(escaped(str(_measure_of(changed, name))) for name in names)]
     rows = [[_name(run), *(_cell(run.figures.get(name)) for name in names)] for run in changed]
-    lines = [f"### Against {escaped(changes.name)}"]
+    lines = [f"### What changed against {escaped(changes.name)}"]
     if rows:
         lines += [*_table(header, rows, most), ""]
     return [*lines, _NEW_LINE.join(_notes(changes, decision, rows=len(rows)))]
@@ -196,6 +212,8 @@ def _notes(changes: Changes, decision: Decision, *, rows: int) -> Iterable[str]:
         yield f"New, without a figure in {escaped(changes.name)}: {_names(changes.new)}."
     if changes.gone:
         yield f"Gone, only in {escaped(changes.name)}: {_names(changes.gone)}."
+    if changes.not_stored:
+        yield f"Not in {escaped(changes.name)}: {escaped(enumeration(changes.not_stored))}."
     yield from _reasons(changes)
     yield from (f"{escaped(note[0].upper() + note[1:])}." for note in changes.notes)
 
@@ -224,7 +242,7 @@ def _reasons(changes: Changes) -> Iterable[str]:
     runs_of: dict[tuple[str, str], list[str]] = {}
     reasons: Mapping[str, Mapping[str, str]] = {run.run: run.not_compared for run in changes.runs}
     for run, reason in changes.not_compared.items():
-        runs_of.setdefault(("", reason.replace(f"run {run!r}", "this run")), []).append(run)
+        runs_of.setdefault(("", reason.replace(repr(run), "this run")), []).append(run)
     for run, by_measure in reasons.items():
         for measure, reason in by_measure.items():
             runs_of.setdefault(

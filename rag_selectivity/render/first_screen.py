@@ -113,7 +113,7 @@ def first_screen(report: Report, decision: Decision) -> FirstScreen:
         tuple(columns),
         tuple(rows),
         tuple(_legend(decision, rows)),
-        tuple(caveats_of(decision)),
+        tuple(_caveats(decision)),
     )
 
 
@@ -299,7 +299,7 @@ def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
     yield from (f"{note[0].upper()}{note[1:]}." for note in decision.notes)
 
 
-def caveats_of(decision: Decision) -> Iterable[str]:
+def _caveats(decision: Decision) -> Iterable[str]:
     """Each caveat with a mark, once, with the figures that it concerns."""
     concerned: dict[tuple[str, str], dict[str, list[str]]] = {}
     for line in decision.lines:

@@ -10,13 +10,13 @@ import unicodedata
 _BREAK = "<!-- -->"
 _LINKS = re.compile(
     r"(?<![A-Za-z0-9])@(?=\w)"
-    r"|(?<=[A-Za-z0-9])@(?=\w)(?!\d+(?![\w.-]|[.-]\w))"
+    r"|(?<=[A-Za-z0-9])@(?=\w)(?!\d+(?!\w|[.-]\w))"
     r"|#(?=\w)"
     r"|:(?=[\w+-]+:)"
     r"|:(?=//)"
     r"|\bGH(?=-\d)"
     r"|\bwww(?=\.)"
-    r"|\b[0-9a-f]{6}(?=[0-9a-f]{1,34}\b)",
+    r"|\b(?=\d*[a-f])[0-9a-f]{6}(?=[0-9a-f]{1,34}\b)",
     flags=re.IGNORECASE,
 )
 #: What Markdown reads as markup where it stands; an underscore within a word is none.
