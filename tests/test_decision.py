@@ -205,7 +205,7 @@ def test_a_given_k_is_held_against_the_rule(report, k) -> None:
     if k < advice.K:
         assert text.startswith(
             f"{k} as given: {decision.best} loses {100 * (figure[15] - figure[k]):.1f} points of RA-nWG against "
-            f"K = 15; at most 2 from K = {advice.K} on"
+            f"K = 15; from K = {advice.K} on at most 2"
         )
         assert {action.code for action in decision.actions} >= {"raise"}
         raised = next(action for action in decision.actions if action.code == "raise")
@@ -374,6 +374,20 @@ def test_commands_end_with_the_decision(tmp_path, command) -> None:
     for answer in decision["answers"].values():
         assert " ".join(answer["text"].split()) in ends
     assert len(text.stdout.rstrip().rsplit("\n\n", 1)[-1].splitlines()) <= MOST_LINES
+
+
+def test_what_stands_against_a_decision_does_not_stand_against_figures(tmp_path) -> None:
+    """Under `--unjudged error` the advised K may be deeper than the labels."""
+    qrels = write_qrels(tmp_path / "qrels", {f"q{i}": {"a": 1, "b": 0, "c": 0} for i in range(12)})
+    run = write_run(tmp_path / "run", {f"q{i}": ["b", "c", "x", "a"] for i in range(12)})
+    arguments = ["--qrels", qrels, "--run", run, "--scale", "trec", "--unjudged", "error", "--depths", "1,2"]
+    done = run_command("evaluate", *arguments)
+    assert done.returncode == 0
+    assert "note: no decision: query 'q0': only 3 of the first 4 passages are judged" in done.stderr
+    assert "System:" not in done.stdout
+    refused = run_command("evaluate", *arguments, "--k", 4)
+    assert refused.returncode == 2
+    assert "only 3 of the first 4 passages are judged" in refused.stderr
 
 
 def test_a_report_of_sums_has_no_lists_to_decide_from() -> None:

@@ -41,7 +41,7 @@ class PageFormat(StrEnum):
 
 
 #: Options that only the page shows something of.
-ONLY_OF_THE_PAGE = ("queries", "quality", "depths", "title", "open_it")
+ONLY_OF_THE_PAGE = ("queries", "quality", "by", "candidates", "whole_texts", "title", "open_it")
 
 
 def report(
@@ -93,6 +93,13 @@ def report(
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
+    by: Annotated[
+        Path | None, o.input_file("Table of query_id and columns to filter the queries by: type, language, customer …")
+    ] = None,
+    candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
+    whole_texts: Annotated[
+        bool, o.flag(o.PAGE, "--whole-texts", "Keep long texts whole, even if the page becomes larger than 3 MB.")
+    ] = False,
     title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
     open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
     format: Annotated[
@@ -146,6 +153,9 @@ def report(
         m=m,
         max_k=max_k,
         max_loss=max_loss,
+        by=by,
+        candidates=candidates,
+        whole_texts=whole_texts,
         title=title,
         ids=ids,
         human=human,
@@ -173,7 +183,7 @@ def _check_format(context: typer.Context, *, as_comment: bool) -> None:
     if as_comment:
         given = [name for name in ONLY_OF_THE_PAGE if is_given(context, name)]
         if given:
-            option = {"open_it": "--open"}.get(given[0], f"--{given[0]}")
+            option = "--open" if given[0] == "open_it" else f"--{given[0].replace('_', '-')}"
             raise InputError(f"{option} is about the HTML page, and has no effect on Markdown: leave it out")
         if is_given(context, "on") and not is_given(context, "against"):
             raise InputError("--on needs a stored report: add --against FILE, a report saved as JSON")

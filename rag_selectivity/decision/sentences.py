@@ -53,7 +53,8 @@ def which_system(
     apart = [name for name in others if name in tested and tested[name].apart]
     tied = [name for name in others if name not in apart]
     family = len([pair for pair in pairs if not math.isnan(pair.p_adjusted)])
-    of_queries = f"on {counted(queries, 'query', 'queries')}" if tested_by == PAIRED else "on separate queries"
+    n = counted(queries, "query", "queries")
+    of_queries = f"on {n}" if tested_by == PAIRED else "on separate queries"
     if not tied:
         nearest = tested[others[0]]
         gap = f"{number(nearest.difference)} [{number(nearest.low)}, {number(nearest.high)}]"
@@ -61,16 +62,18 @@ def which_system(
         more = f"The next is {others[0]}, {gap} below it; that interval is not adjusted for {counted(family, 'test')}."
         return Answer(SYSTEM, f"{first} ({value}) is shown to be better than {whom} {of_queries}.", True, more)
     sizes = [tested[name].detectable for name in tied if name in tested and not math.isnan(tested[name].detectable)]
-    text = f"{first} is best ({value}), but {_names(tied)} cannot be told apart from it {of_queries}"
+    text = f"{first} is best ({value}), but {_names(tied)} cannot be told apart from it"
     undecided = {tested[name].verdict for name in tied if name in tested} & {JUDGED_IN_PART, PLACEBO}
     if undecided:
         text += f" ({enumeration(sorted(undecided))})"
     if sizes and math.isfinite(max(sizes)):
-        text += f"; {number(max(sizes))} would have been shown"
+        text += f"; {n} would show a difference of {number(max(sizes))}"
     elif sizes:
-        text += "; so few can show no difference"
+        text += f"; {n} can show no difference"
+    else:
+        text += f" {of_queries}"
     lower = f"{_names(apart)} {'is' if len(apart) == 1 else 'are'} shown to be lower." if apart else ""
-    would = f"A true difference of that size would have been shown with a power of 80%, {counted(family, 'test')}."
+    would = f"A true difference of that size would be shown with a power of 80%, {counted(family, 'test')}."
     more = " ".join(part for part in (lower, would if sizes else "") if part)
     return Answer(SYSTEM, f"{text}.", False, more)
 
@@ -90,7 +93,7 @@ def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss:
     elif depth < advice.K:
         lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
         text = f"{depth}{given}: {run} {_loses(lost)} of {name} against K = {advice.max_k}; "
-        text, shown = f"{text}at most {points} from K = {advice.K} on ({_doubt(advice, points)})", False
+        text, shown = f"{text}from K = {advice.K} on at most {points} ({_doubt(advice, points)})", False
     else:
         text = f"{depth}{given}, but {run} {_loses(advice.loss)} of {name} at K = {advice.K} "
         text += f"({_doubt(advice, points)})"
@@ -152,7 +155,8 @@ def what_next(actions: Sequence[Action], measure: Measure) -> Answer:
     if others and not math.isnan(others[0].gain) and len(others[0].text) <= _SHORT_ACTION:
         text += f"; {others[0].text}"
     more = " ".join(f"{_capital(action.text)}{_interval(action)}{_detail(action)}." for action in actions)
-    return Answer(NEXT, f"{text}.", not math.isnan(first.low) and first.low > 0, more)
+    # A gain is the most that is possible: that an action reaches it is never shown.
+    return Answer(NEXT, f"{text}.", False, more)
 
 
 def _capital(text: str) -> str:

@@ -34,6 +34,8 @@ from rag_selectivity.wording import counted, number, percent
 
 _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = ("unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "labelling", "start")
+#: Passages of each list that can be read.
+CANDIDATES = 50
 #: Rows of the table that a browser without scripts shows, and of the tables of hard negatives and magnets.
 _STATIC_ROWS, _HARD_ROWS, _MAGNET_ROWS = 50, 500, 100
 #: Characters of a query in the table that needs no script.
@@ -95,7 +97,7 @@ def explorer(
     corpus: Any = None,
     reasons: Mapping[tuple[str, str], str] | None = None,
     by: Any = None,
-    candidates: int = 50,
+    candidates: int = CANDIDATES,
     max_text: int | None = None,
     budget: int | None = BUDGET,
     measure: Measure | None = None,

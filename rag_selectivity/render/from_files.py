@@ -23,6 +23,7 @@ from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.render.comment import comment_of
+from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 
@@ -53,6 +54,9 @@ def report_from_files(
     m: int | None = None,
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
+    by: Any = None,
+    candidates: int = CANDIDATES,
+    whole_texts: bool = False,
     title: str = "What retrieval is worth",
     ids: str | None = None,
     human: Any = None,
@@ -122,6 +126,9 @@ def report_from_files(
         queries=queries,
         corpus=corpus,
         reasons=reasons_in(qrels, list(judges) if judges else None),
+        by=by,
+        candidates=candidates,
+        whole_texts=whole_texts,
         title=title,
     )
 

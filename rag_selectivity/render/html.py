@@ -9,6 +9,8 @@ from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
+from rag_selectivity.render.explorer import CANDIDATES, explorer
+from rag_selectivity.render.explorer_data import BUDGET
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
@@ -45,6 +47,9 @@ def to_html(
     queries: Any = None,
     corpus: Any = None,
     reasons: Mapping[tuple[str, str], str] | None = None,
+    by: Any = None,
+    candidates: int = CANDIDATES,
+    whole_texts: bool = False,
     title: str = "What retrieval is worth",
 ) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
@@ -62,6 +67,13 @@ def to_html(
         {id: text} or files: the texts of the queries and of the passages.
     reasons : {(query, passage): reason}, optional
         Why a passage has its grade.
+    by : table of queries, optional
+        A column `query_id` and columns to filter the queries by, such as type, language or customer: a path, a frame
+        or records.
+    candidates : int
+        How many passages of each list can be read on the page.
+    whole_texts : bool
+        Keep long texts whole, whatever the size of the page.
     title : str
 
     Returns
@@ -90,7 +102,22 @@ def to_html(
             more_pictures=pictures[_FIRST_PICTURES:],
             tables=[_tables(report, name, found[name]) for name in report.runs],
             style=style,
-            explorer=None,
+            explorer=None
+            if decision is None
+            else explorer(
+                report,
+                decision.K,
+                qrels=qrels,
+                runs=runs,
+                queries=queries,
+                corpus=corpus,
+                reasons=reasons,
+                by=by,
+                candidates=candidates,
+                budget=None if whole_texts else BUDGET,
+                measure=decision.measure,
+                best=decision.best,
+            ),
         )
     )
 

@@ -16,6 +16,7 @@ from rag_selectivity.advice import parameters_of
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.render.run_styles import OF_RUNS, shortened, style_of_run
 from rag_selectivity.results.decision import CostPoint, Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.next_passages import NextPassages
@@ -138,13 +139,12 @@ def pictures_of(
 
 def _of_costs(report: Report, decision: Decision) -> list[Picture]:
     """Cost against quality, for each kind of cost that is known."""
-    from rag_selectivity.render import plots
     from rag_selectivity.render.cost_plot import cost_quality
 
-    names = {name: plots.shortened(name) for name in report.runs}
+    names = {name: shortened(name) for name in report.runs}
     taken = Counter(names.values())
     names = {name: f"{i}: {names[name]}" if taken[names[name]] > 1 else names[name] for i, name in enumerate(names, 1)}
-    colours = {names[name]: str(plots.style_of_run(place)["color"]) for place, name in enumerate(report.runs)}
+    colours = {names[name]: str(style_of_run(place)["color"]) for place, name in enumerate(report.runs)}
     measure = replace(decision.measure, at=None)
 
     def of(kind: str, points: Sequence[CostPoint]) -> Picture:
@@ -251,7 +251,7 @@ def _css_colours() -> Iterable[tuple[str, str]]:
 
     yield _INK, "currentColor"
     yield _LINE, "var(--line)"
-    for place, colour in enumerate(plots.OF_RUNS):
+    for place, colour in enumerate(OF_RUNS):
         yield colour, f"var(--run-{place})"
     yield plots.GREY.lower(), "var(--muted)"
     yield plots.GREEN.lower(), "var(--good)"

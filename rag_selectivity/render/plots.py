@@ -29,6 +29,7 @@ from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
 from rag_selectivity.render.labels import direct_labels
+from rag_selectivity.render.run_styles import shortened, style_of_run
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import Estimate
@@ -39,10 +40,6 @@ from rag_selectivity.statistics.next_passages import NextPassages
 
 # The palette of Okabe and Ito.
 BLUE, GREY, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#666666", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
-#: The colours of runs: that palette, darkened so that text in it can be read on white.
-OF_RUNS = ("#0072b2", "#b84f00", "#007a5a", "#a8447e", "#866000", "#4d5561")
-_MARKERS = "osD^vPX*<>hp"
-_LINES = ("-", "--", ":", "-.")
 #: From grade 5 to grade 1; unjudged passages are grey, empty slots white.
 _OF_GRADES = {5: "#004B76", 4: BLUE, 3: "#9CCBE8", 2: "#F0B27A", 1: ORANGE, 0: ORANGE}
 _UNJUDGED, _EMPTY = "#BBBBBB", "#F4F4F4"
@@ -58,7 +55,6 @@ OF_LOSSES = {
 _BANDS = 2
 #: The least distance of two ticks, as a share of the axis.
 _TICK_SPACE = 0.075
-_LONGEST_NAME = 24
 
 
 def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int | None = None) -> Any:
@@ -364,22 +360,6 @@ def forest(comparison: Comparison, ax: Any = None) -> Any:
 
 
 # -- runs ----------------------------------------------------------------------------------------------
-
-
-def style_of_run(place: int) -> dict[str, Any]:
-    """Colour, marker and line style of the run at a place of the report: no two of the first 24 are the same."""
-    return {
-        "color": OF_RUNS[place % len(OF_RUNS)],
-        "marker": _MARKERS[place % len(_MARKERS)],
-        "linestyle": _LINES[place // len(OF_RUNS) % len(_LINES)],
-        "markersize": 4.5,
-        "linewidth": 1.5,
-    }
-
-
-def shortened(name: str) -> str:
-    """A run's name for a label: at most 24 characters."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def depths_of(report: Report, run: str, base: Measure) -> list[int]:
