@@ -28,7 +28,7 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 EXAMPLES = (
     "rag-selectivity report --qrels grades.trec --run bm25.trec --run dense.trec --scale utility "
     "--corpus corpus.jsonl --queries queries.jsonl --output report.html",
-    "rag-selectivity report --qrels grades.trec --run bm25.trec --scale utility --k 3 --against main.json "
+    "rag-selectivity report --qrels grades.trec --run bm25.trec --scale utility --k 3 --against before.json "
     "--output comment.md",
 )
 
@@ -112,7 +112,14 @@ def report(
         Path | None,
         o.input_file("Report saved as JSON, as that of the main branch: the Markdown says what changed.", o.OUTPUT),
     ] = None,
-    on: o.OnOption = None,
+    on: Annotated[
+        str | None,
+        o.option(
+            o.OUTPUT,
+            "NAME",
+            "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
+        ),
+    ] = None,
 ) -> None:
     """Write an HTML page: what to decide about the runs, and why.
 
