@@ -138,19 +138,22 @@ def _legend(report: Report, decision: Decision) -> Iterable[str]:
 
 
 def _caveats(decision: Decision) -> Iterable[str]:
-    """Each kind of caveat with a mark once for a measure, in the words for the best run that has it."""
+    """Each kind of caveat with a mark once, in the words for the best run that has it."""
     found: dict[tuple[str, str, str], dict[str, str]] = {}
     for line in decision.lines:
         for figure in line.figures.values():
             for caveat in figure.estimate.caveats:
                 if MARKS[caveat.level]:
                     found.setdefault((caveat.level, str(figure.measure), caveat.code), {})[line.run] = caveat.text
+    alike: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for (level, measure, _), texts in found.items():
-        first, *_ = texts
-        runs = "" if len(decision.lines) == 1 else " of all runs" if len(texts) == len(decision.lines) else None
-        runs = f" of {_names(list(texts))}" if runs is None else runs
-        whose = f" These are the words for {escaped(first)}." if len(set(texts.values())) > 1 else ""
-        yield f"{MARKS[level]} {escaped(measure)}{runs}: {escaped(texts[first])}{whose}"
+        alike.setdefault((level, tuple(texts.items())), []).append(measure)
+    for (level, pairs), measures in alike.items():
+        (first, text), *_ = pairs
+        runs = f" of {_names([run for run, _ in pairs])}" if len(pairs) < len(decision.lines) else " of all runs"
+        runs = runs if len(decision.lines) > 1 else ""
+        whose = f" These are the words for {escaped(first)}." if len({text for _, text in pairs}) > 1 else ""
+        yield f"{MARKS[level]} {escaped(enumeration(measures))}{runs}: {escaped(text)}{whose}"
 
 
 # -- what changed --------------------------------------------------------------------------------------
