@@ -94,7 +94,7 @@ def report(
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
     by: Annotated[
-        Path | None, o.input_file("Table of query_id and columns to filter the queries by: type, language, customer …")
+        Path | None, o.input_file("Table of query_id and columns to filter the queries by, such as type or language.")
     ] = None,
     candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
     whole_texts: Annotated[
