@@ -356,8 +356,10 @@ class _Advice:
             return []
         ceiling = self._ceiling(chosen)
         healthy = np.flatnonzero(chance < DEGRADED_FROM)
-        less = f"a random draw succeeds in less than {percent(DEGRADED_FROM)}"
-        up_to = f"; up to K = {self.depths[healthy[-1]]} {less}" if len(healthy) else ""
+        up_to = ""
+        if len(healthy):
+            up_to = f"; up to K = {self.depths[healthy[-1]]} a random draw succeeds in less than "
+            up_to += percent(DEGRADED_FROM)
         return [
             f"the regime at K = {chosen} is {regime(drawn)}: a random draw of {chosen} passages succeeds in "
             f"{percent(drawn)} of the queries, so no retriever can be more than {number(ceiling)} bits better"
