@@ -279,12 +279,6 @@ def test_the_collapse_is_judged_by_a_random_draw_and_claims_no_more() -> None:
     assert warning.startswith("the regime at K = 30 is collapse: a random draw of 30 passages succeeds in 99.9")
     assert "; up to K = 4 a random draw succeeds in less than 63.2%" in warning
     assert "nothing" not in warning
-    # A random draw of one passage succeeds already: no K is named up to which it seldom does.
-    qrels = {f"q{i}": {f"d{j}": 1 for j in range(9)} for i in range(30)}
-    run = {query: [*(f"d{j}" for j in range(9)), "x1", "x2"] for query in qrels}
-    (warning,) = rs.sweep(qrels, {"r": run}, corpus_size=11)["r"].recommendation.warnings
-    assert warning.startswith("the regime at K = 1 is")
-    assert "; up to K" not in warning
     # Four queries of a hundred with R = 1,000: mean R is 41, and nobody else is near a collapse.
     qrels = {f"q{i}": {f"q{i}g{j}": 1 for j in range(1000 if i < 4 else 1)} for i in range(100)}
     run = {query: [f"{query}g0", *(f"{query}x{j}" for j in range(30))] for query in qrels}
