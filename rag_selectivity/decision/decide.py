@@ -98,8 +98,8 @@ def decide(
 
     >>> from rag_selectivity import evaluate
     >>> qrels = {f"q{i}": ["d"] for i in range(40)}
-    >>> runs = {"old": {q: ["x", "d"] for q in qrels}, "new": {q: ["d", "x"] for q in qrels}}
-    >>> decision = decide(evaluate(qrels, runs, corpus_size=100), k=1)
+    >>> runs = {"old": {q: ["x", "y", "d"] for q in qrels}, "new": {q: ["x", "d", "y"] for q in qrels}}
+    >>> decision = decide(evaluate(qrels, runs, corpus_size=100), k=2)
     >>> decision.best, decision.answers[0].shown
     ('new', True)
     """
