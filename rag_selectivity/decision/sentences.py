@@ -44,7 +44,7 @@ def which_system(
         return Answer(SYSTEM, f"No run has a {measure}: {best.reason}.", False)
     if not others:
         interval = "" if math.isnan(best.low) else f" [{number(best.low)}, {number(best.high)}]"
-        return Answer(SYSTEM, f"Only {first} was measured, with {value}{interval}; a second run would compare.", False)
+        return Answer(SYSTEM, f"Only {first} was measured, with {value}{interval}; a second run would compare.", None)
     of_first = {pair.other: pair for pair in pairs if pair.run == first}
     tested = {name: pair for name, pair in of_first.items() if not math.isnan(pair.p_adjusted)}
     if best.value == 0:
@@ -170,7 +170,7 @@ def where_the_loss_is(
 def what_next(actions: Sequence[Action], measure: Measure) -> Answer:
     """The action with the most to gain, and the next one."""
     if not actions:
-        return Answer(NEXT, "Nothing that these lists and labels can show.", False)
+        return Answer(NEXT, "Nothing that these lists and labels can show.", None)
     first, *others = actions
     of_measure = "" if math.isnan(first.gain) else f" {replace(measure, at=None)}"
     text = f"{_capital(first.text)}{of_measure}"
@@ -178,8 +178,8 @@ def what_next(actions: Sequence[Action], measure: Measure) -> Answer:
     if others and first.code != "label" and not math.isnan(others[0].gain) and len(others[0].text) <= _SHORT_ACTION:
         text += f"; {others[0].text}"
     more = " ".join(f"{_capital(action.text)}{_interval(action)}{_detail(action)}." for action in actions)
-    # A gain is the most that is possible: that an action reaches it is never shown.
-    return Answer(NEXT, f"{text}.", False, more)
+    # A gain is the most that is possible: that an action reaches it is not concluded.
+    return Answer(NEXT, f"{text}.", None, more)
 
 
 def _capital(text: str) -> str:

@@ -14,7 +14,7 @@ from rag_selectivity.render.decision_blocks import decision_table
 from rag_selectivity.render.first_screen import facts_of, figure_text
 from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
-from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, signed
 
@@ -85,10 +85,7 @@ def comment_of(
     for most_runs, most_changes in ((None, None), (_MOST_RUNS, None), (_MOST_RUNS, _MOST_RUNS)):
         lines = [
             f"## Retrieval at K = {decision.K}",
-            *(
-                f"- **{answer.question}** {escaped(answer.text)} *({'shown' if answer.shown else 'not shown'})*"
-                for answer in decision.answers
-            ),
+            *(f"- **{answer.question}** {escaped(answer.text)}{_shown(answer)}" for answer in decision.answers),
             "",
             *_table_of_runs(decision, most_runs),
             "",
@@ -261,3 +258,7 @@ def _names(runs: Sequence[str]) -> str:
     if left_out := len(runs) - len(shown):
         return f"{', '.join(shown)} and {left_out:,} more"
     return enumeration(shown)
+
+
+def _shown(answer: Answer) -> str:
+    return "" if answer.shown is None else f" *({'shown' if answer.shown else 'not shown'})*"

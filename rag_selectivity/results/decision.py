@@ -38,16 +38,16 @@ class Answer:
     code : {"system", "K", "loss", "next", "trust"}
     text : str
         One sentence with its evidence and its doubt; the same in every view.
-    shown : bool
+    shown : bool or None
         Whether a test or a bound shows what the sentence concludes. False where it says that nothing is shown, and
-        where it rests on the figures alone.
+        where it rests on the figures alone; None where it concludes nothing.
     more : str
         What a reader who has time reads next: the reason, or what would show it. Empty if there is nothing to add.
     """
 
     code: str
     text: str
-    shown: bool
+    shown: bool | None
     more: str = ""
 
     @property
