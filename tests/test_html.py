@@ -134,7 +134,7 @@ def test_the_answers_stand_first_and_as_in_the_decision(decision, page) -> None:
 def test_one_line_of_facts(page) -> None:
     ((_, facts),) = page.of("p", class_="facts")
     assert facts == (
-        "3 runs · 4 queries · N = 500 passages · utility scale · all figures at K = 2, the given K · intervals of 95%"
+        "3 runs · 4 queries · N = 500 passages · utility scale · all figures at K = 2, the given K · 95% intervals"
     )
 
 
@@ -159,7 +159,9 @@ def test_harm_is_the_range_that_the_labels_leave_open(report, page) -> None:
 def test_runs_stand_best_first_with_letters_and_their_own_colour(report, decision, page) -> None:
     rows = [(a.get("style"), said) for a, said in page.of("tr") if "--run:" in (a.get("style") or "")]
     places = {name: place for place, name in enumerate(report.runs)}
-    assert [style for style, _ in rows] == [f"--run: var(--run-{places[line.run]})" for line in decision.lines]
+    assert [style for style, _ in rows] == [
+        f"--run: var(--run-{places[line.run]}); --shape: var(--shape-{places[line.run]})" for line in decision.lines
+    ]
     letters = [said for _, said in page.of("span", class_="letters")]
     assert letters == [line.letters for line in decision.lines]
     assert [line.run for line in decision.lines][-1] == "mine"

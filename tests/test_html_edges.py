@@ -41,7 +41,7 @@ def page_of(case: str, bootstrap, **options) -> tuple[rs.Report, Page]:
     )
     report._repr_html_()
     text = report.to_html(qrels=qrels, runs={"mine": run})
-    assert ("intervals of 95%" in text) == (bootstrap is not None)
+    assert ("95% intervals" in text) == (bootstrap is not None)
     return report, Page(text)
 
 

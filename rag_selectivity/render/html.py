@@ -14,6 +14,7 @@ from rag_selectivity.render.explorer_data import BUDGET
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
+from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.tables import next_grids
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
@@ -95,6 +96,7 @@ def to_html(
         template.render(
             title=title,
             report=report,
+            shapes=[shape_of_run(place) for place in range(len(report.runs))],
             decision=decision,
             screen=None if decision is None else first_screen(report, decision),
             facts=facts_of(report, decision),

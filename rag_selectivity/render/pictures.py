@@ -108,14 +108,15 @@ def pictures_of(
             )
         )
     if decision is not None and decision.pairs:
-        shown = sum(pair.apart for pair in decision.pairs)
+        shown, drawn = sum(pair.apart for pair in decision.pairs), plots.pairs_shown(decision)
+        others = "" if len(drawn) == len(decision.pairs) else f"Only pairs with {decision.best} are drawn."
         pictures.append(
             picture(
                 "Differences between the runs",
                 f"{shown} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after "
-                f"Holm's correction (filled dots).",
+                f"Holm's correction (filled dots). {others}",
                 lambda axes: plots.differences(decision, axes),
-                height=1.0 + 0.26 * len(decision.pairs),
+                height=1.0 + 0.26 * len(drawn),
             )
         )
     if report.runs and all(plots.curve_of(run) for run in report.runs.values()):
@@ -144,7 +145,7 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
     names = {name: shortened(name) for name in report.runs}
     taken = Counter(names.values())
     names = {name: f"{i}: {names[name]}" if taken[names[name]] > 1 else names[name] for i, name in enumerate(names, 1)}
-    colours = {names[name]: str(style_of_run(place)["color"]) for place, name in enumerate(report.runs)}
+    styles = {names[name]: style_of_run(place) for place, name in enumerate(report.runs)}
     measure = replace(decision.measure, at=None)
 
     def of(kind: str, points: Sequence[CostPoint]) -> Picture:
@@ -157,7 +158,7 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
                 measure,
                 kind,
                 axes,
-                colours=colours,
+                styles=styles,
                 decision_depth=decision.K,
             ).set_title("", loc="left"),
         )
