@@ -410,7 +410,7 @@ def test_no_success_is_no_best_run() -> None:
     grades = {f"q{i}": {"a": 1} for i in range(12)}
     runs = {name: {q: ["x", "y", "a"] for q in grades} for name in ("one", "two")}
     decision = decide(rs.evaluate(grades, runs, scale="trec"), k=2)
-    assert decision["system"].text == "No run shows any: Success@2 0.000 for all of them."
+    assert decision["system"].text == "No run is best: Success@2 is 0.000 for all of them."
 
 
 def test_one_query_has_an_answer_to_everything() -> None:

@@ -46,7 +46,7 @@ def which_system(
     of_first = {pair.other: pair for pair in pairs if pair.run == first}
     tested = {name: pair for name, pair in of_first.items() if not math.isnan(pair.p_adjusted)}
     if best.value == 0:
-        return Answer(SYSTEM, f"No run shows any: {value} for all of them.", False)
+        return Answer(SYSTEM, f"No run is best: {measure} is {number(best.value)} for all of them.", False)
     if tested_by is None or not tested:
         why = "intervals and tests are off" if tested_by is None else "no two runs are over the same queries"
         return Answer(SYSTEM, f"{first} has the best {value}, but no difference was tested: {why}.", False)
@@ -88,8 +88,8 @@ def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss:
         text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {points} points of {name}", False
         text = text if depth > 1 else f"{depth}{given}, the only one in the budget"
     elif depth == advice.K:
-        text = f"{depth}{given}: {run} {_loses(advice.loss)} of {name} against K = {advice.max_k}, "
-        text += f"the least K that loses at most {points} ({_doubt(advice, points)})"
+        text = f"{depth}{given}, the least K that loses at most {points} points of {name}: "
+        text += f"{run} {_loses(advice.loss)} against K = {advice.max_k} ({_doubt(advice, points)})"
     elif depth < advice.K:
         lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
         text = f"{depth}{given}: {run} {_loses(lost)} of {name} against K = {advice.max_k}; "

@@ -120,15 +120,15 @@ def _scale(axes: Any, costs: Any, *, single: bool) -> None:
     axes.set_xlim(low, high)
 
 
-def round_numbers(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten from low to high, or fewer of them if these are too many for an axis.
+def round_numbers(low: float, high: float, finest: tuple[int, ...] = (1, 2, 5)) -> list[float]:
+    """1, 2 and 5, or what is `finest`, times powers of ten from low to high; fewer where an axis has no room for these.
 
     >>> round_numbers(90, 6000), round_numbers(1, 10_000)
     ([100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0], [1.0, 10.0, 100.0, 1000.0, 10000.0])
     """
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks: list[float] = []
-    for factors in ((1, 2, 5), (1, 3), (1,)):
+    for factors in (finest, (1, 2, 5), (1, 3), (1,)):
         ticks = [factor * 10.0**power for power in powers for factor in factors]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) <= _TICKS:

@@ -165,7 +165,7 @@ def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax:
         shares = [share for ys in drawn for share in np.asarray(ys, np.float64).tolist() if share > 0]
         low, high = min(shares) / 1.3, max(shares) * 1.3
         axes.set_ylim(low, high)
-        axes.set_yticks(round_numbers(low, high), minor=False)
+        axes.set_yticks(round_numbers(low, high, (1, 2, 3, 4, 5, 7)), minor=False)
         axes.minorticks_off()
     axes.set(xlabel="ranks", ylabel="relevant among the passages")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")

@@ -13,6 +13,12 @@ _MARKERS = "osD^vPX*<>hp"
 _LINES = ("-", "--", ":", "-.")
 #: Of so many characters plots have room for a name; for two of the shorter ones beside an axis.
 _LONGEST_NAME, _LONGEST_OF_PAIR = 22, 15
+#: The corners of an upright cross in a square from −1 to 1, clockwise, and how wide its arms are on both sides.
+_ARM = 0.36
+_CROSS = [
+    *((_ARM, 1), (_ARM, _ARM), (1, _ARM), (1, -_ARM), (_ARM, -_ARM), (_ARM, -1)),
+    *((-_ARM, -1), (-_ARM, -_ARM), (-1, -_ARM), (-1, _ARM), (-_ARM, _ARM), (-_ARM, 1)),
+]
 
 
 def style_of_run(place: int) -> dict[str, Any]:
