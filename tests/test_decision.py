@@ -340,6 +340,7 @@ def test_all_views_have_the_same_words_in_the_same_order(report) -> None:
     assert [answer.code for answer in decision.answers] == list(QUESTIONS)
     data = json.loads(decision.to_json())
     assert [answer["text"] for answer in data["answers"].values()] == texts
+    assert {next(iter(line.figures)) for line in decision.lines} == {decision.measure.name}
     assert data == json.loads(report.with_decision(decision).to_json())["decision"]
     shown = " ".join(report.with_decision(decision).to_text().split())
     places = [shown.index(" ".join(text.split())) for text in texts]

@@ -14,7 +14,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.render import plots
-from rag_selectivity.render.run_styles import OF_RUNS, style_of_run
+from rag_selectivity.render.run_styles import OF_RUNS, shape_of_run, style_of_run
 from rag_selectivity.results.decision import QUESTIONS
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.wording import number
@@ -346,7 +346,9 @@ def test_ticks_do_not_touch(depth) -> None:
 
 def test_runs_can_be_told_apart_beyond_the_colours() -> None:
     styles = [style_of_run(i) for i in range(24)]
-    assert len({(each["color"], each["marker"], each["linestyle"]) for each in styles}) == 24
+    assert len({(each["color"], each["marker"]) for each in styles}) == 24
+    assert len({(each["color"], shape_of_run(i)) for i, each in enumerate(styles)}) == 24
+    assert len({(each["color"], each["linestyle"]) for each in styles}) == 24
     assert len({each["marker"] for each in styles[:6]}) == len({each["color"] for each in styles[:6]}) == 6
 
 

@@ -88,8 +88,8 @@ def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss:
         text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {points} points of {name}", False
         text = text if depth > 1 else f"{depth}{given}, the only one in the budget"
     elif depth == advice.K:
-        text = f"{depth}{given}, the least K that loses at most {points} points of {name}: "
-        text += f"{run} {_loses(advice.loss)} against K = {advice.max_k} ({_doubt(advice, points)})"
+        text = f"{depth}{given}: {run} {_loses(advice.loss)} of {name} against K = {advice.max_k}, "
+        text += f"the least K that loses at most {points} ({_doubt(advice, points)})"
     elif depth < advice.K:
         lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
         text = f"{depth}{given}: {run} {_loses(lost)} of {name} against K = {advice.max_k}; "

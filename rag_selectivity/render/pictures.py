@@ -111,19 +111,19 @@ def pictures_of(
             )
         )
     if decision is not None and decision.pairs:
-        shown, drawn = sum(pair.apart for pair in decision.pairs), plots.pairs_shown(decision)
+        apart, pairs = sum(pair.apart for pair in decision.pairs), plots.pairs_shown(decision)
         others = (
             ""
-            if len(drawn) == len(decision.pairs)
+            if len(pairs) == len(decision.pairs)
             else f"Only pairs with {middle_cut(decision.best, _LONGEST_IN_TEXT)} are drawn."
         )
         pictures.append(
             picture(
                 "Differences between the runs",
-                f"{shown} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after "
+                f"{apart} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after "
                 f"Holm's correction (filled dots). {others}",
                 lambda axes: plots.differences(decision, axes),
-                height=1.0 + 0.26 * len(drawn),
+                height=1.0 + 0.26 * len(pairs),
             )
         )
     if report.runs and all(plots.curve_of(run) for run in report.runs.values()):

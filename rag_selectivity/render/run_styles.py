@@ -25,7 +25,7 @@ def style_of_run(place: int) -> dict[str, Any]:
     """Colour, marker and line style of the run at a place of the report: no two of the first 24 are the same."""
     return {
         "color": OF_RUNS[place % len(OF_RUNS)],
-        "marker": _MARKERS[place % len(_MARKERS)],
+        "marker": _marker(place),
         "linestyle": _LINES[place // len(OF_RUNS) % len(_LINES)],
         "markersize": 4.5,
         "linewidth": 1.5,
@@ -34,7 +34,7 @@ def style_of_run(place: int) -> dict[str, Any]:
 
 def shape_of_run(place: int) -> str:
     """The marker of a run as a value of `clip-path` in CSS."""
-    corners = _corners(_MARKERS[place % len(_MARKERS)])
+    corners = _corners(_marker(place))
     return (
         f"polygon({','.join(f'{50 + 50 * x:.0f}% {50 - 50 * y:.0f}%' for x, y in corners)})" if corners else "circle()"
     )
@@ -43,6 +43,11 @@ def shape_of_run(place: int) -> str:
 def shortened(name: str, *, of_pair: bool = False) -> str:
     """A run's name for a plot, with its middle left out where it is long."""
     return middle_cut(name, _LONGEST_OF_PAIR if of_pair else _LONGEST_NAME)
+
+
+def _marker(place: int) -> str:
+    """The marker of a run: no two of the first 24 have the same one and the same colour."""
+    return _MARKERS[(place + place // len(_MARKERS)) % len(_MARKERS)]
 
 
 def _corners(marker: str) -> list[tuple[float, float]]:
