@@ -16,13 +16,12 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import DEGRADED_FROM, EF, BoR_max, RandomSuccess, Success, refusal_of, regime
-from rag_selectivity.measures.utility import PROC, RANWG, PercentPROC
+from rag_selectivity.measures.utility import RANWG
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.statistics.betting import highest_mean, highest_mean_of_clusters, highest_rate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import ControlledFigures
-from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.wording import level_text, number, percent
 
 BoolArray = NDArray[np.bool_]
@@ -357,11 +356,14 @@ class _Advice:
             return []
         ceiling = self._ceiling(chosen)
         healthy = np.flatnonzero(chance < DEGRADED_FROM)
-        up_to = f"; up to K = {self.depths[healthy[-1]]} a random draw succeeds in less than {percent(DEGRADED_FROM)}"
+        up_to = ""
+        if len(healthy):
+            up_to = f"; up to K = {self.depths[healthy[-1]]} a random draw succeeds in less than "
+            up_to += percent(DEGRADED_FROM)
         return [
             f"the regime at K = {chosen} is {regime(drawn)}: a random draw of {chosen} passages succeeds in "
             f"{percent(drawn)} of the queries, so no retriever can be more than {number(ceiling)} bits better"
-            f"{up_to if len(healthy) else ''}"
+            f"{up_to}"
         ]
 
     def _chance(self) -> FloatArray:
@@ -459,29 +461,3 @@ def _affordable(tokens: FloatArray, depths: IntArray, most: float) -> int:
 def _points_up(bound: float) -> str:
     """An upper bound in percentage points, rounded up."""
     return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f}"
-
-
-@dataclass(frozen=True, slots=True)
-class RangeOfGap:
-    """The mean difference of two figures over queries, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def who_lost_more(report: Report, run: str, depth: int | None) -> RangeOfGap | None:
-    """The mean of PROC − %PROC over queries with its paired interval: whether retriever or selection lost more.
-
-    Below 0 the retriever lost more, above 0 the selection. None if no query has both figures. A depth of None stands
-    for everything that was shown, as a monitor measures it.
-    """
-    pair = [measure if depth is None else measure @ depth for measure in (PROC(), PercentPROC())]
-    columns = [report.runs[run].per_query.get(str(measure), np.empty(0)) for measure in pair]
-    sides = [Outcome((column[:, None],), "") for column in columns]
-    if not (sides[0].defined & sides[1].defined).any():
-        return None
-    bootstrap = report.bootstrap if report.bootstrap is not None else Bootstrap()
-    units = bootstrap.units(report.runs[run].queries)
-    gap = paired_difference(*sides, level=bootstrap.level, seed=bootstrap.seed, units=units)
-    return RangeOfGap(float(gap.value[0]), float(gap.low[0]), float(gap.high[0]))

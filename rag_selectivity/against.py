@@ -18,7 +18,7 @@ from rag_selectivity.estimates import estimates_of
 from rag_selectivity.io.opening import opened
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA, Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -42,6 +42,8 @@ class Change:
     before, now : Estimate
     low, high : float
         The paired interval of now − before; NaN if there is none.
+    p : float
+        The p-value of the paired test, to which the interval belongs; NaN if there is none.
     n : int
         The number of queries that are compared.
     reason : str or None
@@ -53,6 +55,7 @@ class Change:
     n: int
     low: float = math.nan
     high: float = math.nan
+    p: float = math.nan
     reason: str | None = None
 
 
@@ -127,16 +130,21 @@ def _estimate(cell: Mapping[str, Any]) -> Estimate:
     if basis != AS_JUDGED and as_judged is None:
         as_judged = math.nan
     counts = int(cell["n"]), int(cell["n_total"])
-    return Estimate(value, low, high, *counts, reason, possible, basis=basis, as_judged=as_judged)
+    caveats = tuple(Caveat(each["code"], each["text"], each["level"]) for each in cell.get("caveats", ()))
+    return Estimate(value, low, high, *counts, reason, possible, caveats, basis, as_judged)
 
 
-def _as_judged(estimate: Estimate) -> Estimate:
-    """The estimate with the labels as they are, in place of the one with random controls."""
-    if estimate.basis != WITH_CONTROLS or estimate.as_judged is None:
+def as_judged(estimate: Estimate) -> Estimate:
+    """The estimate with the labels as they are, in place of one that rests on more."""
+    if estimate.as_judged is None:
         return estimate
     low, high = estimate.as_judged_interval or (math.nan, math.nan)
     reason = None if math.isfinite(estimate.as_judged) else estimate.reason
-    return replace(estimate, value=estimate.as_judged, low=low, high=high, reason=reason)
+    return replace(estimate, value=estimate.as_judged, low=low, high=high, reason=reason, basis=AS_JUDGED)
+
+
+def _without_controls(estimate: Estimate) -> Estimate:
+    return as_judged(estimate) if estimate.basis == WITH_CONTROLS else estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +164,15 @@ class Against:
 
     @classmethod
     def of(
-        cls, report: Report, stored: StoredReport, *, on: str = "all", bootstrap: Bootstrap | None = Bootstrap()
+        cls,
+        report: Report,
+        stored: StoredReport,
+        *,
+        on: str = "all",
+        bootstrap: Bootstrap | None = Bootstrap(),
+        runs: Sequence[str] | None = None,
     ) -> Against:
-        """Pair every run with its stored run.
+        """Pair runs with their stored runs.
 
         Parameters
         ----------
@@ -169,6 +183,8 @@ class Against:
             both reports have with the same judgments, and recomputes both sides over these.
         bootstrap : Bootstrap or None
             For the paired intervals; None leaves them out, so that `low(…)` is refused.
+        runs : sequence of str, optional
+            Default: all of the report.
 
         Raises
         ------
@@ -178,7 +194,7 @@ class Against:
         """
         if on not in ON:
             raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
-        pairs = {run: _pair(report, run, stored, on) for run in report}
+        pairs = {run: _pair(report, run, stored, on) for run in (report if runs is None else runs)}
         return cls(report, stored, pairs, bootstrap)
 
     @property
@@ -191,8 +207,8 @@ class Against:
         Figures with random controls are compared as judged: both reports have the same controls, since these are a part
         of the judgments, and so their random baselines are the same and cancel in BoR.
         """
-        pair, now = self.pairs[run], _as_judged(self.report[run, measure])
-        before = _as_judged(pair.estimate(measure))
+        pair, now = self.pairs[run], _without_controls(self.report[run, measure])
+        before = _without_controls(pair.estimate(measure))
         pair.check_pool(measure)
         if pair.rows is None:
             if before.n != now.n:
@@ -230,14 +246,14 @@ class Against:
             replace(outcome, parts=tuple(map(_without_last_digits, then, now))),
         )
 
-    def _interval(self, outcomes: tuple[Outcome, Outcome], queries: Sequence[str]) -> tuple[float, float]:
-        """The paired interval of now − before."""
+    def _interval(self, outcomes: tuple[Outcome, Outcome], queries: Sequence[str]) -> tuple[float, float, float]:
+        """The paired interval of now − before, and its p-value."""
         if self.bootstrap is None:
-            return math.nan, math.nan
+            return math.nan, math.nan, math.nan
         difference = paired_difference(
             *outcomes, level=self.bootstrap.level, seed=self.bootstrap.seed, units=self.bootstrap.units(queries)
         )
-        return float(difference.low[0]), float(difference.high[0])
+        return float(difference.low[0]), float(difference.high[0]), float(difference.p[0])
 
 
 @dataclass(frozen=True, slots=True)

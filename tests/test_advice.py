@@ -381,3 +381,13 @@ def test_options_out_of_range(options, message) -> None:
 def test_one_run_object_serves_too() -> None:
     qrels, run = world([1] * 12)
     assert rs.sweep(qrels, Run.of(run), corpus_size=100)["run"].recommendation.K == 1
+
+
+def test_a_draw_of_a_single_passage_may_succeed_in_most_queries() -> None:
+    """No K is healthy then, and the warning names none."""
+    qrels = {f"q{i}": {f"d{j}": 1 for j in range(9)} for i in range(20)}
+    run = {query: [f"d{j}" for j in range(9)] for query in qrels}
+    found = advise(join_runs(qrels, {"run": run}, corpus_size=10, scale="trec").judged["run"])
+    (warning,) = found.warnings
+    assert warning.startswith("the regime at K = 1 is degraded: a random draw of 1 passages succeeds in 90.0%")
+    assert "up to K" not in warning

@@ -192,6 +192,8 @@ def folder(data, tmp_path_factory) -> Path:
     with Store(place / "graded.db") as store:
         known = {(query, id_): (questions[query], passages[id_], int(grade)) for query, _, id_, grade in graded}
         put_texts(store, known)
+    options: dict[str, Any] = {"scale": "utility", "measures": ["RA-nWG"], "depths": [3], "bootstrap": None}
+    rs.evaluate(place / "grades.trec", {"bm25": place / "bm25.trec"}, **options).save(place / "before.json")
     return place
 
 

@@ -377,6 +377,20 @@ def test_commands_end_with_the_decision(tmp_path, command) -> None:
     assert len(text.stdout.rstrip().rsplit("\n\n", 1)[-1].splitlines()) <= MOST_LINES
 
 
+def test_what_stands_against_a_decision_does_not_stand_against_figures(tmp_path) -> None:
+    """Under `--unjudged error` the advised K may be deeper than the labels."""
+    qrels = write_qrels(tmp_path / "qrels", {f"q{i}": {"a": 1, "b": 0, "c": 0} for i in range(12)})
+    run = write_run(tmp_path / "run", {f"q{i}": ["b", "c", "x", "a"] for i in range(12)})
+    arguments = ["--qrels", qrels, "--run", run, "--scale", "trec", "--unjudged", "error", "--depths", "1,2"]
+    done = run_command("evaluate", *arguments)
+    assert done.returncode == 0
+    assert "note: no decision: query 'q0': only 3 of the first 4 passages are judged" in done.stderr
+    assert "System:" not in done.stdout
+    refused = run_command("evaluate", *arguments, "--k", 4)
+    assert refused.returncode == 2
+    assert "only 3 of the first 4 passages are judged" in refused.stderr
+
+
 def test_a_report_of_sums_has_no_lists_to_decide_from() -> None:
     grades, runs = synthetic(queries=12, good=1.0)
     summed = rs.evaluate(grades, runs, scale="utility")

@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 import webbrowser
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+
+import typer
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import production_depth
-from rag_selectivity.cli.inputs import corpus_size_of, costs_of, named_files, policy_choices, pools_of, whole_numbers
+from rag_selectivity.cli.inputs import (
+    corpus_size_of,
+    costs_of,
+    is_given,
+    named_files,
+    policy_choices,
+    pools_of,
+    whole_numbers,
+)
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
 from rag_selectivity.errors import InputError
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
-    "rag-selectivity report --qrels qrels.trec --run bm25.trec --corpus-size 1400 --output report.html",
     "rag-selectivity report --qrels grades.trec --run bm25.trec --run dense.trec --scale utility "
     "--corpus corpus.jsonl --queries queries.jsonl --output report.html",
+    "rag-selectivity report --qrels grades.trec --run bm25.trec --scale utility --k 3 --against before.json "
+    "--output comment.md",
 )
 
 
+class PageFormat(StrEnum):
+    """How to write the report."""
+
+    html = "html"
+    markdown = "markdown"
+
+
+#: Options that only the page shows something of.
+ONLY_OF_THE_PAGE = ("queries", "quality", "by", "candidates", "whole_texts", "title", "open_it")
+
+
 def report(
+    context: typer.Context,
     qrels: o.QrelsOption,
     run: o.RunOption,
-    output: Annotated[Path, o.option(o.OUTPUT, "FILE", "HTML file to write.", "--output", "-o")],
+    output: Annotated[
+        Path, o.option(o.OUTPUT, "FILE", "File to write; with the suffix .md as Markdown.", "--output", "-o")
+    ],
     pool: o.PoolOption = None,
     corpus_size: o.SizeOption = None,
     corpus: Annotated[
@@ -68,7 +94,7 @@ def report(
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
     by: Annotated[
-        Path | None, o.input_file("Table of query_id and columns to filter the queries by: type, language, customer …")
+        Path | None, o.input_file("Table of query_id and columns to filter the queries by, such as type or language.")
     ] = None,
     candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
     whole_texts: Annotated[
@@ -76,18 +102,39 @@ def report(
     ] = False,
     title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
     open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
+    format: Annotated[
+        PageFormat | None,
+        o.option(
+            o.OUTPUT, "FORMAT", "Format: html (default), or markdown, for a comment of a pull request.", "--format"
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        o.input_file("Report saved as JSON, as that of the main branch: the Markdown says what changed.", o.OUTPUT),
+    ] = None,
+    on: Annotated[
+        str | None,
+        o.option(
+            o.OUTPUT,
+            "NAME",
+            "Queries to compare with --against: all (default), or shared (in both reports with the same labels).",
+        ),
+    ] = None,
 ) -> None:
     """Write an HTML page: what to decide about the runs, and why.
 
-    The page is one file without links to others: to look at, to send and to print.
+    The page is one file without links to others: to look at, to send and to print. As Markdown, its first screen is a
+    comment of at most 40 lines for a pull request.
     """
-    from rag_selectivity.render.from_files import html_report
+    from rag_selectivity.render.from_files import report_from_files
 
+    as_comment = (format or _by_suffix(output)) is PageFormat.markdown
+    _check_format(context, as_comment=as_comment)
     if open_it and output == STANDARD_OUTPUT:
         raise InputError("--open needs a file that a browser can read: give --output report.html")
     asked = whole_numbers(depths, "--depths")
     named = named_files(run)
-    page = html_report(
+    text = report_from_files(
         qrels,
         named,
         pool=pools_of(pool, run),
@@ -119,9 +166,35 @@ def report(
         title=title,
         ids=ids,
         human=human,
+        as_comment=as_comment,
+        against=against,
+        on=on or "all",
         **policy_choices(unjudged=unjudged, short_lists=short_lists),
     )
-    put(page.rstrip("\n"), output)
-    if output != STANDARD_OUTPUT:
-        opened = open_it and webbrowser.open(output.resolve().as_uri())
-        note(f"{output}: {len(page.encode()) / 1e6:.1f} MB{'' if opened else '; open it in a browser'}")
+    put(text.rstrip("\n"), output)
+    if output == STANDARD_OUTPUT:
+        return
+    if as_comment:
+        note(f"{output}: {len(text.splitlines())} lines")
+        return
+    opened = open_it and webbrowser.open(output.resolve().as_uri())
+    note(f"{output}: {len(text.encode()) / 1e6:.1f} MB{'' if opened else '; open it in a browser'}")
+
+
+def _by_suffix(output: Path) -> PageFormat:
+    return PageFormat.markdown if output.suffix.lower() == ".md" else PageFormat.html
+
+
+def _check_format(context: typer.Context, *, as_comment: bool) -> None:
+    """Refuse the options that would have no effect."""
+    if as_comment:
+        given = [name for name in ONLY_OF_THE_PAGE if is_given(context, name)]
+        if given:
+            option = "--open" if given[0] == "open_it" else f"--{given[0].replace('_', '-')}"
+            raise InputError(f"{option} is about the HTML page, and has no effect on Markdown: leave it out")
+        if is_given(context, "on") and not is_given(context, "against"):
+            raise InputError("--on needs a stored report: add --against FILE, a report saved as JSON")
+        return
+    for name in ("against", "on"):
+        if is_given(context, name):
+            raise InputError(f"--{name} is for Markdown alone: add --format markdown, or --output comment.md")

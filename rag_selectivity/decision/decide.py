@@ -160,6 +160,7 @@ class _Decider:
         of_run = letters(order, [(pair.run, pair.other) for pair in pairs if pair.apart]) if len(order) > 1 else {}
         closed = self._closed(report, best, measure)
         losses = self._losses(report, best, measure)
+        completed = report[best, measure].basis in _COMPLETED
         trust = report.trust
         situation = Situation(
             judged=self.judged,
@@ -170,7 +171,7 @@ class _Decider:
             bootstrap=self.bootstrap,
             closed=closed,
             unbelieved=trust.standing == NOTHING,
-            completed=report[best, measure].basis in _COMPLETED,
+            completed=completed,
             label_step=self._label_step(report, best, depth),
         )
         actions = situation.actions()
@@ -185,7 +186,7 @@ class _Decider:
         answers = (
             sentences.which_system(order, report[best, measure], measure, pairs, queries, tested_by=tested_by),
             sentences.which_k(depth, source, advised_run, advice, self.max_loss, self._chance(report, best, depth)),
-            sentences.where_the_loss_is(best, losses, measure, closed, depth),
+            sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),
             sentences.what_next(actions, measure),
             sentences.may_i_believe_it(trust),
         )
@@ -253,9 +254,9 @@ class _Decider:
         if losses is None or report[run, measure].basis not in _COMPLETED:
             return losses
         pool, share = (at_depth(report.runs[run].estimates, each, int(measure.at or 1)) for each in _SPLIT)
-        if pool is None or share is None or not isinstance(measure, RANWG):
-            return None
         kept = report[run, measure].value
+        if pool is None or share is None or not isinstance(measure, RANWG) or math.isnan(pool.value + kept):
+            return None
         rerank, widen = Gain(pool.value - kept), Gain(share.value - kept)
         return replace(losses, pool=pool.value, selected=share.value, rerank=rerank, widen=widen, more="")
 

@@ -48,7 +48,8 @@ def which_system(
     if best.value == 0:
         return Answer(SYSTEM, f"No run is best: {measure} is {number(best.value)} for all of them.", False)
     if tested_by is None or not tested:
-        why = "intervals and tests are off" if tested_by is None else "no two runs are over the same queries"
+        why = "these labels allow no test" if pairs else "no two runs are over the same queries"
+        why = "intervals and tests are off" if tested_by is None else why
         return Answer(SYSTEM, f"{first} has the best {value}, but no difference was tested: {why}.", False)
     apart = [name for name in others if name in tested and tested[name].apart]
     tied = [name for name in others if name not in apart]
@@ -118,8 +119,12 @@ def _doubt(advice: Recommendation, points: str) -> str:
     return "not shown for every larger K"
 
 
-def where_the_loss_is(run: str, losses: Losses | None, measure: Measure, closed: bool, depth: int) -> Answer:
+def where_the_loss_is(
+    run: str, losses: Losses | None, measure: Measure, depth: int, *, closed: bool, completed: bool
+) -> Answer:
     """Which step of the best run loses evidence, and in how many queries."""
+    if losses is None and completed:
+        return Answer(LOSS, f"Not known for {run}: the completed labels give no figure for what its pool holds.", False)
     if losses is None:
         text = f"Not known for {run}: no list or pool is longer than K = {depth}; give the candidates (--pool)."
         return Answer(LOSS, text, False)

@@ -11,7 +11,7 @@ from rag_selectivity.compare.differences import differences
 from rag_selectivity.evaluate import Measured
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.results.comparison import BETTER, WORSE, RunDifference
+from rag_selectivity.results.comparison import BETTER, RunDifference
 from rag_selectivity.results.decision import Pair
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -63,7 +63,8 @@ def pair_of(row: RunDifference) -> Pair:
         p_adjusted=row.p_adjusted,
         detectable=row.detectable,
         verdict=row.verdict,
-        apart=row.verdict in (BETTER, WORSE),
+        # Where figures rest on completed labels and tests do not, the run that comes first can be the worse one.
+        apart=row.verdict == BETTER,
         wins=row.wins,
         ties=row.ties,
         losses=row.losses,

@@ -83,7 +83,8 @@ def _cell(figure: RunFigure | None) -> str:
         return "–"
     estimate = figure.estimate
     if estimate.possible is not None:
-        return f"{number(estimate.possible[0])}–{number(estimate.possible[1])}{_MARKS.get(figure.verdict or '', '')}"
+        low, high = map(number, estimate.possible)
+        return f"{low}–{high}{estimate.mark}{_MARKS.get(figure.verdict or '', '')}"
     value = estimate.low if math.isnan(estimate.value) and not math.isnan(estimate.low) else estimate.value
     least = "≥ " if value is not estimate.value else ""
     most = "" if figure.ceiling is None or math.isnan(figure.ceiling) else f" of {number(figure.ceiling)}"

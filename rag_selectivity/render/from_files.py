@@ -1,4 +1,4 @@
-"""The HTML report from files, for `rag-selectivity report`."""
+"""The report from files, as a page or as a comment, for `rag-selectivity report`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
+from rag_selectivity.against import StoredReport
 from rag_selectivity.calibrated.people import judge_labels, people_of
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -21,16 +22,15 @@ from rag_selectivity.io.reading import is_path, passage_counts_of, read_corpus_i
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
+from rag_selectivity.render.comment import comment_of
 from rag_selectivity.render.explorer import CANDIDATES
-from rag_selectivity.render.html import to_html
-from rag_selectivity.render.passages import reasons_in
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000
 
 
-def html_report(
+def report_from_files(
     qrels: str | Path,
     runs: Mapping[str, Any],
     *,
@@ -63,14 +63,18 @@ def html_report(
     title: str = "What retrieval is worth",
     ids: str | None = None,
     human: Any = None,
+    as_comment: bool = False,
+    against: str | Path | None = None,
+    on: str = "all",
     **choices: Any,
 ) -> str:
-    """The page of `Report.to_html`, with everything that the given files make possible.
+    """The page of `Report.to_html`, with everything that the given files make possible; or the comment of `comment_of`.
 
-    Parameters are as in `evaluate`, `rag_selectivity.decision.decide`, `rag_selectivity.decision.costs.read_costs` and
-    `to_html`. Default measures: those that scale and N make possible, with `rel` and `m`. The depths always include the
-    K of the decision.
+    Parameters are as in `evaluate`, `rag_selectivity.decision.decide`, `rag_selectivity.decision.costs.read_costs`,
+    `to_html` and `comment_of`. Default measures: those that scale and N make possible, with `rel` and `m`. The depths
+    always include the K of the decision.
     """
+    before = None if against is None else StoredReport.read(against)
     chosen_policy = resolve_policy(policy, **choices)
     read = read_qrels if human is None else judge_labels
     stored = read(qrels, judges=judges, judge_rule=judge_rule)
@@ -95,7 +99,8 @@ def html_report(
     joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, human=people, **shared)
     alone = measure_all(joined.judged, parsed, [1])
     # `decide` makes the intervals that it needs itself.
-    evaluated = replace(report_on(joined.judged, alone, None, joined.notes, joined.ground), bootstrap=bootstrap)
+    evaluated = report_on(joined.judged, alone, None, joined.notes, joined.ground)
+    evaluated = replace(evaluated, bootstrap=bootstrap, settings=bootstrap.settings)
     decision = decide(
         evaluated,
         k=k,
@@ -106,6 +111,13 @@ def html_report(
         max_loss=max_loss,
         costs=read_costs(joined.judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap),
     )
+    if as_comment:
+        return comment_of(evaluated, decision=decision, against=before, on=on)
+
+    # Only the page needs Jinja2 and matplotlib.
+    from rag_selectivity.render.html import to_html
+    from rag_selectivity.render.passages import reasons_in
+
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]

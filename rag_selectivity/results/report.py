@@ -34,7 +34,7 @@ class Diagnosis:
     """Which step lost evidence: overall, the number of queries for each answer, and the answer for each query.
 
     The answers are `retriever-limited`, `selection-limited`, `limited by both` and `healthy`. They follow from the
-    figures alone; `rag_selectivity.advice.who_lost_more` has an interval.
+    figures alone; a decision (`rag_selectivity.decision.decide`) tests which step loses more.
     """
 
     overall: str | None
