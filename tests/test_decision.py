@@ -110,11 +110,14 @@ def test_the_sentence_names_who_is_best_and_who_cannot_be_told_apart(report) -> 
     best = decision.best
     tied = [pair.other for pair in decision.pairs if pair.run == best and not pair.apart]
     text = decision["system"].text
-    assert text.startswith(f"{best} is best (RA-nWG@5 {number(report[best, 'RA-nWG@5'].value)})")
+    assert text.startswith(f"{best} leads (RA-nWG@5 {number(report[best, 'RA-nWG@5'].value)})")
     assert all(name in text for name in tied)
     assert tied == ["good"]
     assert "weak" not in text
     assert decision["system"].more.startswith("weak is shown to be lower.")
+    detectable = next(pair.detectable for pair in decision.pairs if (pair.run, pair.other) == (best, "good"))
+    assert text.endswith(f"on 60 queries; a run {number(detectable)} lower likely could.")
+    assert f"A true difference of {number(detectable)} would be shown with a power of 80%" in decision["system"].more
     assert not decision["system"].shown
 
 
@@ -148,6 +151,17 @@ def test_arms_over_different_queries_are_tested_unpaired() -> None:
         f"better (RA-nWG@5 {number(row.value)}) is shown to be better than weak on separate queries."
     )
     assert "no two runs are over the same queries" in decide(comparison.report, k=5)["system"].text
+
+
+def test_a_run_over_other_queries_is_not_called_alike() -> None:
+    """Without a test it is neither better, nor worse, nor "cannot be told apart"."""
+    grades, runs = synthetic(weak=0.1, better=3.0)
+    half = {query: row for i, (query, row) in enumerate(runs["weak"].items()) if i % 2}
+    arms = {**runs, "elsewhere": half}
+    comparison = rs.compare(grades, arms, scale="utility", measures=["RA-nWG"], depths=[5], paired=False)
+    decision = decide(comparison.report, k=5)
+    assert decision["system"].text.endswith("better than weak on 60 queries; elsewhere was not tested.")
+    assert not decision["system"].shown
 
 
 @pytest.mark.slow
@@ -186,7 +200,7 @@ def test_without_a_k_it_is_the_one_that_the_sweep_advises_for_the_best_run(repor
     advice = swept[best].recommendation
     assert (decision.K, decision.K_from) == (advice.K, "advised")
     assert decision["K"].shown == advice.shown
-    assert f"{100 * advice.loss:.1f} points" in decision["K"].text
+    assert f"loses {number(advice.loss)} of RA-nWG" in decision["K"].text
     assert decision["K"].more.startswith(advice.reason)
     assert {str(figure.measure).split("@")[1] for line in decision.lines for figure in line.figures.values()} == {
         str(decision.K)
@@ -204,14 +218,14 @@ def test_a_given_k_is_held_against_the_rule(report, k) -> None:
     text = decision["K"].text
     if k < advice.K:
         assert text.startswith(
-            f"{k} as given: {decision.best} loses {100 * (figure[15] - figure[k]):.1f} points of RA-nWG against "
-            f"K = 15; from K = {advice.K} on at most 2"
+            f"{k} as given: {decision.best} loses {number(figure[15] - figure[k])} of RA-nWG against K = 15; "
+            f"K = {advice.K} is the least that loses at most 0.02"
         )
         assert {action.code for action in decision.actions} >= {"raise"}
         raised = next(action for action in decision.actions if action.code == "raise")
         assert raised.gain == pytest.approx(figure[advice.K] - figure[k], abs=1e-12)
     else:
-        loses = f"{decision.best} loses {100 * advice.loss:.1f} points of RA-nWG at K = {advice.K}"
+        loses = f"{decision.best} loses {number(advice.loss)} of RA-nWG at K = {advice.K}"
         assert text.startswith(f"{k} as given, but {loses}")
         cut = next(action for action in decision.actions if action.code == "cut")
         assert cut.saves == pytest.approx(1 - advice.K / k)
@@ -269,7 +283,7 @@ def test_losses_are_those_of_proc_and_percent_proc() -> None:
     if widen is not None:
         assert widen.gain == pytest.approx(perfect, abs=1e-12)
     counts = report.diagnosis(best, 5).counts
-    assert f"in {counts['selection-limited']} of 60 queries" in decision["loss"].text
+    assert f"it limits {counts['selection-limited']} of 60 queries" in decision["loss"].text
 
 
 def test_what_another_pool_adds_by_brute_force() -> None:
@@ -322,13 +336,35 @@ def test_a_judge_that_grades_without_looking_is_not_believed() -> None:
     lists = {q: random.permutation(list(row))[:12].tolist() for q, row in grades.items()}
     decision = decide(rs.evaluate(grades, lists, scale="utility"), k=5)
     assert decision["trust"].text.startswith("Nothing is shown about the retriever, since no figure is shown to differ")
-    assert not decision["trust"].shown
+    assert not any(answer.shown for answer in decision.answers)
+    assert decision["next"].text == "Let people label a sample of the pairs again, to check these labels."
+    assert not decision["loss"].text.startswith("The ")
+
+
+def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
+    """Controls show that this judge accepts anything; by its labels one run is far better, and one K is enough."""
+    labels, runs, controls = judged_by(0.9, number=5)
+    runs["other"] = {query: [*(f"x{query}{i}" for i in range(30))] for query in runs["own"]}
+    decision = decide(controlled((labels, runs, controls), ids="exact"), k=10)
+    assert next(iter(decision.pairs)).apart
+    assert decision["system"].text.startswith(
+        "These labels show nothing about the runs; own has the highest Success@10"
+    )
+    assert "(not shown by these labels)" in decision["K"].text
+    assert not any(answer.shown for answer in decision.answers)
 
 
 def test_random_controls_check_the_labels() -> None:
     decision = decide(controlled(judged_by(0.02, number=5)), k=10)
-    assert decision["trust"].text.startswith("BoR is checked by random controls")
+    # These labels name no judge.
+    assert decision["trust"].text.startswith("BoR is checked by random controls, as far as these labels do:")
     assert decision["trust"].shown
+
+
+def test_where_nothing_is_lost_no_step_is_blamed() -> None:
+    grades = {f"q{i}": {"a": 1} for i in range(20)}
+    decision = decide(rs.evaluate(grades, {q: ["a", "x", "y"] for q in grades}, scale="trec"), k=1)
+    assert decision["loss"].text.startswith("Nothing is lost in these 20 queries: run's pool holds a success in 100")
 
 
 # -- every view -----------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Situation:
         gains = [action for action in (*self._of_the_pool(), *self._of_k()) if not action.gain < LEAST_GAIN]
         gains.sort(key=lambda action: -math.inf if math.isnan(action.gain) else -action.gain)
         cuts = [*self._cut()]
-        labels = [Action("label", f"label more: {self.label_step}")] if self.label_step else []
+        labels = [Action("label", self.label_step)] if self.label_step else []
         return (*labels, *gains, *cuts) if self.unbelieved else (*gains, *cuts, *labels)
 
     # -- the pool ------------------------------------------------------------------------------------------

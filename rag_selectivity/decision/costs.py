@@ -145,6 +145,13 @@ def read_costs(
     ids : str, optional
         The form of ids, as in `evaluate`.
     bootstrap : Bootstrap or None
+        For the intervals of the means; None for none.
+
+    Returns
+    -------
+    Costs
+        Tokens, milliseconds, and price in the currency of the table: numbers ≥ 0 of one query, NaN where unknown, and
+        means over the queries whose cost is known. A run without any known cost has no entry.
 
     Raises
     ------

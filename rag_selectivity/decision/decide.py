@@ -75,6 +75,8 @@ def decide(
     Returns
     -------
     Decision
+        Its figures are in the units of their measures and NaN where they are undefined; losses and gains are in those
+        of the ranking measure, from −1 to 1. Without intervals in the report nothing is tested, and no answer is shown.
 
     Raises
     ------
@@ -86,12 +88,18 @@ def decide(
     -----
     The pairs of runs are one family of tests under Holm's correction, and decide about the letters, about the first
     answer, and about the marks of the ranking measure. The other columns of the table are a second family: their
-    differences from the baseline.
+    differences from the baseline. An answer is shown if a test or a bound shows what it concludes, and none is if the
+    labels show nothing about the retriever. Costs of a query are means; they are not tested.
+
+    References
+    ----------
+    Holm 1979, Scandinavian Journal of Statistics 6 (the correction); Waudby-Smith and Ramdas 2024, JRSS B 86 (the bound
+    of the difference of two losses).
 
     >>> from rag_selectivity import evaluate
     >>> qrels = {f"q{i}": ["d"] for i in range(40)}
-    >>> runs = {"old": {q: ["x", "d"] for q in qrels}, "new": {q: ["d", "x"] for q in qrels}}
-    >>> decision = decide(evaluate(qrels, runs, corpus_size=100), k=1)
+    >>> runs = {"old": {q: ["x", "y", "d"] for q in qrels}, "new": {q: ["x", "d", "y"] for q in qrels}}
+    >>> decision = decide(evaluate(qrels, runs, corpus_size=100), k=2)
     >>> decision.best, decision.answers[0].shown
     ('new', True)
     """
@@ -162,6 +170,9 @@ class _Decider:
         losses = self._losses(report, best, measure)
         completed = report[best, measure].basis in _COMPLETED
         trust = report.trust
+        believed = trust.standing != NOTHING
+        if losses is not None and not believed:
+            losses = replace(losses, more="")
         situation = Situation(
             judged=self.judged,
             run=best,
@@ -170,9 +181,9 @@ class _Decider:
             advice=advice,
             bootstrap=self.bootstrap,
             closed=closed,
-            unbelieved=trust.standing == NOTHING,
+            unbelieved=not believed,
             completed=completed,
-            label_step=self._label_step(report, best, depth),
+            label_step=self._label_step(report, best, depth, believed=believed),
         )
         actions = situation.actions()
         costs, notes = self.costs, [*self.costs.notes]
@@ -183,9 +194,12 @@ class _Decider:
             )
         queries = report[best, measure].n
         tested_by = None if self.bootstrap is None else sentences.PAIRED if self.paired else sentences.UNPAIRED
+        chance = self._chance(report, best, depth)
         answers = (
-            sentences.which_system(order, report[best, measure], measure, pairs, queries, tested_by=tested_by),
-            sentences.which_k(depth, source, advised_run, advice, self.max_loss, self._chance(report, best, depth)),
+            sentences.which_system(
+                order, report[best, measure], measure, pairs, queries, tested_by=tested_by, believed=believed
+            ),
+            sentences.which_k(depth, source, advised_run, advice, self.max_loss, chance, believed=believed),
             sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),
             sentences.what_next(actions, measure),
             sentences.may_i_believe_it(trust),
@@ -265,16 +279,19 @@ class _Decider:
         cells = [report[run, measure], *([pooled] if pooled is not None else [])]
         return any(caveat.code == CLOSED for cell in cells for caveat in cell.caveats)
 
-    def _label_step(self, report: Report, run: str, depth: int) -> str:
+    def _label_step(self, report: Report, run: str, depth: int, *, believed: bool) -> str:
         """The cheapest labelling that would allow more; empty if there is none to propose."""
         if step := report.trust.next_step.split(";")[0].rstrip("."):
-            return step
+            return f"label more: {step}"
+        if not believed:
+            return "let people label a sample of the pairs again, to check these labels"
         harm = at_depth(report.runs[run].estimates, Harm(), depth)
         share = at_depth(report.runs[run].estimates, Judged(), depth)
         if harm is None or share is None or harm.possible is None:
             return ""
         low, high = map(number, harm.possible)
-        return f"{percent(1 - share.value)} of the top {depth} has no label, so Harm is anything from {low} to {high}"
+        unlabelled = f"{percent(1 - share.value)} of the top {depth} has no label"
+        return f"label more: {unlabelled}, so Harm is anything from {low} to {high}"
 
     # -- the table -----------------------------------------------------------------------------------------
 

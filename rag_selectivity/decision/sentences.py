@@ -31,10 +31,12 @@ def which_system(
     queries: int,
     *,
     tested_by: str | None,
+    believed: bool,
 ) -> Answer:
     """Which run is the best, and which runs cannot be told apart from it.
 
-    `tested_by` is `paired` or `unpaired`; None if there are no tests.
+    `tested_by` is `paired` or `unpaired`; None if there are no tests. `believed` is False if the labels show nothing
+    about the retriever: then no test of these labels says which run to take.
     """
     first, others = order[0], list(order[1:])
     value = f"{measure} {number(best.value)}"
@@ -47,57 +49,70 @@ def which_system(
     tested = {name: pair for name, pair in of_first.items() if not math.isnan(pair.p_adjusted)}
     if best.value == 0:
         return Answer(SYSTEM, f"No run is best: {measure} is {number(best.value)} for all of them.", False)
+    if not believed:
+        text = f"These labels show nothing about the runs; {first} has the highest {measure}, {number(best.value)}."
+        return Answer(SYSTEM, text, False)
     if tested_by is None or not tested:
         why = "these labels allow no test" if pairs else "no two runs are over the same queries"
         why = "intervals and tests are off" if tested_by is None else why
         return Answer(SYSTEM, f"{first} has the best {value}, but no difference was tested: {why}.", False)
     apart = [name for name in others if name in tested and tested[name].apart]
-    tied = [name for name in others if name not in apart]
+    tied = [name for name in others if name in tested and not tested[name].apart]
+    untested = [name for name in others if name not in tested]
     family = len([pair for pair in pairs if not math.isnan(pair.p_adjusted)])
     n = counted(queries, "query", "queries")
     of_queries = f"on {n}" if tested_by == PAIRED else "on separate queries"
+    not_tested = f"; {_names(untested)} {_were(untested)} not tested" if untested else ""
     if not tied:
-        nearest = tested[others[0]]
-        gap = f"{number(nearest.difference)} [{number(nearest.low)}, {number(nearest.high)}]"
-        whom = f"all {len(others)} others" if len(others) > 1 else others[0]
-        more = f"The next is {others[0]}, {gap} below it; that interval is not adjusted for {counted(family, 'test')}."
-        return Answer(SYSTEM, f"{first} ({value}) is shown to be better than {whom} {of_queries}.", True, more)
-    sizes = [tested[name].detectable for name in tied if name in tested and not math.isnan(tested[name].detectable)]
-    text = f"{first} is best ({value}), but {_names(tied)} cannot be told apart from it"
-    undecided = {tested[name].verdict for name in tied if name in tested} & {JUDGED_IN_PART, PLACEBO}
+        nearest = tested[apart[0]]
+        # An end that must leave 0 out can be the smallest float there is.
+        low = 0.0 if abs(nearest.low) < 1e-9 else nearest.low
+        gap = f"{number(nearest.difference)} [{number(low)}, {number(nearest.high)}]"
+        whom = f"all {len(apart)} others" if len(apart) > 1 and not untested else _names(apart)
+        more = f"The next is {apart[0]}, {gap} below it; that interval is not adjusted for {counted(family, 'test')}."
+        text = f"{first} ({value}) is shown to be better than {whom} {of_queries}{not_tested}."
+        return Answer(SYSTEM, text, not untested, more)
+    sizes = [tested[name].detectable for name in tied if not math.isnan(tested[name].detectable)]
+    text = f"{first} leads ({value}), but {_names(tied)} cannot be told apart from it {of_queries}"
+    undecided = {tested[name].verdict for name in tied} & {JUDGED_IN_PART, PLACEBO}
     if undecided:
         text += f" ({enumeration(sorted(undecided))})"
-    if sizes and math.isfinite(max(sizes)):
-        text += f"; {n} would show a difference of {number(max(sizes))}"
-    elif sizes:
-        text += f"; {n} can show no difference"
-    else:
-        text += f" {of_queries}"
+    shows = bool(sizes) and math.isfinite(max(sizes))
+    if sizes:
+        text += f"; a run {number(max(sizes))} lower likely could" if shows else ", which can show no difference"
     lower = f"{_names(apart)} {'is' if len(apart) == 1 else 'are'} shown to be lower." if apart else ""
-    would = f"A true difference of that size would be shown with a power of 80%, {counted(family, 'test')}."
-    more = " ".join(part for part in (lower, would if sizes else "") if part)
-    return Answer(SYSTEM, f"{text}.", False, more)
+    would = (
+        f"A true difference of {number(max(sizes))} would be shown with a power of 80% in each of these pairs, after "
+        f"Holm's correction for {counted(family, 'test')}; where two runs differ in fewer queries, a smaller one would."
+        if shows
+        else ""
+    )
+    more = " ".join(part for part in (lower, would) if part)
+    return Answer(SYSTEM, f"{text}{not_tested}.", False, more)
 
 
-def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss: float, chance: float) -> Answer:
-    """The K of the decision, and what the rule of `sweep` says of it."""
-    points, name = f"{100 * max_loss:.4g}", advice.measure
+def which_k(
+    depth: int, source: str, run: str, advice: Recommendation, max_loss: float, chance: float, *, believed: bool
+) -> Answer:
+    """The K of the decision, and what the rule of `sweep` says of it; losses in the units of the measure."""
+    allowed, name = f"{max_loss:.4g}", advice.measure
+    doubt = _doubt(advice, max_loss) if believed else "not shown by these labels"
     if advice.K is None:
         return Answer(DEPTH, f"{depth}, {'as given' if source == GIVEN else 'assumed'}. {advice.reason}", False)
-    given, shown = " as given" if source == GIVEN else "", advice.shown
+    given, shown = " as given" if source == GIVEN else "", advice.shown and believed
     if depth == advice.K == advice.max_k:
-        text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {points} points of {name}", False
+        text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {allowed} of {name}", False
         text = text if depth > 1 else f"{depth}{given}, the only one in the budget"
     elif depth == advice.K:
         text = f"{depth}{given}: {run} {_loses(advice.loss)} of {name} against K = {advice.max_k}, "
-        text += f"the least K that loses at most {points} ({_doubt(advice, points)})"
+        text += f"the least K that loses at most {allowed} ({doubt})"
     elif depth < advice.K:
         lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
         text = f"{depth}{given}: {run} {_loses(lost)} of {name} against K = {advice.max_k}; "
-        text, shown = f"{text}from K = {advice.K} on at most {points} ({_doubt(advice, points)})", False
+        text, shown = f"{text}K = {advice.K} is the least that loses at most {allowed} ({doubt})", False
     else:
         text = f"{depth}{given}, but {run} {_loses(advice.loss)} of {name} at K = {advice.K} "
-        text += f"({_doubt(advice, points)})"
+        text += f"({doubt})"
     if not math.isnan(chance) and regime(chance) != "healthy":
         text += f"; at K = {depth} a random draw succeeds in {percent(chance)} of the queries ({regime(chance)})"
     warnings = [f"{warning[0].upper()}{warning[1:]}." for warning in advice.warnings]
@@ -105,17 +120,17 @@ def which_k(depth: int, source: str, run: str, advice: Recommendation, max_loss:
 
 
 def _loses(loss: float | None) -> str:
-    points = 100 * (loss or 0.0)
-    return f"gains {-points:.1f} points" if points <= -0.05 else f"loses {max(points, 0.0):.1f} points"
+    lost = loss or 0.0
+    return f"gains {number(-lost)}" if lost <= -0.0005 else f"loses {number(max(lost, 0.0))}"
 
 
-def _doubt(advice: Recommendation, points: str) -> str:
+def _doubt(advice: Recommendation, max_loss: float) -> str:
     if advice.shown:
         return "shown"
     if advice.max_k == advice.K or advice.loss_high is None:
         return "not tested"
-    if 100 * advice.loss_high > float(points):
-        return f"not shown: up to {math.ceil(1000 * advice.loss_high - 1e-9) / 10:.1f}"
+    if advice.loss_high > max_loss:
+        return f"not shown: up to {number(math.ceil(1000 * advice.loss_high - 1e-9) / 1000)}"
     return "not shown for every larger K"
 
 
@@ -144,9 +159,11 @@ def where_the_loss_is(
         return Answer(LOSS, f"{held}; what no run retrieved is not known (closed labels).", False, more)
     if losses.more:
         other = RETRIEVER if losses.more == SELECTION else SELECTION
-        limits = f"in {by[losses.more]} of {n}, the {other} in {by[other]}"
+        limits = f"it limits {by[losses.more]} of {n}, the {other} {by[other]}"
         return Answer(LOSS, f"The {losses.more} loses more ({limits}): {held}.", True, more)
-    limits = f"{by[SELECTION]} and {by[RETRIEVER]} of {n}"
+    if losses.rerank.value == 0 and losses.widen.value == 0:
+        return Answer(LOSS, f"Nothing is lost in these {n}: {held}.", False)
+    limits = f"they limit {by[SELECTION]} and {by[RETRIEVER]} of {n}"
     return Answer(LOSS, f"Selection or retriever, not shown which loses more ({limits}): {held}.", False, more)
 
 
@@ -157,7 +174,8 @@ def what_next(actions: Sequence[Action], measure: Measure) -> Answer:
     first, *others = actions
     of_measure = "" if math.isnan(first.gain) else f" {replace(measure, at=None)}"
     text = f"{_capital(first.text)}{of_measure}"
-    if others and not math.isnan(others[0].gain) and len(others[0].text) <= _SHORT_ACTION:
+    # Labels come first only if they show nothing without it: then the gains of other actions are not known either.
+    if others and first.code != "label" and not math.isnan(others[0].gain) and len(others[0].text) <= _SHORT_ACTION:
         text += f"; {others[0].text}"
     more = " ".join(f"{_capital(action.text)}{_interval(action)}{_detail(action)}." for action in actions)
     # A gain is the most that is possible: that an action reaches it is never shown.
@@ -179,6 +197,10 @@ def _detail(action: Action) -> str:
 def may_i_believe_it(trust: Trust) -> Answer:
     """What the labels are worth."""
     return Answer(TRUST, trust.verdict, trust.standing == CHECKED, trust.text)
+
+
+def _were(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"
 
 
 def _names(names: Sequence[str]) -> str:

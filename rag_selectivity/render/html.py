@@ -74,7 +74,7 @@ def to_html(
     candidates : int
         How many passages of each list can be read on the page.
     whole_texts : bool
-        Keep long texts whole, whatever the size of the page.
+        Keep long texts whole, whatever the size of the page. Default: they are cut so that it stays below 3 MB.
     title : str
 
     Returns

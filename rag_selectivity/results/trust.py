@@ -293,9 +293,8 @@ class _About:
             ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
             facts.append(f"{'–'.join(dict.fromkeys(ends))}% of the top {self.depth} judged")
         if standing != NOTHING and (equal := self._keys_with(EQUALS_PLACEBO)):
-            facts.append(
-                f"{enumeration(equal)} not shown to differ from {'its' if len(equal) == 1 else 'their'} placebo"
-            )
+            several = f"{len(equal)} figures not shown to differ from their placebos"
+            facts.append(several if len(equal) > 1 else f"{equal[0]} not shown to differ from its placebo")
         if self._by_judge:
             found = None if self.provenance is None else self.provenance.agreement
             known = found is not None and found.verdict != TOO_FEW
@@ -331,9 +330,10 @@ class _About:
         if equal and not controlled:
             return "Nothing is shown about the retriever, since no figure is shown to differ from its placebo", NOTHING
         if controlled:
-            return "BoR is checked by random controls, under this judge's notion of relevance", CHECKED
+            whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
+            return f"BoR is checked by random controls, {whose}", CHECKED
         if closed == STRONG:
-            return f"Not what was missed, since the labels are of the top {self.depth} alone", UNCHECKED
+            return f"Only about what is shown, since the labels are of the top {self.depth} alone", UNCHECKED
         if closed == SOFT:
             return "Only to rank these runs, since the labels are of what they retrieved", UNCHECKED
         return "Not checked", UNCHECKED
