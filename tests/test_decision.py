@@ -376,6 +376,7 @@ def test_all_views_have_the_same_words_in_the_same_order(report) -> None:
     assert [answer.code for answer in decision.answers] == list(QUESTIONS)
     data = json.loads(decision.to_json())
     assert [answer["text"] for answer in data["answers"].values()] == texts
+    assert {next(iter(line.figures)) for line in decision.lines} == {decision.measure.name}
     assert data == json.loads(report.with_decision(decision).to_json())["decision"]
     shown = " ".join(report.with_decision(decision).to_text().split())
     places = [shown.index(" ".join(text.split())) for text in texts]
@@ -460,7 +461,7 @@ def test_no_success_is_no_best_run() -> None:
     grades = {f"q{i}": {"a": 1} for i in range(12)}
     runs = {name: {q: ["x", "y", "a"] for q in grades} for name in ("one", "two")}
     decision = decide(rs.evaluate(grades, runs, scale="trec"), k=2)
-    assert decision["system"].text == "No run shows any: Success@2 0.000 for all of them."
+    assert decision["system"].text == "No run is best: Success@2 is 0.000 for all of them."
 
 
 def test_one_query_has_an_answer_to_everything() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import pytest
 
 import rag_selectivity as rs
@@ -41,7 +44,7 @@ def page_of(case: str, bootstrap, **options) -> tuple[rs.Report, Page]:
     )
     report._repr_html_()
     text = report.to_html(qrels=qrels, runs={"mine": run})
-    assert ("intervals of 95%" in text) == (bootstrap is not None)
+    assert ("95% intervals" in text) == (bootstrap is not None)
     return report, Page(text)
 
 
@@ -73,3 +76,17 @@ def test_a_curve_over_chance_needs_a_chance() -> None:
     report = rs.evaluate(JUNK, LISTS, corpus_size=9, scale="utility", bootstrap=None)
     with pytest.raises(rs.InputError, match="BoR_max of run is undefined or infinite at every depth"):
         plots.collapse(report)
+
+
+def test_twelve_runs_with_long_names_have_room() -> None:
+    names = [f"an-embedding-model-{'W' * 30}+a-reranker-{i}" for i in range(12)]
+    runs = {name: {q: [*ids[i % 3 :], *ids[: i % 3]] for q, ids in LISTS.items()} for i, name in enumerate(names)}
+    report = rs.evaluate(GRADED, runs, corpus_size=500, scale="utility", measures=MEASURES, depths=[1, 2, 3])
+    with warnings.catch_warnings():
+        # matplotlib warns where a layout has no room for what it holds.
+        warnings.simplefilter("error")
+        text = report.to_html()
+    # An axis of less than a decade has plain numbers too.
+    assert "mathdefault" not in text
+    assert "Only pairs with" in text
+    assert len(set(re.findall(r"--shape-\d+: [^;]+", text))) == 12

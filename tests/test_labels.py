@@ -18,6 +18,7 @@ from rag_selectivity.render.labels import apart, direct_labels, point_labels
 from rag_selectivity.results.decision import CostPoint
 
 COLOURS = dict(zip("abcdef", ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#666666"), strict=True))
+STYLES = {run: {"color": colour} for run, colour in COLOURS.items()}
 
 
 def new_axes():
@@ -90,7 +91,7 @@ def curve(run: str, start: float, quality: float, depths: int = 50) -> list[Cost
 
 
 def drawn(points, kind="tokens", **given):
-    axes = cost_quality(points, "RA-nWG", kind, new_axes(), colours=COLOURS, **given)
+    axes = cost_quality(points, "RA-nWG", kind, new_axes(), styles=STYLES, **given)
     axes.figure.savefig(StringIO(), format="svg")
     return axes
 
@@ -131,4 +132,4 @@ def test_ticks_of_the_cost_do_not_overlap(costs) -> None:
 
 def test_a_plot_without_points_says_what_is_missing() -> None:
     with pytest.raises(InputError, match="there are no points"):
-        cost_quality([], "Success", colours={})
+        cost_quality([], "Success", styles={})

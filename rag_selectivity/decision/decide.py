@@ -339,8 +339,8 @@ class _Decider:
         return cost_points(costs, curves, depths, depth)
 
     def _columns(self, report: Report, depth: int) -> list[Measure]:
-        """The measures of the table: those that are a property of a run, without Judged, each once."""
-        known = [replace(measure, at=None) for measure in report.measures]
+        """The measures of the table, the one that ranks first: properties of a run, without Judged, each once."""
+        known = [self.ranking, *(replace(measure, at=None) for measure in report.measures)]
         return [
             base
             for base in dict.fromkeys(known)

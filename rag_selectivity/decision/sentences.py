@@ -48,7 +48,7 @@ def which_system(
     of_first = {pair.other: pair for pair in pairs if pair.run == first}
     tested = {name: pair for name, pair in of_first.items() if not math.isnan(pair.p_adjusted)}
     if best.value == 0:
-        return Answer(SYSTEM, f"No run shows any: {value} for all of them.", False)
+        return Answer(SYSTEM, f"No run is best: {measure} is {number(best.value)} for all of them.", False)
     if not believed:
         text = f"These labels show nothing about the runs; {first} has the highest {measure}, {number(best.value)}."
         return Answer(SYSTEM, text, False)

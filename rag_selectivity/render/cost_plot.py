@@ -27,7 +27,7 @@ def cost_quality(
     kind: str = "tokens",
     ax: Any = None,
     *,
-    colours: Mapping[str, str],
+    styles: Mapping[str, Mapping[str, Any]],
     decision_depth: int | None = None,
 ) -> Any:
     """The quality of every run over its cost, a curve for each run, with the front as a step line.
@@ -43,7 +43,8 @@ def cost_quality(
         What the quality is, without depth.
     kind : {"tokens", "milliseconds", "price"}
     ax : matplotlib axes, optional
-    colours : {run: colour}
+    styles : {run: {"color", "marker", "linestyle"}}
+        As `style_of_run` gives them; without a marker or a line style these are a dot and a solid line.
     decision_depth : int, optional
     """
     if not points:
@@ -55,9 +56,17 @@ def cost_quality(
     single = all(len(curve) == 1 for curve in curves.values())
     for run, curve in curves.items():
         costs, quality = [point.cost for point in curve], [point.quality for point in curve]
-        axes.plot(costs, quality, "-", color=colours[run], linewidth=1.6, zorder=3)
+        look = styles[run]
+        axes.plot(costs, quality, look.get("linestyle", "-"), color=look["color"], linewidth=1.6, zorder=3)
         dots = [point for point in curve if point.K in _MARKED or len(curve) == 1]
-        axes.plot([p.cost for p in dots], [p.quality for p in dots], "o", color=colours[run], markersize=3.5, zorder=4)
+        axes.plot(
+            [p.cost for p in dots],
+            [p.quality for p in dots],
+            look.get("marker", "o"),
+            color=look["color"],
+            markersize=3.5,
+            zorder=4,
+        )
     _scale(axes, np.array([point.cost for point in points]), single=single)
     _draw_front(axes, points)
     chosen = [point for point in points if decision_depth == point.K and not single]
@@ -75,7 +84,7 @@ def cost_quality(
     axes.set(xlabel=f"{_UNITS[kind]} (mean)", ylabel=str(measure))
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title("grey steps: the best quality for at most that cost", loc="left", fontsize="small")
-    ends = [(run, curve[-1].cost, curve[-1].quality, colours[run]) for run, curve in curves.items()]
+    ends = [(run, curve[-1].cost, curve[-1].quality, styles[run]["color"]) for run, curve in curves.items()]
     places = [(point.cost, point.quality) for point in points if single or point.K in _MARKED]
     if single:
         point_labels(axes, ends, clear_of=places)
@@ -101,7 +110,7 @@ def _scale(axes: Any, costs: Any, *, single: bool) -> None:
     if low > 0 and high / low >= _LOG_FROM:
         axes.set_xscale("log")
         low, high = low / 1.15, high * (1.3 if single else 1.06)
-        axes.xaxis.set_major_locator(FixedLocator(_round_numbers(low, high)))
+        axes.xaxis.set_major_locator(FixedLocator(round_numbers(low, high)))
     else:
         axes.xaxis.set_major_locator(MaxNLocator(_TICKS - 1))
         room = (high - low) * 0.06 or high * 0.1 or 1.0
@@ -111,15 +120,15 @@ def _scale(axes: Any, costs: Any, *, single: bool) -> None:
     axes.set_xlim(low, high)
 
 
-def _round_numbers(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten from low to high, or fewer of them if these are too many for an axis.
+def round_numbers(low: float, high: float, finest: tuple[int, ...] = (1, 2, 5)) -> list[float]:
+    """1, 2 and 5, or what is `finest`, times powers of ten from low to high; fewer where an axis has no room for these.
 
-    >>> _round_numbers(90, 6000), _round_numbers(1, 10_000)
+    >>> round_numbers(90, 6000), round_numbers(1, 10_000)
     ([100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0], [1.0, 10.0, 100.0, 1000.0, 10000.0])
     """
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks: list[float] = []
-    for factors in ((1, 2, 5), (1, 3), (1,)):
+    for factors in (finest, (1, 2, 5), (1, 3), (1,)):
         ticks = [factor * 10.0**power for power in powers for factor in factors]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) <= _TICKS:

@@ -83,25 +83,33 @@ def hard_negatives(lists: Lists, grades: Grades, depth: int) -> list[HardNegativ
     for query in _queries_of(lists):
         labels = grades.get(query, {})
         for passage, ranks in _ranks(lists, query, depth).items():
-            if passage in labels or sum(rank is not None for rank in ranks) < least:
+            if passage in labels or len(ranks) - ranks.count(None) < least:
                 continue
-            score = sum(1 / rank for rank in ranks if rank is not None) / len(ranks)
+            score = sum([1 / rank for rank in ranks if rank is not None]) / len(ranks)
             found.append(HardNegative(query, passage, ranks, score))
     # Sorting is stable: of equals, the first query's first passage stays in front.
     return sorted(found, key=lambda each: -each.score)
 
 
 def retrieved_passages(lists: Lists, grades: Grades, depth: int, terms: Terms) -> list[Magnet]:
-    """Every passage that a run has in the top K of some query, with the number of these queries by label."""
+    """Every passage that runs have in the top K of two or more queries, with the number of these queries by label."""
     queries, junk, relevant, unlabelled = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for query in _queries_of(lists):
         labels = grades.get(query, {})
-        found = {passage: None for of_run in lists.values() for passage in of_run.get(query, ())[:depth]}
-        queries.update(found.keys())
-        unlabelled.update(passage for passage in found if passage not in labels)
-        junk.update(passage for passage in found if passage in labels and labels[passage] <= terms.junk)
-        relevant.update(passage for passage in found if passage in labels and labels[passage] >= terms.rel)
-    return [Magnet(each, n, junk[each], relevant[each], unlabelled[each]) for each, n in queries.items()]
+        for passage in {passage: None for of_run in lists.values() for passage in of_run.get(query, ())[:depth]}:
+            queries[passage] += 1
+            grade = labels.get(passage)
+            if grade is None:
+                unlabelled[passage] += 1
+            elif grade <= terms.junk:
+                junk[passage] += 1
+            if grade is not None and grade >= terms.rel:
+                relevant[passage] += 1
+    return [
+        Magnet(each, n, junk[each], relevant[each], unlabelled[each])
+        for each, n in queries.items()
+        if n >= min(MAGNET_QUERIES, UNLABELLED_QUERIES)
+    ]
 
 
 def magnets(retrieved: Sequence[Magnet]) -> list[Magnet]:

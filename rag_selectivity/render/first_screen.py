@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, PLACEBO, WORSE
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, Decision, RunFigure, RunLine
 from rag_selectivity.results.estimate import Estimate
@@ -129,7 +130,7 @@ def facts_of(report: Report, decision: Decision | None) -> str:
     if decision is not None:
         facts.append(f"all figures at K = {decision.K}, {_K_FROM.get(decision.K_from, decision.K_from)}")
     if "level" in report.settings:
-        facts.append(f"intervals of {level_text(report.settings['level'])}")
+        facts.append(f"{level_text(report.settings['level'])} intervals")
     return " · ".join(facts)
 
 
@@ -143,7 +144,8 @@ def html_of_first_screen(screen: FirstScreen) -> str:
     """
     style = (PAGE / "first_screen.css").read_text(encoding="utf-8")
     template = environment("the first screen of a report").get_template("notebook.html.j2")
-    return str(template.render(screen=screen, style=style))
+    shapes = [shape_of_run(place) for place in range(len(screen.rows))]
+    return str(template.render(screen=screen, style=style, shapes=shapes))
 
 
 def environment(needed_by: str) -> Any:
@@ -269,7 +271,7 @@ def _numbers_of(figure: RunFigure) -> Sequence[float]:
 
 def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
     level = "" if decision.level is None else f" at the {level_text(decision.level)} level"
-    yield "An answer is shown if a test or a bound shows what it concludes."
+    yield "An answer is marked as shown if a test or a bound shows what it says."
     if len(rows) > 1:
         yield (
             f"Best first under {decision.measure}. Runs with a common letter cannot be told apart under "

@@ -18,13 +18,16 @@ from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.io.reading import passage_counts_of, read_corpus_ids, read_qrels, read_records
+from rag_selectivity.io.reading import is_path, passage_counts_of, read_corpus_ids, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.render.comment import comment_of
 from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.statistics.bootstrap import Bootstrap
+
+#: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
+_HELD = 200_000_000
 
 
 def report_from_files(
@@ -92,9 +95,12 @@ def report_from_files(
     if rel is None and m is None:
         rel, m = parameters_of(parsed)
     people = None if human is None else people_of(human, grade_map)
+    runs = _read_once(runs)
     joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, human=people, **shared)
     alone = measure_all(joined.judged, parsed, [1])
-    evaluated = report_on(joined.judged, alone, bootstrap, joined.notes, joined.ground)
+    # `decide` makes the intervals that it needs itself.
+    evaluated = report_on(joined.judged, alone, None, joined.notes, joined.ground)
+    evaluated = replace(evaluated, bootstrap=bootstrap, settings=bootstrap.settings)
     decision = decide(
         evaluated,
         k=k,
@@ -131,6 +137,14 @@ def report_from_files(
         whole_texts=whole_texts,
         title=title,
     )
+
+
+def _read_once(runs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The runs of small files, which figures, costs and passages need; of large files the paths, as they are."""
+    files = [Path(run) for run in runs.values() if is_path(run)]
+    if sum(file.stat().st_size for file in files if file.is_file()) > _HELD:
+        return runs
+    return {name: run_of(run) for name, run in runs.items()}
 
 
 def _with_parameters(measures: Iterable[str], rel: int | None, m: int | None) -> list[Measure]:

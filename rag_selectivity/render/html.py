@@ -14,10 +14,11 @@ from rag_selectivity.render.explorer_data import BUDGET
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
+from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.tables import next_grids
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.next_passages import NextPassages, next_passages
+from rag_selectivity.statistics.next_passages import NextPassages, next_passages_of_runs
 
 #: So many pictures are on the first two printed pages.
 _FIRST_PICTURES = 4
@@ -95,6 +96,7 @@ def to_html(
         template.render(
             title=title,
             report=report,
+            shapes=[shape_of_run(place) for place in range(len(report.runs))],
             decision=decision,
             screen=None if decision is None else first_screen(report, decision),
             facts=facts_of(report, decision),
@@ -170,13 +172,10 @@ def _tables(report: Report, name: str, found: tuple[NextPassages, ...]) -> RunTa
 def _found(report: Report) -> dict[str, tuple[NextPassages, ...]]:
     """What the next passages of each run add; nothing where N or the lists are not known."""
     rel, m = parameters_of(report.measures)
-    bootstrap = resampling_of(report)
-    found = {}
-    for name, run in report.runs.items():
-        is_known = run.judged is not None and run.judged.corpus_size is not None
-        found[name] = (
-            next_passages(run.judged, rel=rel, m=1 if m is None else m, bootstrap=bootstrap)
-            if run.judged is not None and is_known
-            else ()
-        )
-    return found
+    sized = {
+        name: run.judged
+        for name, run in report.runs.items()
+        if run.judged is not None and run.judged.corpus_size is not None
+    }
+    known = next_passages_of_runs(sized, rel=rel, m=1 if m is None else m, bootstrap=resampling_of(report))
+    return {name: known.get(name, ()) for name in report.runs}

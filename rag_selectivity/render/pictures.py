@@ -16,6 +16,7 @@ from rag_selectivity.advice import parameters_of
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth, without_depth
+from rag_selectivity.render.decision_blocks import middle_cut
 from rag_selectivity.render.run_styles import OF_RUNS, shortened, style_of_run
 from rag_selectivity.results.decision import CostPoint, Decision
 from rag_selectivity.results.report import Report
@@ -24,6 +25,8 @@ from rag_selectivity.wording import number
 
 #: Stand for the page's text colour and for its line colour in what matplotlib draws.
 _INK, _LINE = "#0a0b0c", "#0d0e0f"
+#: To how many characters the names of runs are cut in captions.
+_LONGEST_IN_TEXT = 48
 #: A coordinate with more than one decimal.
 _TOO_EXACT = re.compile(r"(?<=[ML\s(\"])-?\d+\.\d{2,}(?=[\s,)\"])")
 
@@ -108,14 +111,19 @@ def pictures_of(
             )
         )
     if decision is not None and decision.pairs:
-        shown = sum(pair.apart for pair in decision.pairs)
+        apart, pairs = sum(pair.apart for pair in decision.pairs), plots.pairs_shown(decision)
+        others = (
+            ""
+            if len(pairs) == len(decision.pairs)
+            else f"Only pairs with {middle_cut(decision.best, _LONGEST_IN_TEXT)} are drawn."
+        )
         pictures.append(
             picture(
                 "Differences between the runs",
-                f"{shown} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after "
-                f"Holm's correction (filled dots).",
+                f"{apart} of {len(decision.pairs)} pairs of runs can be told apart under {decision.measure} after "
+                f"Holm's correction (filled dots). {others}",
                 lambda axes: plots.differences(decision, axes),
-                height=1.0 + 0.26 * len(decision.pairs),
+                height=1.0 + 0.26 * len(pairs),
             )
         )
     if report.runs and all(plots.curve_of(run) for run in report.runs.values()):
@@ -144,7 +152,7 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
     names = {name: shortened(name) for name in report.runs}
     taken = Counter(names.values())
     names = {name: f"{i}: {names[name]}" if taken[names[name]] > 1 else names[name] for i, name in enumerate(names, 1)}
-    colours = {names[name]: str(style_of_run(place)["color"]) for place, name in enumerate(report.runs)}
+    styles = {names[name]: style_of_run(place) for place, name in enumerate(report.runs)}
     measure = replace(decision.measure, at=None)
 
     def of(kind: str, points: Sequence[CostPoint]) -> Picture:
@@ -157,7 +165,7 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
                 measure,
                 kind,
                 axes,
-                colours=colours,
+                styles=styles,
                 decision_depth=decision.K,
             ).set_title("", loc="left"),
         )
@@ -199,7 +207,10 @@ def _spread(report: Report, measure: Measure, depth: int | None) -> str:
     low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
     if len(values) == 1:
         return f"{measure.name} is {number(values[low])} at K = {depth}."
-    return f"At K = {depth}, {measure.name} goes from {number(values[low])} ({low}) to {number(values[high])} ({high})."
+    if number(values[low]) == number(values[high]):
+        return f"At K = {depth}, {measure.name} is {number(values[low])} for all runs."
+    ends = [f"{number(values[name])} ({middle_cut(name, _LONGEST_IN_TEXT)})" for name in (low, high)]
+    return f"At K = {depth}, {measure.name} goes from {' to '.join(ends)}."
 
 
 # -- drawing -------------------------------------------------------------------------------------------

@@ -28,10 +28,11 @@ from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
 from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
+from rag_selectivity.render.cost_plot import round_numbers
 from rag_selectivity.render.labels import direct_labels
 from rag_selectivity.render.run_styles import shortened, style_of_run
 from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.results.decision import Decision
+from rag_selectivity.results.decision import Decision, Pair
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
@@ -55,6 +56,10 @@ OF_LOSSES = {
 _BANDS = 2
 #: The least distance of two ticks, as a share of the axis.
 _TICK_SPACE = 0.075
+#: Of more pairs of runs than this, `differences` draws those with the best run alone.
+_PAIRS = 21
+#: How far apart the bars of runs at one K are, and those of the first and the last run, as ratios on a log axis.
+_BESIDE, _ALL_BESIDE = 1.06, 1.4
 
 
 def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int | None = None) -> Any:
@@ -157,6 +162,11 @@ def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax:
     drawn = [line.get_ydata() for line in axes.get_lines()]
     if any(np.isfinite(np.asarray(ys, np.float64)).any() for ys in drawn):
         axes.set(yscale="log")
+        shares = [share for ys in drawn for share in np.asarray(ys, np.float64).tolist() if share > 0]
+        low, high = min(shares) / 1.3, max(shares) * 1.3
+        axes.set_ylim(low, high)
+        axes.set_yticks(round_numbers(low, high, (1, 2, 3, 4, 5, 7)), minor=False)
+        axes.minorticks_off()
     axes.set(xlabel="ranks", ylabel="relevant among the passages")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     direct_labels(axes, ends)
@@ -195,15 +205,21 @@ def evidence(report: Report, depth: int, ax: Any = None) -> Any:
     return axes
 
 
+def pairs_shown(decision: Decision) -> list[Pair]:
+    """The pairs whose difference is known: all of them, or those with the best run if there are many."""
+    known = [pair for pair in decision.pairs if math.isfinite(pair.difference)]
+    return known if len(known) <= _PAIRS else [pair for pair in known if decision.best in (pair.run, pair.other)]
+
+
 def differences(decision: Decision, ax: Any = None) -> Any:
-    """The difference of every pair of runs with its interval; filled if the two runs can be told apart."""
-    pairs = [pair for pair in decision.pairs if math.isfinite(pair.difference)]
+    """The differences of the pairs of `pairs_shown` with their intervals; filled if two runs can be told apart."""
+    pairs = pairs_shown(decision)
     axes = _axes(ax, "plots.differences", height=1.2 + 0.28 * max(1, len(pairs)))
     for y, pair in enumerate(reversed(pairs)):
         colour = GREEN if pair.apart else GREY
         axes.plot([pair.low, pair.high], [y, y], "-", color=colour, linewidth=1.6)
         axes.plot([pair.difference], [y], "o", color=colour, markerfacecolor=colour if pair.apart else "none")
-    names = [f"{shortened(pair.run)} − {shortened(pair.other)}" for pair in reversed(pairs)]
+    names = [" − ".join(shortened(run, of_pair=True) for run in (pair.run, pair.other)) for pair in reversed(pairs)]
     axes.set_yticks(range(len(pairs)), names)
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set(xlabel=f"difference in {decision.measure}", ylim=(-0.7, len(pairs) - 0.3))
@@ -449,7 +465,8 @@ def _last(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
 
 def _beside_each_other(k: float, place: int, runs: int) -> float:
     """A place near K on a log axis, so that the bars of several runs do not cover each other."""
-    return float(k * 1.06 ** (place - (runs - 1) / 2))
+    step = min(_BESIDE, _ALL_BESIDE ** (1 / max(1, runs - 1)))
+    return float(k * step ** (place - (runs - 1) / 2))
 
 
 def _grade_colour(grade: int, scale: str) -> str:

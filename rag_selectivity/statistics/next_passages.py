@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.measures.chance import refusal_of
@@ -102,14 +104,35 @@ def next_passages(
     >>> [(each.queries, each.successes, round(each.bits, 3)) for each in next_passages(judged)]
     [(2, 1, 5.658), (1, 1, 6.644)]
     """
-    size = judged.require_corpus_size("what the next passages add")
-    if refusal_of(judged) is not None:
-        return ()
-    edges = bracket_edges(max(1, min(int(judged.returned.max(initial=1)), int(size.max(initial=1)))))
-    by_query, by_passage = bracket_outcomes(judged, size, edges, rel, m)
-    ends = [_intervals(outcome, judged.queries, bootstrap) for outcome in (by_query, by_passage)]
+    return next_passages_of_runs({"run": judged}, rel=rel, m=m, bootstrap=bootstrap)["run"]
+
+
+def next_passages_of_runs(
+    judged: Mapping[str, JudgedRun], *, rel: int | None = None, m: int = 1, bootstrap: Bootstrap | None = None
+) -> dict[str, tuple[NextPassages, ...]]:
+    """As `next_passages`, for each of several runs; runs over the same queries are resampled in one pass."""
+    edges: dict[str, IntArray] = {}
+    of_queries: dict[tuple[str, ...], dict[str, tuple[Outcome, Outcome]]] = {}
+    for name, run in judged.items():
+        size = run.require_corpus_size("what the next passages add")
+        if refusal_of(run) is not None:
+            continue
+        edges[name] = bracket_edges(max(1, min(int(run.returned.max(initial=1)), int(size.max(initial=1)))))
+        of_queries.setdefault(run.queries, {})[name] = bracket_outcomes(run, size, edges[name], rel, m)
+    found: dict[str, tuple[NextPassages, ...]] = dict.fromkeys(judged, ())
+    for queries, outcomes in of_queries.items():
+        ends = _intervals([outcome for pair in outcomes.values() for outcome in pair], queries, bootstrap)
+        for i, (name, pair) in enumerate(outcomes.items()):
+            found[name] = _ranges(edges[name], pair, ends[2 * i : 2 * i + 2])
+    return found
+
+
+def _ranges(
+    edges: IntArray, outcomes: tuple[Outcome, Outcome], ends: Sequence[tuple[FloatArray, FloatArray]]
+) -> tuple[NextPassages, ...]:
+    by_query, by_passage = outcomes
     widths = np.diff(edges)
-    totals = [[np.nan_to_num(part).sum(axis=0) for part in outcome.parts[:2]] for outcome in (by_query, by_passage)]
+    totals = [[np.nan_to_num(part).sum(axis=0) for part in outcome.parts[:2]] for outcome in outcomes]
     queries = by_query.defined.sum(axis=0)
     return tuple(
         NextPassages(
@@ -132,14 +155,17 @@ def next_passages(
 
 
 def _intervals(
-    outcome: Outcome, queries: tuple[str, ...], bootstrap: Bootstrap | None
-) -> tuple[FloatArray, FloatArray]:
-    """Low and high of each bracket; NaN if no query is left."""
-    low, high = np.full((2, outcome.parts[0].shape[1]), np.nan)
-    some = outcome.defined.any(axis=0)
-    if bootstrap is not None and some.any():
-        defined = Outcome(
-            tuple(part[:, some] for part in outcome.parts), outcome.undefined, outcome.aggregate, outcome.bounds
-        )
-        low[some], high[some] = bootstrap.intervals([defined], queries)[0]
-    return low, high
+    outcomes: Sequence[Outcome], queries: tuple[str, ...], bootstrap: Bootstrap | None
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Low and high of each bracket, for each outcome; NaN if no query is left."""
+    ends = [(np.full(each.parts[0].shape[1], np.nan), np.full(each.parts[0].shape[1], np.nan)) for each in outcomes]
+    some = [outcome.defined.any(axis=0) for outcome in outcomes]
+    asked = [i for i, columns in enumerate(some) if bootstrap is not None and columns.any()]
+    if bootstrap is not None and asked:
+        defined = [
+            Outcome(tuple(part[:, some[i]] for part in each.parts), each.undefined, each.aggregate, each.bounds)
+            for i, each in ((i, outcomes[i]) for i in asked)
+        ]
+        for i, (low, high) in zip(asked, bootstrap.intervals(defined, queries), strict=True):
+            ends[i][0][some[i]], ends[i][1][some[i]] = low, high
+    return ends

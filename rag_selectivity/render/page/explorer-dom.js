@@ -45,6 +45,7 @@ const breakable = (name) => (name.match(/[^-+_/.:]*[-+_/.:]?/g) || []).flatMap((
 /** A run's name with its colour. */
 function runName(model, run) {
   const dot = make("span", { class: "x-dot", "aria-hidden": "true" });
+  dot.style.clipPath = `var(--shape-${run}, circle())`;
   dot.style.background = `var(--run-${run}, ${fallbackColours[run % fallbackColours.length]})`;
   return make("span", { class: "x-run" }, dot, model.runs[run]);
 }
