@@ -92,8 +92,9 @@ def test_the_answers_have_the_decisions_words_in_its_order() -> None:
     lines = comment_of(of_six(), decision=decision).splitlines()
     assert lines[0] == f"## Retrieval at K = {K}"
     answers = decision.to_dict()["answers"].values()
+    mark = {True: " *(shown)*", False: " *(not shown)*", None: ""}
     assert [line for line in lines if line.startswith("- ")] == [
-        f"- **{each['question']}** {each['text']} *({'shown' if each['shown'] else 'not shown'})*" for each in answers
+        f"- **{each['question']}** {each['text']}{mark[each['shown']]}" for each in answers
     ]
 
 
@@ -394,7 +395,7 @@ def test_the_command_writes_the_decision_of_evaluate(folder) -> None:
     text = (folder / "comment.md").read_text(encoding="utf-8")
     assert done.stderr == f"comment.md: {len(text.splitlines())} lines\n"
     answers = json.loads((folder / "now.json").read_text())["decision"]["answers"].values()
-    assert [line.split("** ")[1].rpartition(" *(")[0] for line in text.splitlines() if line.startswith("- ")] == [
+    assert [line.split("** ")[1].partition(" *(")[0] for line in text.splitlines() if line.startswith("- ")] == [
         answer["text"] for answer in answers
     ]
     assert list(changed_rows(text)) == ["bm25"]
