@@ -116,7 +116,7 @@ def report_from_files(
 
     # Only the page needs Jinja2 and matplotlib.
     from rag_selectivity.render.html import to_html
-    from rag_selectivity.render.passages import reasons_in
+    from rag_selectivity.render.reasons import reasons_in
 
     if depths is None:
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))

@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.render.explorer import CANDIDATES, explorer
-from rag_selectivity.render.explorer_data import BUDGET
+from rag_selectivity.render.explorer.data import BUDGET
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of

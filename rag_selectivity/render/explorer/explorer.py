@@ -9,9 +9,9 @@ from typing import Any
 
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.measures import Measure
-from rag_selectivity.render.explorer_by import read_query_table
-from rag_selectivity.render.explorer_data import BUDGET, Contents, Packed, needed_texts, pack, texts_of
-from rag_selectivity.render.explorer_lists import (
+from rag_selectivity.render.explorer.by import read_query_table
+from rag_selectivity.render.explorer.data import BUDGET, Contents, Packed, needed_texts, pack, texts_of
+from rag_selectivity.render.explorer.lists import (
     MAGNET_QUERIES,
     UNLABELLED_QUERIES,
     hard_negatives,
@@ -21,7 +21,7 @@ from rag_selectivity.render.explorer_lists import (
     retrieved_passages,
     unlabelled_magnets,
 )
-from rag_selectivity.render.explorer_queries import (
+from rag_selectivity.render.explorer.queries import (
     MUCH_JUNK,
     QueryFacts,
     Terms,
@@ -32,7 +32,7 @@ from rag_selectivity.render.explorer_queries import (
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted, number, percent
 
-_PAGE = Path(__file__).with_name("page")
+_PAGE = Path(__file__).parent.with_name("page") / "explorer"
 _SCRIPTS = ("unpack", "dom", "words", "table", "state", "queries", "reading", "pair", "labelling", "start")
 #: Passages of each list that can be read.
 CANDIDATES = 50
@@ -191,7 +191,7 @@ def explorer(
         rows,
         len(facts),
         leader,
-        (_PAGE / "explorer.css").read_text(encoding="utf-8"),
+        (_PAGE / "style.css").read_text(encoding="utf-8"),
         _script(),
         tuple(_notes(report, packed, lists, texts, depth, reach)),
     )
@@ -199,7 +199,7 @@ def explorer(
 
 def _script() -> str:
     """The scripts in one scope of their own, so that no name of theirs meets another script's."""
-    parts = [(_PAGE / f"explorer-{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    parts = [(_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
     return "(() => {\n" + "".join(parts) + "})();\n"
 
 
