@@ -200,7 +200,8 @@ def test_without_a_k_it_is_the_one_that_the_sweep_advises_for_the_best_run(repor
     advice = swept[best].recommendation
     assert (decision.K, decision.K_from) == (advice.K, "advised")
     assert decision["K"].shown == advice.shown
-    assert f"loses {number(advice.loss)} of RA-nWG" in decision["K"].text
+    against = f"the least K at which {best} loses at most 0.02 of RA-nWG against 15: {number(advice.loss)} ("
+    assert against in decision["K"].text
     assert decision["K"].more.startswith(advice.reason)
     assert {str(figure.measure).split("@")[1] for line in decision.lines for figure in line.figures.values()} == {
         str(decision.K)

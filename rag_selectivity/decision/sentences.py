@@ -104,8 +104,9 @@ def which_k(
         text, shown = f"{depth}{given}: at {depth - 1}, {run} loses more than {allowed} of {name}", False
         text = text if depth > 1 else f"{depth}{given}, the only one in the budget"
     elif depth == advice.K:
-        text = f"{depth}{given}: {run} {_loses(advice.loss)} of {name} against K = {advice.max_k}, "
-        text += f"the least K that loses at most {allowed} ({doubt})"
+        text = f"{depth}{given}, the least K at which {run} loses at most {allowed} of {name} against {advice.max_k}: "
+        lost = advice.loss or 0.0
+        text += f"{number(lost) if lost >= 0 else _loses(lost)} ({doubt})"
     elif depth < advice.K:
         lost = advice.figures[advice.max_k - 1] - advice.figures[depth - 1]
         text = f"{depth}{given}: {run} {_loses(lost)} of {name} against K = {advice.max_k}; "

@@ -9,7 +9,8 @@ from rag_selectivity.render.decision_blocks import middle_cut
 
 #: The palette of Okabe and Ito, darkened so that text in it can be read on white.
 OF_RUNS = ("#0072b2", "#b84f00", "#007a5a", "#a8447e", "#866000", "#4d5561")
-_MARKERS = "osD^vPX*<>hp"
+#: Triangles up and down come last: they also mark what is better and worse.
+_MARKERS = "osDPX*hp<>^v"
 _LINES = ("-", "--", ":", "-.")
 #: Of so many characters plots have room for a name; for two of the shorter ones beside an axis.
 _LONGEST_NAME, _LONGEST_OF_PAIR = 22, 15
