@@ -389,9 +389,9 @@ def test_all_views_have_the_same_words_in_the_same_order(report) -> None:
 def test_the_terminal_has_at_most_eight_lines(names) -> None:
     grades, runs = synthetic(one=0.45, two=0.5, three=0.55)
     renamed = dict(zip(names, runs.values(), strict=True))
-    for k in (None, 3, 10, 15):
-        for options in ({}, {"rel": 4}, {"rel": 5, "m": 2}):
-            report = rs.evaluate(grades, renamed, corpus_size=5000, scale="utility", depths=[5])
+    report = rs.evaluate(grades, renamed, corpus_size=5000, scale="utility", depths=[5])
+    for k in (None, 3, 15):
+        for options in ({}, {"rel": 5, "m": 2}):
             lines = decision_lines(decide(report, k=k, **options)).splitlines()
             assert len(lines) <= MOST_LINES
             assert all(len(line) <= 80 for line in lines)

@@ -61,6 +61,8 @@ pieces = st.one_of(
 @example("<|im_<|im_start|>start|>")
 @example("<st<s>art_of_turn>")
 @example("[IN[INST]ST]")
+@example("[AVAILAB\uff5c]~b]")
+@example("[INST]~b] [AVAILAB\uff5c]~!b[")
 @example("<[INST]>")
 @example("＜|im_end|＞ ［INST］ <ſ>")
 @example("<\u00ads> <s\u00ad> [IN\u00adST]")

@@ -73,6 +73,7 @@ REFUSED = {
     "human": "other.trec",
     "used_model": "gpt-x",
     "clusters": "clusters.csv",
+    "k": "3",
     "per_query": "rows.csv",
 }
 #: What choose the way of reading, and how intervals are made there: tests of their own below.
@@ -141,11 +142,12 @@ def run(options: dict) -> tuple[object, ...]:
 
 
 def without_single_queries(text: str | None) -> str | None:
-    """A report in JSON without what takes the figures of each query, which sums do not keep; other text as it is."""
+    """A report in JSON without what takes lists or figures of single queries, unlike sums; other text as it is."""
     if not text or not text.startswith("{"):
         return text
     text = re.sub(r"( \[[^]]*\]|, without an interval,) over ", " over ", text)
     report, end = json.JSONDecoder().raw_decode(text)
+    report.pop("decision", None)
     for part in report["runs"].values():
         part.pop("per_query")
     return json.dumps(report) + text[end:]

@@ -32,7 +32,7 @@ def _special(angle_names: str, bracket_names: str) -> re.Pattern[str]:
         [{_LT}] (?=[{_BAR}][^\s{_GT}{_BAR}=])
         | [{_BAR}] (?<=[^\s{_LT}{_BAR}][{_BAR}]) [{_GT}]
         | [{_LT}] (?P<angle>{angle_names}) [{_GT}]
-        | [{_LB}] (?P<bracket>{bracket_names}) [{_RB}]
+        | [{_LB}] (?P<bracket>{bracket_names}) [{_RB}] (?!~!?b[\[\]])
         | (?P<marker>\[) (?=[0-9a-f]{{8,64}}[ ](?:begin|end)[ ])
         | \]~!?b[\[\]] | \[e~\[
         """,
