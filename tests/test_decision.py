@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.decision import decide
+from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.losses import ceilings, figures, losses_of
 from rag_selectivity.decision.systems import all_pairs, letters, pair_of
 from rag_selectivity.evaluate import measure_all, report_on
@@ -366,6 +367,27 @@ def test_where_nothing_is_lost_no_step_is_blamed() -> None:
     grades = {f"q{i}": {"a": 1} for i in range(20)}
     decision = decide(rs.evaluate(grades, {q: ["a", "x", "y"] for q in grades}, scale="trec"), k=1)
     assert decision["loss"].text.startswith("Nothing is lost in these 20 queries: run's pool holds a success in 100")
+
+
+# -- costs ----------------------------------------------------------------------------------------------------
+
+
+def test_costs_of_the_decision_are_those_of_its_k() -> None:
+    """Measured costs are those of production's K: with an advised K they are left out, and a note says so."""
+    grades, runs = synthetic(weak=0.1, better=0.55)
+    report = rs.evaluate(grades, runs, scale="utility", depths=[5])
+    texts = {passage: "x" * 40 for row in grades.values() for passage in row}
+    measured = [{"run": name, "query_id": query, "tokens": 70, "milliseconds": 5} for name in runs for query in grades]
+    judged = {name: part.judged for name, part in report.runs.items()}
+    costs = read_costs(judged, runs, costs=measured, corpus=texts)
+    given_k, advised = decide(report, k=5, costs=costs), decide(report, costs=costs)
+    assert {line.costs["tokens"].value for line in given_k.lines} == {70}
+    assert {line.costs["milliseconds"].value for line in given_k.lines} == {5}
+    assert {point.cost for point in given_k.cost_points["tokens"] if point.K == 3} == {30}
+    assert given_k.notes[-1].startswith("at K = 5 measured tokens take the place of the estimates")
+    assert {line.costs["tokens"].value for line in advised.lines} == {10 * advised.K}
+    assert all("milliseconds" not in line.costs for line in advised.lines)
+    assert advised.notes[-1].startswith("measured costs are left out: they are those of the K in production")
 
 
 # -- every view -----------------------------------------------------------------------------------------------

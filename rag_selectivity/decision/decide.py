@@ -17,6 +17,7 @@ from rag_selectivity.decision import sentences
 from rag_selectivity.decision.actions import Situation
 from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths
 from rag_selectivity.decision.losses import Gain, Losses, figures, losses_of
+from rag_selectivity.decision.measured_costs import TOKENS
 from rag_selectivity.decision.systems import all_pairs, best_first, comparable, letters, pair_of
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.evaluate import Measured, measure_all, report_on
@@ -192,6 +193,8 @@ class _Decider:
             notes.append(
                 f"measured costs are left out: they are those of the K in production, and K = {depth} is {source}"
             )
+        elif any(TOKENS in costs.measured.get(name, {}) for name in costs.estimated):
+            notes.append(f"at K = {depth} measured tokens take the place of the estimates; those over K are estimated")
         queries = report[best, measure].n
         tested_by = None if self.bootstrap is None else sentences.PAIRED if self.paired else sentences.UNPAIRED
         chance = self._chance(report, best, depth)

@@ -156,10 +156,11 @@ def _of_costs(report: Report, decision: Decision) -> list[Picture]:
     measure = replace(decision.measure, at=None)
 
     def of(kind: str, points: Sequence[CostPoint]) -> Picture:
+        over_k = len({point.K for point in points}) > 1
+        depths = f"A ring is K = {decision.K}; the numbers are K." if over_k else f"At K = {decision.K}."
         return picture(
             f"{kind.capitalize()} of a query against {measure}",
-            f"A ring is K = {decision.K}; the numbers are K. The grey steps are the best {measure} for at most that "
-            f"cost.",
+            f"{depths} The grey steps are the best {measure} for at most that cost.",
             lambda axes: cost_quality(
                 [replace(point, run=names[point.run]) for point in points],
                 measure,
