@@ -220,7 +220,7 @@ def test_without_a_relevant_control_the_figure_is_between_two_ends() -> None:
     assert f"BoR@10 between {bits.low:.2f} (shown) and {bits.high:.2f} (as judged)" in text
     decided = decide(result).lines[0].figures["BoR"].estimate
     assert np.isnan(decided.value)
-    assert f"≥ {decided.low:.3f}" in result._repr_html_()
+    assert f"≥ {decided.low:.3f}" in decide(result).to_text()
     assert json.loads(result.to_json())["runs"]["own"]["measures"]["BoR@10"]["value"] is None
 
 

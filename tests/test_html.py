@@ -392,6 +392,12 @@ def test_what_was_not_measured_cannot_be_drawn() -> None:
 # -- notebooks and the command -----------------------------------------------------------------------------
 
 
+def test_a_notebook_without_jinja2_shows_the_tables(report, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    page = Page(report._repr_html_())
+    assert len(page.of("table")) == len(report.runs)
+
+
 def test_a_notebook_shows_the_first_screen_alone(report, decision) -> None:
     shown = Page(report.with_decision(decision)._repr_html_())
     assert [said for _, said in shown.of("p", class_="text")] == [words(answer.text) for answer in decision.answers]
@@ -443,7 +449,7 @@ def test_the_command_on_cranfield(data, tmp_path) -> None:
     assert (tmp_path / "r.html").stat().st_size < 1_000_000
 
 
-def test_the_page_is_opened_in_the_browser(tmp_path) -> None:
+def test_the_command_opens_the_page_in_the_browser(tmp_path) -> None:
     (tmp_path / "qrels.trec").write_text("q 0 d 1\n")
     (tmp_path / "run.trec").write_text("q Q0 d 1 1.0 r\n")
     browser = tmp_path / "browser"

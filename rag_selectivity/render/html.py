@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
+from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.data import BUDGET
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
@@ -125,10 +127,12 @@ def to_html(
 
 
 def notebook_html(report: Report) -> str:
-    """The first screen for a notebook, or without a decision the tables; `to_html` gives the whole page."""
+    """The first screen for a notebook, or without a decision or Jinja2 the tables; `to_html` gives the whole page."""
     decision = decision_on(report)
     if decision is not None:
-        return html_of_first_screen(first_screen(report, decision))
+        # A notebook shows a report without being asked to, so that a missing extra must not be an error.
+        with suppress(MissingExtraError):
+            return html_of_first_screen(first_screen(report, decision))
     parts = [f"<p>{escape(report.trust.text)}</p>"]
     for name, run in report.runs.items():
         header, rows = grid(report, name, run)
