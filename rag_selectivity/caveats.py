@@ -23,7 +23,7 @@ from rag_selectivity.results.provenance import (
     SAME_FAMILY,
     UNKNOWN_ORIGIN,
 )
-from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO
+from rag_selectivity.results.trust import CLOSED, EQUALS_PLACEBO, UNLESS_PERFECT
 from rag_selectivity.statistics.placebos import OfLabels, PlaceboFigures
 from rag_selectivity.wording import counted, percent
 
@@ -230,7 +230,7 @@ def _of_placebo(estimate: Estimate, perfect: bool) -> Caveat | None:
     low, high = estimate.above_placebo
     if not low <= 0 <= high:
         return None
-    unless = ", unless this is a perfect run" if perfect else ""
+    unless = UNLESS_PERFECT if perfect else ""
     return Caveat(
         EQUALS_PLACEBO,
         f"It is not shown that the figure differs from its placebo, the figure of the same grades shuffled (the "

@@ -356,6 +356,19 @@ def test_labels_that_show_nothing_choose_no_run_and_no_k() -> None:
     assert not any(answer.shown for answer in decision.answers)
 
 
+def test_what_a_perfect_run_would_give_too_is_not_called_worthless() -> None:
+    """A run that shows all relevant passages and nothing else has the figures of shuffled labels, which are alike."""
+    qrels = {f"q{i}": ["d"] for i in range(40)}
+    runs = {"old": {q: ["x", "d"] for q in qrels}, "new": {q: ["d", "x"] for q in qrels}}
+    decision = decide(rs.evaluate(qrels, runs, corpus_size=100), k=1)
+    assert decision["system"].text.startswith(
+        "These labels show nothing about the runs, unless one is perfect; new has"
+    )
+    assert decision["trust"].text.startswith(
+        "Nothing is shown about the retriever, unless this is a perfect run, since"
+    )
+
+
 def test_random_controls_check_the_labels() -> None:
     decision = decide(controlled(judged_by(0.02, number=5)), k=10)
     # These labels name no judge.

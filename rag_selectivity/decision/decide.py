@@ -30,7 +30,7 @@ from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, CostPoint,
 from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
-from rag_selectivity.results.trust import CLOSED, NOTHING
+from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.
@@ -200,7 +200,14 @@ class _Decider:
         chance = self._chance(report, best, depth)
         answers = (
             sentences.which_system(
-                order, report[best, measure], measure, pairs, queries, tested_by=tested_by, believed=believed
+                order,
+                report[best, measure],
+                measure,
+                pairs,
+                queries,
+                tested_by=tested_by,
+                believed=believed,
+                perfect=UNLESS_PERFECT in trust.verdict,
             ),
             sentences.which_k(depth, source, advised_run, advice, self.max_loss, chance, believed=believed),
             sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),

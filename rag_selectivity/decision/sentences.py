@@ -32,11 +32,13 @@ def which_system(
     *,
     tested_by: str | None,
     believed: bool,
+    perfect: bool = False,
 ) -> Answer:
     """Which run is the best, and which runs cannot be told apart from it.
 
     `tested_by` is `paired` or `unpaired`; None if there are no tests. `believed` is False if the labels show nothing
-    about the retriever: then no test of these labels says which run to take.
+    about the retriever: then no test of these labels says which run to take. `perfect` says that a perfect run would
+    look the same.
     """
     first, others = order[0], list(order[1:])
     value = f"{measure} {number(best.value)}"
@@ -50,8 +52,9 @@ def which_system(
     if best.value == 0:
         return Answer(SYSTEM, f"No run is best: {measure} is {number(best.value)} for all of them.", False)
     if not believed:
-        text = f"These labels show nothing about the runs; {first} has the highest {measure}, {number(best.value)}."
-        return Answer(SYSTEM, text, False)
+        unless = ", unless one is perfect" if perfect else ""
+        highest = f"{first} has the highest {measure}, {number(best.value)}"
+        return Answer(SYSTEM, f"These labels show nothing about the runs{unless}; {highest}.", False)
     if tested_by is None or not tested:
         why = "these labels allow no test" if pairs else "no two runs are over the same queries"
         why = "intervals and tests are off" if tested_by is None else why

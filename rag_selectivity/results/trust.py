@@ -27,6 +27,8 @@ _WAYS = {
     "person": "drawn for people",
     "unknown": "of unknown origin",
 }
+#: In the caveat of a figure that a perfect run would give too.
+UNLESS_PERFECT = ", unless this is a perfect run"
 #: What the labels are worth after all checks.
 CHECKED, UNCHECKED, NOTHING = "checked", "unchecked", "nothing"
 #: The steps that `next_step` proposes, in their usual sizes.
@@ -328,7 +330,12 @@ class _About:
                 NOTHING,
             )
         if equal and not controlled:
-            return "Nothing is shown about the retriever, since no figure is shown to differ from its placebo", NOTHING
+            perfect = any(UNLESS_PERFECT in c.text for _, cell in figures for c in cell.caveats)
+            unless = f"{UNLESS_PERFECT}," if perfect else ","
+            return (
+                f"Nothing is shown about the retriever{unless} since no figure is shown to differ from its placebo",
+                NOTHING,
+            )
         if controlled:
             whose = "under this judge's notion of relevance" if self._by_judge else "as far as these labels do"
             return f"BoR is checked by random controls, {whose}", CHECKED
