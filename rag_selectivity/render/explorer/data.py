@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.data.forms import IdForm
+from rag_selectivity.decision.query_facts import QueryFacts
+from rag_selectivity.decision.stand_outs import Grades, HardNegative, Lists, Magnet
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.render.explorer.by import QueryTable
-from rag_selectivity.render.explorer.lists import Grades, HardNegative, Lists, Magnet
-from rag_selectivity.render.explorer.queries import QueryFacts
 
 #: The most characters of base64 that the data should have.
 BUDGET = 2_200_000

@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.measures import Measure
-from rag_selectivity.render.explorer.by import read_query_table
-from rag_selectivity.render.explorer.data import BUDGET, Contents, Packed, needed_texts, pack, texts_of
-from rag_selectivity.render.explorer.lists import (
+from rag_selectivity.decision.query_facts import (
+    MUCH_JUNK,
+    QueryFacts,
+    Terms,
+    best_run,
+    chosen_measure,
+    facts_of,
+)
+from rag_selectivity.decision.stand_outs import (
     MAGNET_QUERIES,
     UNLABELLED_QUERIES,
     hard_negatives,
@@ -21,14 +26,9 @@ from rag_selectivity.render.explorer.lists import (
     retrieved_passages,
     unlabelled_magnets,
 )
-from rag_selectivity.render.explorer.queries import (
-    MUCH_JUNK,
-    QueryFacts,
-    Terms,
-    best_run,
-    chosen_measure,
-    facts_of,
-)
+from rag_selectivity.measures import Measure
+from rag_selectivity.render.explorer.by import read_query_table
+from rag_selectivity.render.explorer.data import BUDGET, Contents, Packed, needed_texts, pack, texts_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted, number, percent
 

@@ -1,4 +1,4 @@
-"""What the explorer shows about each query: the figures of the runs, the diagnosis, and who answers it."""
+"""What is known of each query: the figures of the runs, the diagnosis, and who answers it."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.policy import Policy
+from rag_selectivity.decision.query_facts import Terms
 from rag_selectivity.io.reading import qrels_of, ranked_rows
-from rag_selectivity.render.explorer.queries import Terms
 from rag_selectivity.results.report import Report
 
 #: {run: {query: [passage, …]}} and {query: {passage: grade}}.
