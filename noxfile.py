@@ -71,7 +71,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Run what the README, the pages of `docs/` and the examples show; `docs/cli.md` must be that of the commands."""
+    """Run what the README, the pages of `docs/` and the examples show; the command reference must be up to date."""
     install_everything(session)
     pages = ("tests/test_docs.py", "tests/test_readme.py", "tests/test_examples.py")
     session.run("pytest", *IN_PARALLEL, *pages, *session.posargs)

@@ -1,4 +1,4 @@
-"""Writes `cli.md` from the commands themselves: run it after changing one.
+"""Writes `reference/cli.md` from the commands themselves: run it after changing one.
 
 python docs/make_cli.py
 """
@@ -155,4 +155,4 @@ def _default(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("cli.md").write_text(reference(), encoding="utf-8")
+    (Path(__file__).parent / "reference" / "cli.md").write_text(reference(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The files of docs/extending.md, installed as a wheel leaves them; and registries that a test leaves as they were."""
+"""The files of docs/how-to/extending.md, installed as from a wheel; registries that a test leaves as they were."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_selectivity.io.indexes import INDEXES
 from rag_selectivity.measures import REGISTRY
 from rag_selectivity.statistics import INTERVAL_METHODS
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "extending.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "extending.md"
 PROJECT = "my-extensions/pyproject.toml"
 REGISTRIES: tuple[Registry, ...] = (REGISTRY, FORMATS, INDEXES, INTERVAL_METHODS, POLICIES, TIES)
 
@@ -36,7 +36,7 @@ def write_files(page: Path, folder: Path) -> None:
 
 
 def install(folder: Path, entry_points: dict[str, dict[str, str]] | None = None) -> None:
-    """The files of docs/extending.md and the metadata of their package, with its entry points or those given."""
+    """The files of docs/how-to/extending.md and the metadata of their package, with its entry points or those given."""
     write_files(PAGE, folder)
     project = tomllib.loads(titled_files(PAGE)[PROJECT])["project"]
     metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"

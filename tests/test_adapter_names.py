@@ -16,7 +16,7 @@ SOURCES = sorted(ADAPTERS.glob("*/*.py"))
 #: The public modules, as the page for extenders lists them.
 PUBLIC = re.findall(
     r"^\| `(rag_selectivity[\w.]*)` \|",
-    (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8"),
+    (Path(__file__).resolve().parents[1] / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8"),
     flags=re.M,
 )
 #: Functions that read an attribute by its name in quotes.

@@ -280,7 +280,7 @@ def test_a_monitor_says_so_too():
 
 
 def test_the_docs_list_every_code_with_its_levels():
-    page = (Path(__file__).parents[1] / "docs" / "trust.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "explanation" / "trust.md").read_text()
     documented = dict(re.findall(r"^\| `([a-z][a-z-]+)` \| ([a-z, ]+) \|", page, re.MULTILINE))
     from rag_selectivity.caveats import CAVEATS
 

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 __all__ = ["registries_as_before"]  # a fixture
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
 NEEDS = {
     "ragas.md": "ragas",
     "llama-index.md": "llama_index.core",
@@ -245,7 +245,7 @@ def folder(tmp_path_factory) -> Path:
     references = ["c1. c2. c3.", "c1. c2.", "c1. c2."]
     rows = zip(("who?", "when?", "where?"), contexts, references, strict=True)
     records("samples.jsonl", [{"user_input": q, "retrieved_contexts": c, "reference": r} for q, c, r in rows])
-    write("support-desk.toml", [code for _, code in blocks(DOCS / "labelling.md", "toml")])
+    write("support-desk.toml", [code for _, code in blocks(DOCS / "how-to" / "labelling.md", "toml")])
 
     async def judge(messages, schema):
         question, passage = re.findall(r"(?:question q|passage d)(\d+)$", messages[1]["content"], flags=re.M)
@@ -287,7 +287,7 @@ def write_answers_of_a_person(
     list_depth: int = 3,
     annotator: str = "ada",
 ) -> None:
-    """answers.json: what an annotator would save on a page; by default on the first that docs/annotation.md makes."""
+    """answers.json: what an annotator would save on a page; by default on the first of docs/how-to/annotation.md."""
     with Store(place / labels) as store:
         files = {"queries": place / "queries.jsonl", "corpus": place / "corpus.jsonl"}
         lists = {name: place / f"{name}.trec" for name in runs}
@@ -361,7 +361,9 @@ def test_the_reference_is_that_of_the_commands() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (DOCS / "cli.md").read_text(encoding="utf-8") == module.reference(), "run python docs/make_cli.py"
+    assert (DOCS / "reference" / "cli.md").read_text(encoding="utf-8") == module.reference(), (
+        "run python docs/make_cli.py"
+    )
 
 
 def anchors(page: Path) -> set[str]:
@@ -386,11 +388,12 @@ def test_links_lead_somewhere(page) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = (DOCS / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in PAGES if page.name != "README.md" and f"({page.name})" not in index] == []
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    pages = {page.relative_to(DOCS).as_posix() for page in PAGES} - {"index.md"}
+    assert sorted(page for page in pages if f"({page})" not in index) == []
 
 
 def test_every_measure_is_explained() -> None:
-    text = (DOCS / "reading-the-measures.md").read_text(encoding="utf-8")
+    text = (DOCS / "explanation" / "reading-the-measures.md").read_text(encoding="utf-8")
     for name in rs.measures.REGISTRY:
         assert re.search(rf"(?<![\w%]){re.escape(name)}(?!\w)", text), name

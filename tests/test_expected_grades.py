@@ -370,5 +370,5 @@ def test_the_page_shows_what_agree_prints(tmp_path) -> None:
         store.put_human([(q, d, g, None) for (q, d), g in zip(pairs, human.tolist(), strict=True)], "ada")
     printed = rs.agree(path, path).to_text(ruled=False)
     shown = printed[printed.index("600 of 600 pairs have") : printed.index("To calibrate figures")].strip()
-    page = (Path(__file__).parent.parent / "docs" / "labelling.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "how-to" / "labelling.md").read_text(encoding="utf-8")
     assert shown in page

@@ -1,4 +1,4 @@
-"""The file for a fourth framework of docs/extending.md: small, on public names, with the figures of `evaluate`."""
+"""The file for a fourth framework of docs/how-to/extending.md: small, public names only, the figures of `evaluate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflows of docs/pull-requests.md: their steps run with bash, on main and in pull requests, to the posting."""
+"""The workflows of docs/how-to/pull-requests.md: steps run with bash, on main and in pull requests, to the posting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import rag_selectivity as rs
 from rag_selectivity.decision import decide
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "pull-requests.md"
+PAGE = ROOT / "docs" / "how-to" / "pull-requests.md"
 #: What runs retrieve: on main, and in a pull request that makes one run better and the other one worse.
 MAIN = {"bm25": 0.8, "dense": 0.5}
 CHANGED = {"bm25": 0.55, "dense": 0.75}

@@ -87,7 +87,7 @@ def test_collected_retrievals_make_the_report_of_evaluate() -> None:
         Retrievals().report(LABELS)
 
 
-PAGE = titled_files(ROOT / "docs" / "pytest.md")
+PAGE = titled_files(ROOT / "docs" / "frameworks" / "pytest.md")
 ANOTHER = """
 def test_another(session_retrievals):
     session_retrievals.record("q", [1])

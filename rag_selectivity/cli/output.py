@@ -23,7 +23,7 @@ from rag_selectivity.results.result import Result
 from rag_selectivity.wording import number
 
 DONE, NOT_PASSED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
-#: The same for all commands; docs/cli.md and the help of `rag-selectivity` show them.
+#: The same for all commands; docs/reference/cli.md and the help of `rag-selectivity` show them.
 EXIT_CODES = {
     DONE: "Done.",
     NOT_PASSED: "A gate failed, or work is left over (failed pairs, a budget reached).",
