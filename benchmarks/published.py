@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -59,31 +60,42 @@ def markdown_row(row: Row, remarks: Sequence[str]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """How many rows agree, differ for a stated reason, are wrong, and were not run."""
-    run = [row for row in rows if row.ours is not None]
+    """How many published figures agree, differ for a stated reason, are wrong, and were not run."""
+    counted = [row for row in rows if row.claim.counts]
+    run = [row for row in counted if row.ours is not None]
     parts = [
-        f"{len(rows)} figures",
-        f"{sum(row.right and row.agrees for row in run)} agree",
+        f"{sum(row.agrees for row in run)} agree",
         f"{sum(row.right and not row.agrees for row in run)} differ for a stated reason",
         f"{sum(not row.right for row in run)} are wrong",
     ]
-    if len(run) < len(rows):
-        parts.append(f"{len(rows) - len(run)} not run, for want of data")
-    return ", ".join(parts)
+    if len(run) < len(counted):
+        parts.append(f"{len(counted) - len(run)} were not run, for want of data")
+    return f"{len(counted)} published figures: {', '.join(parts)}"
+
+
+def paragraph(words: str, indent: int = 0) -> str:
+    """Text in lines of the width that the pages have; all but the first are indented."""
+    later = " " * indent
+    return textwrap.fill(words, 119, subsequent_indent=later, break_on_hyphens=False, break_long_words=False)
 
 
 def markdown(tables: Sequence[tuple[Source, Sequence[Row]]]) -> Iterator[str]:
     """The tables of the page, a section for each source."""
-    yield f"**{summary([row for _, rows in tables for row in rows])}.**"
+    every = [row for _, rows in tables for row in rows]
+    beside = sum(not row.claim.counts for row in every)
+    yield paragraph(
+        f"**{summary(every)}.** {beside} rows more are not counted: they explain a difference or are made by hand."
+    )
     for source, rows in tables:
         remarks = remarks_of(rows)
-        yield f"\n## {source.title}\n\n{source.about}\n"
+        yield f"\n## {source.title}\n\n{paragraph(source.about)}\n"
         yield "| where | figure | published | ours | difference | agrees |"
         yield "| --- | --- | --- | --- | --- | --- |"
         yield from (markdown_row(row, remarks) for row in rows)
         if remarks:
             yield ""
-        yield from (f"{i}. {remark[0].upper()}{remark[1:]}." for i, remark in enumerate(remarks, 1))
+        for number, remark in enumerate(remarks, 1):
+            yield paragraph(f"{number}. {remark[0].upper()}{remark[1:]}.", indent=3)
     yield "\n## Not computed here\n\n| source | figure | why | how, with the data |\n| --- | --- | --- | --- |"
     yield from (f"| {each.source} | {each.what} | {each.why} | {each.how} |" for each in NOT_REBUILT)
 

@@ -36,6 +36,8 @@ class Claim:
         What a reader of a figure that agrees should know.
     within : float, optional
         How far it may be away instead of its rounding, for a figure that is drawn at random.
+    counts : bool
+        Whether it is a published figure of its own; not if it explains another row or was worked out by hand.
     """
 
     where: str
@@ -46,6 +48,7 @@ class Claim:
     differs: str = ""
     note: str = ""
     within: float | None = None
+    counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -77,24 +80,18 @@ class Row:
 
     @property
     def agrees(self) -> bool:
-        """Whether some value that rounds to the published one is ours."""
-        return self.ours is not None and not self.away
+        """Whether some value that rounds to the published one is ours; NaN never is."""
+        if self.ours is None or isinstance(self.ours, str):
+            return self.ours == self.claim.published
+        low, high = self._ends()
+        value, half = self._printed()
+        half = (self.claim.within or half) + _FLOAT_SLACK
+        return low <= value + half and (self.claim.published.startswith("≤") or high >= value - half)
 
     @property
     def right(self) -> bool:
         """Whether it agrees if it should, and does not if the claim says why it cannot."""
         return self.ours is None or self.agrees != bool(self.claim.differs)
-
-    @property
-    def away(self) -> bool:
-        """Whether ours is farther from the published figure than its rounding."""
-        if isinstance(self.ours, str):
-            return self.ours != self.claim.published
-        low, high = self._ends()
-        value, half = self._printed()
-        half = self.claim.within or half
-        below = low - _FLOAT_SLACK > value + half
-        return below if self.claim.published.startswith("≤") else below or high + _FLOAT_SLACK < value - half
 
     @property
     def difference(self) -> str:

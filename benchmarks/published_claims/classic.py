@@ -66,6 +66,7 @@ BOOK = Source(
             "the same as ContextPrecision@20",
             "0.555",
             lambda _: ranked(_TOP_20, "ContextPrecision@20", missed=2),
+            counts=False,
         ),
         Claim("Exercise 8.9 f", "largest possible MAP", "0.5034", lambda _: ranked(_TOP_20 + "RR", "AP")),
     ),
