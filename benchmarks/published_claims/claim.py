@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ class Row:
             return ""
         low, high = self._ends()
         value, _ = self._printed()
-        nearest = min(max(value, low), high)
+        nearest = low if math.isnan(low) else min(max(value, low), high)
         return _signed(self._scaled(nearest - value), self._decimals() + 2)
 
     @property
