@@ -14,6 +14,9 @@ Value = float | tuple[float, float] | str
 #: The distance by which a decimal number as a float may miss a limit of rounding.
 _FLOAT_SLACK = 1e-12
 
+#: More decimals are not the same on every machine.
+_MOST_DECIMALS = 14
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -102,7 +105,7 @@ class Row:
         low, high = self._ends()
         value, _ = self._printed()
         nearest = low if math.isnan(low) else min(max(value, low), high)
-        return _signed(self._scaled(nearest - value), self._decimals() + 2)
+        return _signed(self._scaled(nearest - value), min(self._decimals() + 2, _MOST_DECIMALS))
 
     @property
     def shown(self) -> str:
@@ -111,7 +114,8 @@ class Row:
             return "not run"
         if isinstance(self.ours, str):
             return self.ours
-        low, high = (f"{self._scaled(end) + 0.0:.{self._decimals() + 2}f}{self._unit()}" for end in self._ends())
+        decimals = min(self._decimals() + 2, _MOST_DECIMALS)
+        low, high = (f"{self._scaled(end) + 0.0:.{decimals}f}{self._unit()}" for end in self._ends())
         return low if low == high else f"{low} to {high}"
 
     def _ends(self) -> tuple[float, float]:

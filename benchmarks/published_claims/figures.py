@@ -129,7 +129,10 @@ def audited(log: Path) -> dict[str, Any]:
 @cache
 def bm25_report(folder: Path) -> rs.Report:
     """Plain BM25 (k1 = .9, b = .4; lower-case words, neither stemmed nor stopped) on a folder in BEIR's layout."""
-    import bm25s
+    try:
+        import bm25s
+    except ImportError:
+        raise rs.MissingExtraError("bm25s", "demo", "BM25 on SciFact") from None
 
     def rows(name: str) -> list[dict[str, str]]:
         return [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
