@@ -1,4 +1,4 @@
-"""The site of this folder: `python -m sphinx -W --keep-going -b html docs docs/_build/html` builds it without network."""
+"""The site of this folder, built without network: `python -m sphinx -W --keep-going -b html docs docs/_build/html`."""
 
 from __future__ import annotations
 
@@ -34,18 +34,17 @@ exclude_patterns = ["_build", "_extensions", "**.ipynb_checkpoints"]
 
 # Pages are Markdown as code hosts show it: headings have the anchors that those give them.
 myst_heading_anchors = 6
-myst_links_external_new_tab = False
 # A notebook is shown with the outputs that it has; tests run it.
 nb_execution_mode = "off"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say what a parameter is
-autodoc_default_options = {"members": True, "inherited-members": False}
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 default_role = "py:obj"
-toc_object_entries = False
+toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_static_path = ["_static"]

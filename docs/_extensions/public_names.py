@@ -34,7 +34,9 @@ class Public(SphinxDirective):
         module = import_module(package)
         names = [name for line in self.content for name in line.split()] or list(module.__all__)
         lines = [line for name in names for line in directive(package, name, getattr(module, name))]
-        return self.parse_text_to_nodes("\n".join(["```{eval-rst}", f".. py:currentmodule:: {package}", "", *lines, "```"]))
+        return self.parse_text_to_nodes(
+            "\n".join(["```{eval-rst}", f".. py:currentmodule:: {package}", "", *lines, "```"])
+        )
 
 
 def directive(package: str, name: str, value: Any) -> list[str]:
@@ -59,7 +61,7 @@ def escape(app: Any, what: str, name: str, value: Any, options: Any, lines: list
 
 
 def import_everything() -> None:
-    """Import what will be documented: autodoc adds to annotations of pydantic, with which no model can be made later."""
+    """Import all that is documented: autodoc changes pydantic's annotations, after which no model can be made."""
     for package in ("rag_selectivity", *sorted(path.name for path in INTEGRATIONS.glob("rag_selectivity_*"))):
         module = import_module(package)
         for name in module.__all__:
