@@ -1,4 +1,4 @@
-"""The built site: `nox -s site` builds it and names its folder in RAG_SELECTIVITY_SITE; else these tests are skipped."""
+"""The built site: `nox -s site` builds it and names its folder in RAG_SELECTIVITY_SITE; else tests are skipped."""
 
 from __future__ import annotations
 

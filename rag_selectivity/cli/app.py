@@ -26,6 +26,7 @@ from rag_selectivity.cli import (
     measures,
     plan,
     report,
+    sample,
     store,
     sweep,
 )
@@ -68,6 +69,7 @@ for _function, _examples, _panel in (
     (audit.audit, audit.EXAMPLES, _COUNTS),
     (measures.measures, measures.EXAMPLES, _HELP),
     (demo.demo, demo.EXAMPLES, _HELP),
+    (sample.sample, sample.EXAMPLES, _HELP),
 ):
     _add(app, _function, _examples, _panel, _function.__name__)
 _add(_store, store.store_info, store.INFO_EXAMPLES, "Commands", "info")
