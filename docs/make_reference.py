@@ -51,7 +51,7 @@ def reference() -> str:
         "| C(n, k) | binomial coefficient |",
         "",
         "A figure over all queries is the mean over those for which it is defined, unless the formula says otherwise.",
-        "NaN (`null` in JSON, with a reason) never enters a mean; the number of queries with a figure stands beside it.",
+        "NaN (`null` in JSON, with a reason) never enters a mean; the number of queries with a figure is beside it.",
         "[Reading the measures](../explanation/reading-the-measures.md) shows with drawings what they say, and has the",
         "[claim checks](../explanation/reading-the-measures.md#claim-checks), which ask an LLM about texts.",
         "",

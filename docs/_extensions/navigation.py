@@ -15,8 +15,7 @@ from typing import Any
 _LINK = re.compile(r"\]\(([^()#:]+)\.(?:md|ipynb)\)")
 #: A fence with a title, which only tests and readers of the source would see.
 _TITLED = re.compile(r'^```(\w+) title="([^"]+)"$', flags=re.M)
-#: The README is outside of the site, which has its entrance in its place.
-_README = re.compile(r"\]\((?:\.\./)+README\.md(?:#[^)]*)?\)")
+_RELATIVE_LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^()#]+)(#[^()]*)?\)")
 
 
 def linked_pages(text: str, folder: str) -> list[str]:
@@ -42,6 +41,18 @@ def menu(text: str, name: str, pages: set[str]) -> list[str]:
     return list(dict.fromkeys([*linked, *rest]))
 
 
+def link_within(link: re.Match[str], folder: str) -> str:
+    """The link of a page in a folder, if it stays within the site; else one to the entrance, or to a copy of the file.
+
+    The entrance takes the place of the README.
+    """
+    text, target, _ = link.groups()
+    place = posixpath.normpath(posixpath.join(folder, target))
+    if not place.startswith("../"):
+        return link[0]
+    return f"[{text}](/index.md)" if place == "../README.md" else f"{{download}}`{text} <{target}>`"
+
+
 def read_page(app: Any, name: str, content: list[str]) -> None:
     """Give an index its menu, and a fence its title."""
     text = content[0]
@@ -50,7 +61,7 @@ def read_page(app: Any, name: str, content: list[str]) -> None:
     if posixpath.basename(name) == "index":
         entries = menu(text, name, set(app.env.found_docs))
         text += "\n".join(["", "```{toctree}", ":hidden:", "", *(f"/{entry}" for entry in entries), "```", ""])
-    text = _README.sub("](/index.md)", text)
+    text = _RELATIVE_LINK.sub(lambda link: link_within(link, posixpath.dirname(name)), text)
     content[0] = _TITLED.sub(r"```{code-block} \1\n:caption: \2\n", text)
 
 
