@@ -437,7 +437,8 @@ def test_parts_with_other_counts_are_not_merged() -> None:
 
 REASON = (
     "3 passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
-    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out"
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out "
+    "(how-to: chunks-and-documents)"
 )
 TWICE = {"q1": ["a", "b", "a"], "q2": ["a", "a", "d", "d"], "q3": ["b", "e"]}
 

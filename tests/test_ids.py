@@ -240,7 +240,7 @@ def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
     assert warning.startswith("passage ids of run and of the qrels differ in their form, such as 'D")
     assert warning.endswith(
         ": in the 20 queries that were compared, 8 judged passages match as the ids are, and 40 match in another form: "
-        'give ids="casefold" (--ids casefold)'
+        'give ids="casefold" (--ids casefold) [ids-partly-match]'
     )
     assert len([word for word in warning.split("'") if word.startswith(("d", "D"))]) == 6
     assert report.runs["run"].input == {
@@ -263,14 +263,14 @@ def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
 def test_ids_of_which_none_meets_are_an_error_with_the_mend(tmp_path) -> None:
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER))
     assert error.startswith("no passage that run retrieved is judged for its query: run has 'D")
-    assert error.endswith('they match in another form: give ids="casefold" (--ids casefold)')
+    assert error.endswith('they match in another form: give ids="casefold" (--ids casefold) (how-to: ids-do-not-match)')
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER_QUERIES))
     assert error == (
         "no query id of run is in the qrels: run has 'Q0', 'Q1', 'Q10', the qrels have 'q0', 'q1', 'q10'; they match "
-        'in another form: give ids="casefold" (--ids casefold)'
+        'in another form: give ids="casefold" (--ids casefold) (how-to: ids-do-not-match)'
     )
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, {q: ["n", "m"] for q in QRELS}))
-    assert error.endswith('and run really found nothing, give ids="exact" (--ids exact)')
+    assert error.endswith('and run really found nothing, give ids="exact" (--ids exact) (how-to: ids-do-not-match)')
 
 
 def test_a_further_form_comes_after_the_one_that_was_given(tmp_path) -> None:

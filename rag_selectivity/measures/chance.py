@@ -37,7 +37,8 @@ def m_parameter() -> Any:
 #: count different things.
 _REPEATS = (
     "passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
-    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out"
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out "
+    "(how-to: chunks-and-documents)"
 )
 
 

@@ -117,7 +117,7 @@ def _require_utility(judged: JudgedRun, measure: Measure) -> None:
         raise InputError(
             f"{measure} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: "
             f"give scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
-            f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5)"
+            f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
         )
 
 
