@@ -609,10 +609,10 @@ def test_further_fields_and_comments_of_trec_files_are_left_out_and_counted(tmp_
     assert whole.runs["r"].judged is not None
     assert whole.runs["r"].judged.returned.tolist() == [2, 1]
     expected = {
-        "2 lines of r have more than six fields: the rest was left out",
-        "2 lines of r begin with # and were left out",
-        "1 lines of the labels have five fields: the fifth was left out",
-        "1 lines of the labels begin with # and were left out",
+        "2 lines of r have more than six fields: the rest was left out [further-fields]",
+        "2 lines of r begin with # and were left out [comment-lines]",
+        "1 lines of the labels have five fields: the fifth was left out [further-fields]",
+        "1 lines of the labels begin with # and were left out [comment-lines]",
     }
     assert set(whole.runs["r"].notes) == expected
     parted = evaluate_out_of_core(qrels, {"r": run}, depths=[1], resamples=0, level=None, progress=False)

@@ -18,10 +18,12 @@ from rag_selectivity.cli import (
     agree,
     annotate,
     audit,
+    caveats,
     claims,
     compare,
     demo,
     evaluate,
+    explain,
     grade,
     measures,
     plan,
@@ -67,6 +69,8 @@ for _function, _examples, _panel in (
     (plan.plan, plan.EXAMPLES, _COUNTS),
     (audit.audit, audit.EXAMPLES, _COUNTS),
     (measures.measures, measures.EXAMPLES, _HELP),
+    (explain.explain, explain.EXAMPLES, _HELP),
+    (caveats.caveats, caveats.EXAMPLES, _HELP),
     (demo.demo, demo.EXAMPLES, _HELP),
 ):
     _add(app, _function, _examples, _panel, _function.__name__)

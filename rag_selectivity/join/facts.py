@@ -300,11 +300,14 @@ class JoinFacts:
 
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
-        nothing = [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
+        nothing = f"{name} retrieved nothing: its lists are empty [nothing-retrieved]"
         seen = (
-            text.format(name=name, count=self.remarks[code]) for code, text in NOTES.items() if code in self.remarks
+            f"{text.format(name=name, count=self.remarks[remark])} [{code}]"
+            for remark, (text, code) in NOTES.items()
+            if remark in self.remarks
         )
-        return [*nothing, *self._notes_of_counts(), *note_of_lost_labels(self.not_in_index), *seen]
+        empty = [nothing] if self.listed and not self.retrieved else []
+        return [*empty, *self._notes_of_counts(), *note_of_lost_labels(self.not_in_index), *seen]
 
     def _notes_of_counts(self) -> list[str]:
         """What N is if the passages of documents were counted."""

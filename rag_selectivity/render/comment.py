@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rag_selectivity.against import StoredReport
 from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.render.blocks import markdown
@@ -16,6 +15,7 @@ from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, signed
 
 #: A comment that is longer is not read.
