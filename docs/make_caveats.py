@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rag_selectivity.explain.codes import Code, all_codes
+from rag_selectivity.explain.code import Code
+from rag_selectivity.explain.codes import all_codes
 
 DOCS = Path(__file__).parent
 _KINDS = {

@@ -325,7 +325,7 @@ def ran(folder, server, tmp_path_factory) -> dict[tuple[str, int], subprocess.Co
 
     done: dict[tuple[str, int], subprocess.CompletedProcess[str]] = {}
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(run_page, [*PAGES, ROOT / "README.md"]):
+        for found in pool.map(run_page, filter(commands, [*PAGES, ROOT / "README.md"])):
             done |= found
     return done
 
@@ -355,15 +355,25 @@ def test_the_commands_of_the_readme_run(ran, command) -> None:
 # -- the rest --------------------------------------------------------------------------------------
 
 
-def test_the_reference_is_that_of_the_commands() -> None:
-    spec = importlib.util.spec_from_file_location("make_cli", DOCS / "make_cli.py")
+def maker(name: str) -> Any:
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (DOCS / "reference" / "cli.md").read_text(encoding="utf-8") == module.reference(), (
+    return module
+
+
+def test_the_reference_is_that_of_the_commands() -> None:
+    assert (DOCS / "reference" / "cli.md").read_text(encoding="utf-8") == maker("make_cli").reference(), (
         "run python docs/make_cli.py"
     )
+
+
+def test_the_pages_of_caveats_are_those_of_the_codes() -> None:
+    written = {page.name: page.read_text(encoding="utf-8") for page in (DOCS / "caveats").glob("*.md")}
+    assert written == maker("make_caveats").pages(), "run python docs/make_caveats.py"
 
 
 def anchors(page: Path) -> set[str]:
@@ -388,9 +398,13 @@ def test_links_lead_somewhere(page) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    pages = {page.relative_to(DOCS).as_posix() for page in PAGES} - {"index.md"}
-    assert sorted(page for page in pages if f"({page})" not in index) == []
+    """Of the documentation, or of its folder, if that has one."""
+    lost = []
+    for page in PAGES:
+        own = page.parent / "index.md"
+        index = own if own.exists() and page != own else DOCS / "index.md"
+        lost += [page] if f"({page.relative_to(index.parent).as_posix()})" not in index.read_text("utf-8") else []
+    assert lost == [DOCS / "index.md"]
 
 
 def test_every_measure_is_explained() -> None:

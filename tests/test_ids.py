@@ -263,20 +263,20 @@ def test_sixteen_of_twenty_that_differ_by_case_are_found(tmp_path) -> None:
 def test_ids_of_which_none_meets_are_an_error_with_the_mend(tmp_path) -> None:
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER))
     assert error.startswith("no passage that run retrieved is judged for its query: run has 'D")
-    assert error.endswith('they match in another form: give ids="casefold" (--ids casefold) (how-to: ids-do-not-match)')
+    assert 'they match in another form: give ids="casefold" (--ids casefold) (how-to: ids-do-not-match)' in error
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, UPPER_QUERIES))
     assert error == (
         "no query id of run is in the qrels: run has 'Q0', 'Q1', 'Q10', the qrels have 'q0', 'q1', 'q10'; they match "
         'in another form: give ids="casefold" (--ids casefold) (how-to: ids-do-not-match)'
     )
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, {q: ["n", "m"] for q in QRELS}))
-    assert error.endswith('and run really found nothing, give ids="exact" (--ids exact) (how-to: ids-do-not-match)')
+    assert 'and run really found nothing, give ids="exact" (--ids exact) (how-to: ids-do-not-match)' in error
 
 
 def test_a_further_form_comes_after_the_one_that_was_given(tmp_path) -> None:
     run = {query.upper(): [f"docs/{passage}.txt" for passage in ids] for query, ids in RUN.items()}
     error, _ = told(lambda: of_dicts(tmp_path, QRELS, run, ids="casefold"))
-    assert error.endswith('give ids="casefold,name" (--ids casefold,name)')
+    assert 'give ids="casefold,name" (--ids casefold,name)' in error
     report, said = told(lambda: of_dicts(tmp_path, QRELS, run, ids="casefold,name"))
     assert (report["Success@1"].value, said) == (1.0, [])
 
@@ -332,7 +332,7 @@ def test_more_queries_than_are_looked_at_give_the_same_facts_in_parts(tmp_path, 
 def test_a_form_is_found_among_many_queries(spelled, form) -> None:
     qrels = {f"{i}": {"d": 1} for i in range(1, 20_000)}
     error, _ = told(lambda: rs.evaluate(qrels, {"run": {spelled.format(i): ["d"] for i in range(1, 20_000)}}))
-    assert error.endswith(f'give ids="{form}" (--ids {form})')
+    assert f'give ids="{form}" (--ids {form})' in error
 
 
 def test_parts_with_different_forms_are_not_merged() -> None:
@@ -449,7 +449,7 @@ def test_cranfield_with_other_ids_gets_its_figures_back(data, spelled, form) -> 
     other = {query: [spelled(passage) for passage in ids] for query, ids in run.items()}
     options = {"scale": "utility", "corpus_size": 1400, "depths": [10], "bootstrap": None}
     error, _ = told(lambda: rs.evaluate(qrels, {"bm25": other}, **options))
-    assert error.endswith(f'give ids="{form}" (--ids {form})')
+    assert f'give ids="{form}" (--ids {form})' in error
     right, mended = (
         rs.evaluate(qrels, {"bm25": run}, **options),
         rs.evaluate(qrels, {"bm25": other}, ids=form, **options),

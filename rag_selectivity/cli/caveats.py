@@ -20,7 +20,10 @@ def caveats(
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
 ) -> None:
-    """List the codes of caveats and warnings, or explain one: what it means, when it appears, and what to do."""
+    """List the codes of caveats and warnings, or explain one.
+
+    What it means, when it appears, what to do, and an example.
+    """
     from rag_selectivity.explain.codes import all_codes, code_named
     from rag_selectivity.render.blocks import text_of
 
@@ -33,6 +36,6 @@ def caveats(
     ]
     chosen = chosen_format(format, output, TABLE_FORMATS)
     if chosen is Format.table:
-        put("\n\n".join(f"{row['code']} ({row['levels']})\n  {row['meaning']}" for row in listed), output)
+        put("\n".join(f"{row['code']} ({row['levels']})\n  {row['meaning']}" for row in listed), output)
     else:
         put(rows_text(listed, listed, chosen), output)

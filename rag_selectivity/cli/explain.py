@@ -35,9 +35,10 @@ def explain(
     ] = None,
     output: o.OutputOption = None,
 ) -> None:
-    """Say each figure of a stored report in words, with its formula and the numbers put in.
+    """Explain the figures of a stored report in words.
 
-    A stored report does not hold what the figures of single queries are made of: `evaluate --explain` shows it too.
+    Each comes with its formula and the numbers put in, its interval, its limits and its caveats. A stored report does
+    not hold what the figures of single queries are made of: `evaluate --explain` shows it too.
     """
     show_in_words(report, format, output, figures or (), run)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_selectivity.explain.codes import Code
+from rag_selectivity.explain.code import Code
 
 #: A world of labels by a judge, for several examples.
 _GRADED = """
@@ -112,7 +112,7 @@ CAVEAT_PAGES = (
         "Harm counts it as harmless, and its possible range says what it would be if all of them were junk.",
         "Judged@K is below 1, for P, Precision4+, T and Harm. Not with `unjudged='worst'`, which says that judgments "
         "are exhaustive.",
-        "Label the unjudged passages of the lists (`grade --qrels …` grades what is missing), or read the possible "
+        "Label the unjudged passages of the lists (`grade --pool RUN` grades what is missing), or read the possible "
         "range. If every unjudged passage is junk, give `unjudged='worst'` (`--unjudged worst`).",
         """
         import rag_selectivity as rs
@@ -144,7 +144,7 @@ CAVEAT_PAGES = (
         "The relevant controls are in few queries, so that the interval is probably too narrow.",
         "How often the judge calls a random passage relevant is known from few queries only, and other queries may "
         "differ.",
-        "Figures with random controls whose relevant ones are spread over effectively fewer than three queries.",
+        "Figures with several relevant controls, spread over effectively fewer than three queries.",
         "Grade controls for more queries, or more of them (`grade --controls 10`).",
         """
         import rag_selectivity as rs
@@ -162,8 +162,8 @@ CAVEAT_PAGES = (
     Code(
         "as-judged-baseline",
         "There are random controls, but this row of a comparison has the random baseline as judged.",
-        "The difference of the two runs is right, if their baselines are the same; the levels of both figures rest on "
-        "labels that may be closed.",
+        "Both figures rest on labels that may be closed, and so does a difference in EF. A difference in bits does not "
+        "depend on the baseline if both runs have the same.",
         "A row of `compare` with controls that cannot use them: no control is relevant, the measure is EF, or the "
         "comparison is unpaired.",
         "Read the levels in `evaluate`, which uses the controls.",
@@ -265,7 +265,7 @@ CAVEAT_PAGES = (
         "Some labels of people are of an older text of their query or passage.",
         "A person read a text that has changed since. The label counts, and may be wrong for the present text.",
         "A label store that knows which text a person read, and another text of the same id since.",
-        "Have people label these pairs again: `annotate` draws them.",
+        "Have people label these pairs again.",
         _GRADED
         + """
     from rag_selectivity.grading.store import Store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_selectivity.explain.codes import REMARK, Code
+from rag_selectivity.explain.code import REMARK, Code
 
 _IDS = "ids-do-not-match"
 
@@ -84,8 +84,8 @@ WARNING_PAGES = (
         "ids-partly-match",
         "Ids of labels and of lists match in part only, so that figures are probably too low.",
         "What does not match counts as unjudged or as a missing query.",
-        "In another form (case, blanks, leading zeros …) clearly more ids match; fewer than a tenth of the queries are "
-        "in both; or the lists hold far fewer judged passages than they could.",
+        "In another form (case, blanks, leading zeros …) clearly more ids match; fewer than a tenth of the queries of "
+        "the smaller side are in both; or the lists hold far fewer judged passages than they could.",
         "Give the form that the message names (`ids='casefold'`). If the ids are right as they are, `ids='exact'` says "
         "so.",
         _evaluated(
