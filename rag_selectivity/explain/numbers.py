@@ -55,7 +55,7 @@ def of_parts(aggregate: Aggregate, means: Sequence[float], printed: float) -> st
     """The formula of an aggregate other than the mean, with the means put in; None if it is none of the known forms.
 
     >>> from rag_selectivity.measures.chance import BoR
-    >>> of_parts(BoR.aggregate, [0.8578, 0.023201, 1 - 0.023201], 5.2085)
+    >>> of_parts(BoR.aggregate, [0.8578, 0.023201, 1 - 0.023201], 5.2088)
     'log2(0.858 / 0.0232)'
     """
     misses = [1 - means[0], means[-1]] if aggregate.form == "bits" and len(means) == 3 else []
