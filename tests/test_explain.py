@@ -244,3 +244,14 @@ def test_the_command_prints_80_columns_or_markdown(stored) -> None:
     assert markdown.stdout.startswith("**bm25, BoR@5: ")
     assert "BoR@5 = log2(mean Success / mean RandomSuccess) = log2(" in markdown.stdout
     assert run_command("explain", str(stored), "--format", "json").returncode == 2
+
+
+def test_evaluate_explains_in_place_of_its_tables(tmp_path) -> None:
+    (tmp_path / "qrels.trec").write_text("q1 0 a 1\nq2 0 b 1\n")
+    (tmp_path / "run.trec").write_text("q1 Q0 a 1 0.9 r\nq2 Q0 c 1 0.9 r\n")
+    words = ["evaluate", "--qrels", "qrels.trec", "--run", "run.trec", "--corpus-size", 8, "--depths", 1, "--explain"]
+    done = run_command(*words, "--fail-if", "BoR@1 < 3", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "BoR@1 = log2(mean Success / mean RandomSuccess) = log2(0.5 / 0.125) = 2.000," in done.stdout
+    assert "K  Success" not in done.stdout
+    assert run_command(*words, "--format", "csv", cwd=tmp_path).returncode == 2

@@ -28,6 +28,7 @@ from rag_selectivity.cli import (
     measures,
     plan,
     report,
+    sample,
     store,
     sweep,
 )
@@ -72,6 +73,7 @@ for _function, _examples, _panel in (
     (explain.explain, explain.EXAMPLES, _HELP),
     (caveats.caveats, caveats.EXAMPLES, _HELP),
     (demo.demo, demo.EXAMPLES, _HELP),
+    (sample.sample, sample.EXAMPLES, _HELP),
 ):
     _add(app, _function, _examples, _panel, _function.__name__)
 _add(_store, store.store_info, store.INFO_EXAMPLES, "Commands", "info")
