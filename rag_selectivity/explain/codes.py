@@ -8,6 +8,7 @@ from rag_selectivity.caveats import CAVEATS
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.explain.caveat_pages import CAVEAT_PAGES
 from rag_selectivity.explain.code import Code
+from rag_selectivity.explain.framework_pages import FRAMEWORK_PAGES
 from rag_selectivity.explain.warning_pages import WARNING_PAGES
 
 
@@ -18,7 +19,7 @@ def all_codes() -> dict[str, Code]:
     ('strong', 'soft')
     """
     caveats = [replace(code, levels=CAVEATS[code.name]) for code in CAVEAT_PAGES]
-    return {code.name: code for code in (*caveats, *WARNING_PAGES)}
+    return {code.name: code for code in (*caveats, *WARNING_PAGES, *FRAMEWORK_PAGES)}
 
 
 def code_named(name: str) -> Code:
