@@ -175,7 +175,8 @@ def run_demo() -> Demo:
             title="Three retrievers over Python's documentation",
         )
         options: dict[str, Any] = {"corpus_size": size, "depths": [K], "measures": ["BoR", "RA-nWG", "Harm"]}
-        without, with_controls = {}, {}
+        without: dict[str, Report] = {}
+        with_controls: dict[str, Report] = {}
         of_pool = [pair for pair in graded_pairs() if ":" in pair.drawn and not pair.drawn.startswith("tail")]
         for judge, grade in _JUDGES.items():
             for place, pairs in ((without, of_pool), (with_controls, None)):
