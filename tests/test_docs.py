@@ -47,6 +47,12 @@ NEEDS = {
     "frameworks/mlflow": "mlflow",
     "frameworks/deepeval": "deepeval",
     "frameworks/ir-measures": "ir_measures",
+    "coming-from/ragas": "ragas",
+    "coming-from/llama-index": "llama_index.core",
+    "coming-from/ir-measures": "ir_measures",
+    "coming-from/ranx": "ranx",
+    "coming-from/deepeval": "deepeval",
+    "how-to/report-in-a-paper": "matplotlib",
 }
 
 
