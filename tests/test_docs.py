@@ -54,6 +54,8 @@ NEEDS = {
     "coming-from/deepeval": "deepeval",
     "how-to/report-in-a-paper": "matplotlib",
 }
+#: Pages that set what a library reads when it is imported: another test may have imported it.
+ALONE = {"coming-from/ranx"}
 
 
 def name_of(page: Path) -> str:
@@ -84,7 +86,7 @@ def no_socket_beyond_this_machine(monkeypatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in ALONE], ids=name_of)
 @pytest.mark.usefixtures("no_socket_beyond_this_machine", "registries_as_before")
 def test_python_blocks_run_in_their_order(page, folder, tmp_path, monkeypatch, capsys) -> None:
     if not blocks(page, "python"):
@@ -100,6 +102,19 @@ def test_python_blocks_run_in_their_order(page, folder, tmp_path, monkeypatch, c
     for line, code in blocks(page, "python"):
         # Blank lines in front, so that a traceback names the line of the page.
         exec(compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(ALONE))
+def test_python_blocks_run_in_a_process_of_their_own(name, folder, tmp_path) -> None:
+    pytest.importorskip(NEEDS[name])
+    own = tmp_path / "try"
+    shutil.copytree(folder, own)
+    code = "\n".join(text for _, text in blocks(DOCS / f"{name}.md", "python"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=own, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 #: Blocks that need a package of their own, as in ```python needs="langfuse".
@@ -268,6 +283,13 @@ def test_every_page_is_in_the_index() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     pages = {page.relative_to(DOCS).as_posix() for page in PAGES} - {"index.md"}
     assert sorted(page for page in pages if f"({page})" not in index) == []
+
+
+def test_the_page_for_papers_names_the_papers_of_the_citation_file() -> None:
+    cited = re.findall(r"^    url: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), flags=re.M)
+    page = (DOCS / "how-to" / "report-in-a-paper.md").read_text(encoding="utf-8")
+    assert len(cited) == 4
+    assert [url for url in cited if url not in page] == []
 
 
 def test_every_measure_is_explained() -> None:
