@@ -47,7 +47,15 @@ NEEDS = {
     "frameworks/mlflow": "mlflow",
     "frameworks/deepeval": "deepeval",
     "frameworks/ir-measures": "ir_measures",
+    "coming-from/ragas": "ragas",
+    "coming-from/llama-index": "llama_index.core",
+    "coming-from/ir-measures": "ir_measures",
+    "coming-from/ranx": "ranx",
+    "coming-from/deepeval": "deepeval",
+    "how-to/report-in-a-paper": "matplotlib",
 }
+#: Pages that set what a library reads when it is imported: another test may have imported it.
+ALONE = {"coming-from/ranx"}
 
 
 def name_of(page: Path) -> str:
@@ -78,7 +86,7 @@ def no_socket_beyond_this_machine(monkeypatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in ALONE], ids=name_of)
 @pytest.mark.usefixtures("no_socket_beyond_this_machine", "registries_as_before")
 def test_python_blocks_run_in_their_order(page, folder, tmp_path, monkeypatch, capsys) -> None:
     if not blocks(page, "python"):
@@ -94,6 +102,19 @@ def test_python_blocks_run_in_their_order(page, folder, tmp_path, monkeypatch, c
     for line, code in blocks(page, "python"):
         # Blank lines in front, so that a traceback names the line of the page.
         exec(compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(ALONE))
+def test_python_blocks_run_in_a_process_of_their_own(name, folder, tmp_path) -> None:
+    pytest.importorskip(NEEDS[name])
+    own = tmp_path / "try"
+    shutil.copytree(folder, own)
+    code = "\n".join(text for _, text in blocks(DOCS / f"{name}.md", "python"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=own, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 #: Blocks that need a package of their own, as in ```python needs="langfuse".
@@ -294,6 +315,13 @@ def test_the_api_pages_name_every_public_name() -> None:
 
 def api_pages() -> str:
     return "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("api.md", "adapters.md"))
+
+
+def test_the_page_for_papers_names_the_papers_of_the_citation_file() -> None:
+    cited = re.findall(r"^    url: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), flags=re.M)
+    page = (DOCS / "how-to" / "report-in-a-paper.md").read_text(encoding="utf-8")
+    assert len(cited) == 4
+    assert [url for url in cited if url not in page] == []
 
 
 def test_every_measure_is_explained() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import rag_selectivity as rs
 from tests.forked_cli import run_command
 
 FILES = {
@@ -239,3 +240,17 @@ def test_latex_for_papers(folder) -> None:
     assert r"\toprule" in compared.stdout
     done = command(folder, "plan", "--corpus-size", "9", "--relevant", "2", "--format", "latex")
     assert "there is no LaTeX view of this" in done.stderr
+
+
+def test_a_latex_table_has_no_sign_that_needs_a_package() -> None:
+    lists = {f"q{i}": ["useful", "junk", "never judged"] for i in range(12)}
+    grades = {query: {"useful": 5, "junk": 1} for query in lists}
+    measures = ["Success", "BoR", "Harm"]
+    report = rs.evaluate(grades, {"r": lists}, scale="utility", corpus_size=100, measures=measures, depths=[2, 3])
+    text = report.to_text()
+    assert all(sign in text for sign in ("†", "‡", "…", "Δ", "-0.585"))
+    latex = report.to_latex()
+    assert latex.isascii()
+    assert r"\textdagger{}" in latex
+    assert r"\dots{}" in latex
+    assert "& $-$0.585 &" in latex  # a minus, not a hyphen

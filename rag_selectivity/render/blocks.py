@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -158,14 +159,20 @@ _LATEX = {
     "Δ": r"$\Delta$",
     "–": "--",
     "×": r"$\times$",
+    "†": r"\textdagger{}",
+    "‡": r"\textdaggerdbl{}",
+    "…": r"\dots{}",
 }
+
+_HYPHEN_OF_A_NUMBER = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 
 
 def _latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
     """A LaTeX table with booktabs rules; all columns are aligned to the right."""
 
     def line(cells: Sequence[str]) -> str:
-        return " & ".join("".join(_LATEX.get(sign, sign) for sign in cell) for cell in cells) + r" \\"
+        signed = (_HYPHEN_OF_A_NUMBER.sub("−", cell) for cell in cells)
+        return " & ".join("".join(_LATEX.get(sign, sign) for sign in cell) for cell in signed) + r" \\"
 
     return "\n".join(
         [
