@@ -1,7 +1,7 @@
 """Executes the notebooks of docs/tutorials in place: `python docs/make_notebooks.py [NAME …]`.
 
-Each runs in a kernel of its own, without network, and writes into a temporary folder. What is stored of it has no times,
-no paths of this machine, and no settings of an editor.
+Each runs in a kernel of its own, without network, and writes into a temporary folder. What is stored of it has no
+times, no paths of this machine, and no settings of an editor.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ def settings(folder: str) -> dict[str, str]:
         "PYTHONWARNINGS": "ignore,default::UserWarning",
         "RAGAS_DO_NOT_TRACK": "true",
         "LANGSMITH_TRACING": "false",
+        # Nobody answers at this port: what would leave the machine does not.
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "NO_PROXY": "127.0.0.1,localhost",
     }
 
 
@@ -99,7 +103,9 @@ def texts_of(cell: Any) -> list[str]:
         elif "image/png" in output.get("data", {}):
             found.append("(a picture)")
         elif "text/html" in output.get("data", {}):
-            found.append(_plain(re.sub(r"<[^>]+>", " ", re.sub(r"(?s)<style>.*?</style>", "", output.data["text/html"]))))
+            found.append(
+                _plain(re.sub(r"<[^>]+>", " ", re.sub(r"(?s)<style>.*?</style>", "", output.data["text/html"])))
+            )
         elif "text/plain" in output.get("data", {}):
             found.append(_plain(output.data["text/plain"]))
     return found
