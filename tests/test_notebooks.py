@@ -26,6 +26,14 @@ NEEDS = {
     "which-k-for-my-tools": ("langchain_core", "bm25s", "matplotlib"),
 }
 MOST_CELLS = 25
+#: Figures of a text that no cell prints: limits and rates that are defined elsewhere.
+STATED: dict[str, set[str]] = {
+    "my-ragas-run": {"80 %"},  # of PROC and %PROC, from which a question is healthy
+    "my-unlabelled-pool": {"95 %", "15 %"},  # the level of intervals, the scripted annotator's rate of errors
+    "which-k-for-my-tools": set(),
+}
+#: Decimal numbers and percentages. Whole numbers say too little: one of them is somewhere in any output.
+FIGURE = re.compile(r"(?<![\w.])(?:\d*\.\d+|\d+)(?: ?%)|(?<![\w.])\d*\.\d+(?![\w.])")
 
 
 def _maker() -> Any:
@@ -50,6 +58,29 @@ def differences(stored: Any, ran: Any) -> list[str]:
     pairs = zip(stored.cells, ran.cells, strict=True)
     found = ((cell, maker.texts_of(cell), maker.texts_of(again)) for cell, again in pairs)
     return [f"{cell.source}\nstored: {before}\nprinted: {now}" for cell, before, now in found if before != now]
+
+
+def figures_without_source(notebook: Any) -> list[str]:
+    """The figures of the texts that are in no output, rounded as they are printed in the text."""
+    printed = "\n".join(text for cell in notebook.cells for text in maker.texts_of(cell))
+    known = [_value(each) for each in re.findall(r"\d*\.\d+%?|\d+%?", printed)]
+    # Code and links have numbers of other kinds.
+    texts = (re.sub(r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)", "", cell.source) for cell in notebook.cells if is_text(cell))
+    figures = [figure for text in texts for figure in FIGURE.findall(text)]
+    return [each for each in figures if not any(_rounds_to(value, each) for value in known)]
+
+
+def is_text(cell: Any) -> bool:
+    return bool(cell.cell_type == "markdown")
+
+
+def _value(figure: str) -> float:
+    return float(figure.rstrip("% ")) / (100 if figure.endswith("%") else 1)
+
+
+def _rounds_to(value: float, figure: str) -> bool:
+    decimals = len(figure.rstrip("% ").partition(".")[2]) + 2 * figure.endswith("%")
+    return abs(value - _value(figure)) <= 0.5 * 10**-decimals + 1e-9
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +135,12 @@ def test_a_notebook_is_in_the_index_and_its_links_lead_somewhere(page) -> None:
         assert not anchor or anchor in {title.replace("`", "").casefold().replace(" ", "-") for title in titles}, target
 
 
+@each_notebook
+def test_the_figures_of_the_text_are_those_of_the_outputs(page) -> None:
+    notebook = nbformat.read(page, as_version=4)
+    assert [each for each in figures_without_source(notebook) if each not in STATED[page.stem]] == []
+
+
 # -- the checks can fail ----------------------------------------------------------------------------
 
 
@@ -114,6 +151,13 @@ def test_a_changed_output_is_a_difference() -> None:
     cell = next(cell for cell in stale.cells if maker.texts_of(cell))
     cell.outputs[0]["text"] += "one line more\n"
     assert len(differences(stored, stale)) == 1
+
+
+def test_a_stale_figure_of_a_text_is_found() -> None:
+    notebook = nbformat.read(PAGES[0], as_version=4)
+    before = figures_without_source(notebook)
+    notebook.cells[0].source += "\nThe recall is .987, that is 98.7 %, and in `code` .986."
+    assert figures_without_source(notebook) == [".987", "98.7 %", *before]
 
 
 def test_a_path_a_warning_and_too_much_are_problems() -> None:
