@@ -123,7 +123,7 @@ def test_a_notebook_was_run_from_its_first_cell_to_its_last(page) -> None:
 
 @each_notebook
 def test_a_notebook_is_in_the_index_and_its_links_lead_somewhere(page) -> None:
-    assert f"(tutorials/{page.name})" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert f"({page.name})" in (TUTORIALS / "index.md").read_text(encoding="utf-8")
     texts = (cell.source for cell in nbformat.read(page, as_version=4).cells if cell.cell_type == "markdown")
     targets = [target for text in texts for target in re.findall(r"\]\(([^)]+)\)", text)]
     assert targets
