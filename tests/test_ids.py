@@ -59,6 +59,23 @@ def test_a_form_makes_ids_alike(form, alike) -> None:
     assert len({IdForm.of(form)(text) for text in alike}) == 1
 
 
+def test_names_with_dots_stay_apart_without_their_extension() -> None:
+    form = IdForm.of("name")
+    names = ["queue.Queue", "queue.Full", "os.read", "v1.2.b", "3.1.a"]
+    assert [form(name) for name in names] == names
+    assert [form(f"docs/{name}.{extension}#0") for name in names for extension in ("html", "PDF")] == [
+        name for name in names for _ in range(2)
+    ]
+
+
+def test_names_with_dots_that_were_not_found_are_no_other_form() -> None:
+    labels = {"q": {"os.read": 1}, **{f"q{i}": {f"module{i}.function": 1} for i in range(9)}}
+    found = {query: list(row) for query, row in labels.items()} | {"q": ["os.write"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rs.evaluate(labels, {"mine": found}, depths=[1], bootstrap=None)
+
+
 @pytest.mark.parametrize(("form", "text"), [("name", "/"), ("prefix=d", "d"), ("strip", "  "), ("suffix=d", "d")])
 def test_an_id_of_which_nothing_would_be_left_stays(form, text) -> None:
     assert IdForm.of(form)(text) == text

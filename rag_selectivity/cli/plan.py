@@ -18,7 +18,7 @@ from rag_selectivity.planning import PLAN_SCHEMA, queries_needed, rows_of_compar
 from rag_selectivity.planning import plan as plan_depths
 from rag_selectivity.render.control_words import control_power_lines
 from rag_selectivity.statistics.control_power import ControlPower
-from rag_selectivity.wording import percent
+from rag_selectivity.wording import counted, percent
 
 EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
@@ -154,7 +154,7 @@ def plan(
         lines.append(
             f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
             f"more (success {percent(success)} and {percent(success * 2**-detect)}, correlation {correlation:g}, "
-            f"level {level:g}, {tests} tests in the comparison)"
+            f"level {level:g}, {counted(tests, 'test')} in the comparison)"
         )
     if planned is not None:
         result["controls"] = asdict(planned)

@@ -16,7 +16,12 @@ __all__ = ["EXACT", "FORMS", "IdForm"]
 EXACT = "exact"
 _NUMBER = re.compile("0*([0-9]+)(?:[.]0+)?")
 _ENDING = re.compile(r"#[^#/\\]*$")
-_EXTENSION = re.compile("(?<=.)[.][A-Za-z][A-Za-z0-9]{0,4}$")
+# Not every ending of letters: `queue.Queue` and `queue.Full` are two names.
+_EXTENSION = re.compile(
+    "(?<=.)[.](?:txt|md|markdown|rst|tex|html?|xhtml|xml|json|jsonl|ya?ml|toml|csv|tsv|parquet|pdf|epub|rtf|odt|odp|ods|"
+    "docx?|pptx?|xlsx?|eml|srt|vtt|ipynb|py|js|ts|java|go|rs|cpp|sql|sh|png|jpe?g|gif|svg|tiff?|webp)$",
+    re.IGNORECASE,
+)
 
 #: Ids that no form without a text of its own changes, as most are.
 _UNCHANGED = re.compile("[1-9][0-9]*|[a-z][a-z0-9_:-]*")
@@ -33,10 +38,10 @@ def without_zeros(text: str) -> str:
 
 
 def bare_name(text: str) -> str:
-    """A path without its folder, its extension and an ending such as `#0`.
+    """A path without its folder, the extension of a file of text, code or pictures, and an ending such as `#0`.
 
-    >>> [bare_name(text) for text in ("docs/12.txt#0", r"c:\\docs\\12.html", "12#page=3", "12.0")]
-    ['12', '12', '12', '12.0']
+    >>> [bare_name(text) for text in ("docs/12.txt#0", r"c:\\docs\\12.html", "12#page=3", "12.0", "docs/os.path#0")]
+    ['12', '12', '12', '12.0', 'os.path']
     """
     path = _ENDING.sub("", text)
     return _EXTENSION.sub("", path.rstrip("/\\").replace("\\", "/").rpartition("/")[2])
