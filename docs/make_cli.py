@@ -33,28 +33,21 @@ COMMANDS = (
     "audit",
     "measures",
     "demo",
+    "sample",
 )
-#: What the examples read, as the test makes it.
+#: What the examples read, as `rag-selectivity sample` writes it.
 FILES = {
-    "`qrels.trec`": "labels 0 and 1",
-    "`grades.trec`": "labels 1 to 5",
+    "`qrels.trec`, `grades.trec`": "labels 0 and 1, and labels 1 to 5",
     "`bm25.trec`, `dense.trec`": "two runs",
     "`candidates.trec`": "the candidates before reranking, a run too",
     "`queries.jsonl`, `corpus.jsonl`": "texts, with `_id` and `text`",
-    "`human.qrels`": "labels 1 to 5 by people, for a part of the same pairs",
-    "`graded03.trec`": "labels 0 to 3, as TREC has them",
-    "`labels.csv`, `labels.jsonl`, `labels.parquet`, `beir`": "`grades.trec` in other formats",
-    "`controls.trec`": "labels of passages drawn at random from outside of the others",
-    "`passages.csv`": "chunks of each document (`document_id,passages`)",
-    "`tokens.csv`, `clusters.csv`": "lengths (`passage_id,tokens`); queries that belong together (`query_id,cluster`)",
-    "`labels.db`": "a label store, filled by a judge",
-    "`graded.db`": "a label store with the judge's grades of these texts",
-    "`answers.json`": "the answers of a person on a page of `annotate`",
-    "`support-desk.toml`": "a rubric of your own",
-    "`trace.jsonl`": "live retrievals, with their texts",
+    "`labels.db`, `cheap.db`": "label stores of a chat model and of a cheap judge",
+    "`scripted.qrels`": "labels 1 to 5 that stand in the place of people's, for a part of the same pairs",
+    "`formats/graded03.trec`": "labels 0 to 3, as TREC has them",
+    "`tokens.csv`": "lengths (`passage_id,tokens`)",
     "`before.json`": "a report that was saved",
-    "`samples.jsonl`": "questions, retrieved texts and reference answers, in Ragas' field names",
-    "`log.csv`": "a log of counts: `N,K,R,hit`",
+    "`ragas.jsonl`": "questions, retrieved texts and reference answers, in Ragas' field names",
+    "`log.jsonl`": "a log of counts: N, K, R and hit of each query",
 }
 _WIDTH = 116
 
@@ -98,7 +91,8 @@ def reference() -> str:
         "",
         "`--output` takes the format from the suffix: `.json`, `.csv`, `.md`, `.tex`; `--format` overrides it.",
         "",
-        "The examples here and on the other pages read these files:",
+        "The examples here and on the other pages run in the folder that `rag-selectivity sample try` writes. Its",
+        "README.md names all files; these are read here:",
         "",
         "| file | what it holds |",
         "|---|---|",

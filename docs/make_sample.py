@@ -34,10 +34,10 @@ MODULES = tuple(
         "contextlib contextvars csv dataclasses datetime decimal difflib email.message email.utils enum filecmp",
         "fileinput fnmatch fractions ftplib functools getpass glob graphlib gzip hashlib heapq hmac html html.parser",
         "http.client http.cookies http.server importlib.metadata importlib.resources inspect io ipaddress itertools",
-        "json logging logging.handlers lzma math os pathlib pickle platform queue random re sched secrets shelve shutil",
-        "signal smtplib socket sqlite3 ssl statistics string struct subprocess sys tarfile tempfile textwrap threading",
-        "time timeit traceback tracemalloc types typing unittest unittest.mock urllib.parse urllib.request uuid",
-        "warnings weakref xml.dom.minidom xml.etree.ElementTree zipfile zlib zoneinfo builtins",
+        "json logging logging.handlers lzma math os pathlib pickle platform queue random re sched secrets shelve",
+        "shutil signal smtplib socket sqlite3 ssl statistics string struct subprocess sys tarfile tempfile textwrap",
+        "threading time timeit traceback tracemalloc types typing unittest unittest.mock urllib.parse urllib.request",
+        "uuid warnings weakref xml.dom.minidom xml.etree.ElementTree zipfile zlib zoneinfo builtins",
     )
     for each in line.split()
 )

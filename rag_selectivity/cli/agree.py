@@ -14,8 +14,8 @@ from rag_selectivity.cli.output import show
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
-    "rag-selectivity agree --human human.qrels --labels labels.db",
-    "rag-selectivity agree --human human.qrels --labels labels.db --format json",
+    "rag-selectivity agree --human scripted.qrels --labels labels.db",
+    "rag-selectivity agree --human scripted.qrels --labels labels.db --format json",
 )
 
 #: Options of `evaluate` that `agree` refuses with a reason, rather than as unknown.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rag_selectivity.grading.annotation.task import AnnotationTask
 
 EXAMPLES = (
-    "rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
+    "rag-selectivity annotate --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --run bm25.trec "
     "--draw calibrate:20 --output task.html",
-    "rag-selectivity annotate --store graded.db --queries queries.jsonl --corpus corpus.jsonl --draw agree:20 "
+    "rag-selectivity annotate --store cheap.db --queries queries.jsonl --corpus corpus.jsonl --draw agree:20 "
     "--annotator ada --annotator ben --overlap 5 --output sheet.csv",
 )
 _FORMATS = ("html", "csv")

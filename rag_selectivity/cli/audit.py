@@ -14,8 +14,8 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.planning import audit as audit_log
 
 EXAMPLES = (
-    "rag-selectivity audit log.csv",
-    "rag-selectivity audit log.csv --map N=N,K=K,R=R,hit=hit --format json",
+    "rag-selectivity audit log.jsonl",
+    "rag-selectivity audit formats/log.csv --map N=N,K=K,R=R,hit=hit --format json",
 )
 
 

@@ -12,8 +12,8 @@ from rag_selectivity.cli.inputs import whole_numbers
 from rag_selectivity.cli.output import SETTINGS, show
 
 EXAMPLES = (
-    "rag-selectivity claims --samples samples.jsonl --store claims.db --model gpt-5-mini --depths 1,3",
-    "rag-selectivity claims --samples samples.jsonl --store claims.db --model gpt-5-mini --check recall --batch "
+    "rag-selectivity claims --samples ragas.jsonl --store claims.db --model gpt-5-mini --depths 1,3",
+    "rag-selectivity claims --samples ragas.jsonl --store claims.db --model gpt-5-mini --check recall --batch "
     "--format json",
 )
 

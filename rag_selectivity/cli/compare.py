@@ -24,7 +24,7 @@ from rag_selectivity.io.reading import read_qrels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
-    "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1400",
+    "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1000",
     "rag-selectivity compare --qrels grades.trec --run old=bm25.trec --run new=dense.trec --scale utility --depths 3 "
     "--output comparison.md",
 )

@@ -33,7 +33,7 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
-    "rag-selectivity evaluate --qrels qrels.trec --run bm25.trec --corpus-size 1400",
+    "rag-selectivity evaluate --qrels qrels.trec --run bm25.trec --corpus-size 1000",
     "rag-selectivity evaluate --qrels grades.trec --run bm25.trec --pool candidates.trec --scale utility "
     "--depths 1,3 --measure RA-nWG --measure PROC --measure Harm --fail-if 'RA-nWG@3 < .1'",
 )

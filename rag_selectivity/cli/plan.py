@@ -22,7 +22,7 @@ from rag_selectivity.wording import percent
 
 EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
-    "rag-selectivity plan --corpus-size 1400 --qrels qrels.trec --detect .2 --success .8 --queries 225 --controls 3",
+    "rag-selectivity plan --corpus-size 1000 --qrels qrels.trec --detect .2 --success .8 --queries 60 --controls 3",
 )
 
 

@@ -26,8 +26,8 @@ EXPORT_EXAMPLES = (
     "rag-selectivity store export labels.db - --format jsonl",
 )
 IMPORT_EXAMPLES = (
-    "rag-selectivity store import people.db human.qrels --annotator ada --origin person --drawn agree:30",
-    "rag-selectivity store import people.db graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
+    "rag-selectivity store import people.db scripted.qrels --annotator scripted --origin person --drawn agree:30",
+    "rag-selectivity store import people.db formats/graded03.trec --annotator ben --grade-map 0:1,1:3,2:4,3:5",
 )
 
 FAILURES_EXAMPLES = (

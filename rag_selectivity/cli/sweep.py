@@ -13,8 +13,8 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.sweep import sweep as sweep_depths
 
 EXAMPLES = (
-    "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1400 --max-k 10",
-    "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1400 --tokens tokens.csv --max-tokens 1500",
+    "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1000 --max-k 10",
+    "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1000 --tokens tokens.csv --max-tokens 1500",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
@@ -34,7 +35,15 @@ from rag_selectivity.sample.rows import (
 )
 
 #: The files that are copied as they are.
-_COPIED = ("README.md", "corpus.jsonl", "queries.jsonl", "grades.csv", "judge.py", "support-desk.toml")
+_COPIED = (
+    "README.md",
+    "corpus.jsonl",
+    "queries.jsonl",
+    "grades.csv",
+    "judge.py",
+    "support-desk.toml",
+    "PSF-LICENSE.txt",
+)
 _RUNS = ("bm25", "dense", "reranked")
 _K = 10
 #: Passages of each row of Ragas: what fits into a prompt.
@@ -96,14 +105,12 @@ def _write(folder: Path) -> None:
         shutil.copy(FILES / name, folder / name)
     for name in _RUNS:
         shutil.copy(FILES / f"{name}.trec", folder / f"{name}.trec")
-    candidates = run("candidates")
-    rows = ((query, passage, rank) for query, ids in candidates.items() for rank, passage in enumerate(ids, 1))
-    lines = (f"{query} Q0 {passage} {rank} {-rank} candidates\n" for query, passage, rank in rows)
-    write_whole(folder / "candidates.trec", "".join(lines))
+    _write_run(folder / "candidates.trec", run("candidates"))
     _write_labels(folder)
     _write_store(folder / "labels.db", "chat-model", lambda pair: pair.first)
     _write_store(folder / "cheap.db", "word-overlap", cheap_grade)
     _write_scripted_people(folder)
+    _write_chunks(folder / "chunks")
     _write_counts(folder)
     _write_live(folder)
     report = evaluate(
@@ -181,6 +188,20 @@ def _write_scripted_people(folder: Path) -> None:
         for number, item in enumerate(task.items)
     }
     write_answers(folder / "answers.json", task, answers)
+
+
+def _write_chunks(folder: Path) -> None:
+    """The modules as documents, whose parts are the chunks."""
+    folder.mkdir()
+    chunk, of_module = {}, Counter[str]()
+    for name in texts("corpus.jsonl"):
+        module = name.split(".")[0]
+        of_module[module] += 1
+        chunk[name] = f"{module}#{of_module[module]}"
+    labels = {(query, passage.split(".")[0]): 1 for query, passage in expected().items()}
+    _write_qrels(folder / "qrels.trec", [(query, module, grade) for (query, module), grade in labels.items()])
+    _write_run(folder / "bm25.trec", {query: [chunk[name] for name in ids] for query, ids in run("bm25").items()})
+    _write_table(folder / "passages.csv", "document_id,passages", of_module.items())
 
 
 # -- lengths, logs and live retrievals --------------------------------------------------------------
@@ -262,6 +283,12 @@ def _span(number: int, query: str, question: str, ids: list[str]) -> dict[str, A
 
 def _write_qrels(path: Path, rows: Iterable[tuple[str, str, int]]) -> None:
     write_whole(path, "".join(f"{query} 0 {passage} {grade}\n" for query, passage, grade in rows))
+
+
+def _write_run(path: Path, lists: Mapping[str, list[str]]) -> None:
+    ranked = ((query, passage, rank) for query, ids in lists.items() for rank, passage in enumerate(ids, 1))
+    lines = (f"{query} Q0 {passage} {rank} {-rank} {path.stem}\n" for query, passage, rank in ranked)
+    write_whole(path, "".join(lines))
 
 
 def _write_table(path: Path, header: str, rows: Iterable[Iterable[Any]], between: str = ",") -> None:
