@@ -113,29 +113,23 @@ def _write(folder: Path) -> None:
     _write_chunks(folder / "chunks")
     _write_counts(folder)
     _write_live(folder)
-    report = evaluate(
-        folder / "grades.trec",
-        {"bm25": folder / "bm25.trec"},
-        corpus_size=len(texts("corpus.jsonl")),
-        scale="utility",
-        depths=[_K],
-        measures=["BoR", "RA-nWG", "Harm", "Judged"],
-    )
-    report.save(folder / "before.json")
+    measures = ["Success", "RA-nWG", "Harm", "Judged"]
+    labels, lists = folder / "grades.trec", {"bm25": folder / "bm25.trec"}
+    evaluate(labels, lists, scale="utility", depths=[3, 5, _K], measures=measures).save(folder / "before.json")
 
 
 # -- labels -----------------------------------------------------------------------------------------
 
 
 def _write_labels(folder: Path) -> None:
-    pairs = graded_pairs()
+    pairs = [pair for pair in graded_pairs() if pair.drawn != "control"]
+    controls = [pair for pair in graded_pairs() if pair.drawn == "control"]
     first = [(pair.query, pair.passage, pair.first) for pair in pairs]
-    controls = [(pair.query, pair.passage, int(pair.first >= 4)) for pair in pairs if pair.drawn == "control"]
     _write_qrels(folder / "grades.trec", first)
     _write_qrels(folder / "second.trec", [(pair.query, pair.passage, pair.second) for pair in pairs])
     _write_qrels(folder / "qrels.trec", [(query, passage, int(grade >= 4)) for query, passage, grade in first])
     _write_qrels(folder / "expected.trec", [(query, passage, 1) for query, passage in expected().items()])
-    _write_qrels(folder / "controls.trec", controls)
+    _write_qrels(folder / "controls.trec", [(pair.query, pair.passage, int(pair.first >= 4)) for pair in controls])
     formats = folder / "formats"
     (formats / "beir" / "qrels").mkdir(parents=True)
     _write_qrels(formats / "graded03.trec", [(query, passage, max(0, grade - 2)) for query, passage, grade in first])
