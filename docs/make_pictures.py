@@ -7,7 +7,10 @@ FOLDER takes the pictures (default: docs/images).
 
 from __future__ import annotations
 
+import csv
 import json
+import random
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -26,6 +29,7 @@ DEPTHS = (1, 2, 3, 5, 10, 20, 30)
 #: From so many passages on, the second panel of the paradox calls a module large.
 LARGE = 20
 LARGEST = 80_000
+CORPUS_SIZE = 1000
 
 
 def main(words: list[str]) -> None:
@@ -118,12 +122,96 @@ def why_set(sample: Path) -> Figure:
     return figure
 
 
+def labels(sample: Path) -> Figure:
+    """BoR of one run by a model and by dice, with and without random controls; two runs by three judges."""
+    figure, (left, right) = two_panels()
+    rows = bits_by_judge(sample)
+    for y, (name, bits) in enumerate(rows):
+        colour = ORANGE if name.startswith("dice") else BLUE
+        interval(left, y, bits, colour)
+    left.set_yticks(range(len(rows)), [name for name, _ in rows])
+    left.axvline(0, color=GREY, linewidth=0.8)
+    left.set(xlabel="BoR@10 of dense, in bits", ylim=(len(rows) - 0.5, -0.5))
+    left.set_title("A judge that rolls dice, beside a model", fontsize="medium")
+    judged = by_three_judges(sample)
+    for y, report in enumerate(judged.values()):
+        for run, colour, marker, shift in (("bm25", BLUE, "o", -0.13), ("dense", ORANGE, "D", 0.13)):
+            interval(right, y + shift, report[run, "RA-nWG@10"], colour, marker, run if y == 0 else None)
+    right.set_yticks(range(len(judged)), list(judged))
+    right.set(xlabel="RA-nWG@10", xlim=(0, 1), ylim=(len(judged) - 0.5, -0.5))
+    right.set_title("Which run is better, by whom", fontsize="medium")
+    right.legend(frameon=False, fontsize="small", loc="lower left")
+    return figure
+
+
+def interval(
+    axes: Any, y: float, figure: rs.Estimate, colour: str, marker: str = "o", label: str | None = None
+) -> None:
+    """A figure with its interval."""
+    axes.plot([figure.low, figure.high], [y, y], color=colour, linewidth=1.6)
+    axes.plot([figure.value], [y], marker, color=colour, label=label)
+
+
+def bits_by_judge(sample: Path) -> list[tuple[str, rs.Estimate]]:
+    """BoR@10 of the dense run by the labels of its own list, and with random controls."""
+    grades, drawn = defaultdict[str, dict[str, int]](dict), defaultdict[str, list[str]](list)
+    for row in csv.DictReader((sample / "grades.csv").read_text(encoding="utf-8").splitlines()):
+        grades[row["query_id"]][row["passage_id"]] = int(row["first"])
+        if row["drawn"] == "control":
+            drawn[row["query_id"]].append(row["passage_id"])
+    scored = defaultdict(list)
+    for line in (sample / "dense.trec").read_text(encoding="utf-8").splitlines():
+        query, _, passage, _, score, _ = line.split()
+        scored[query].append((float(score), passage))
+    shown = {query: [passage for _, passage in sorted(row, reverse=True)[:10]] for query, row in scored.items()}
+    rng = random.Random(7)
+    result = []
+    for name in ("model", "dice"):
+        given, controls = (
+            {
+                query: {passage: grades[query][passage] if name == "model" else rng.randint(1, 5) for passage in row}
+                for query, row in chosen.items()
+            }
+            for chosen in (shown, drawn)
+        )
+        for how, asked in (("its own list", None), ("with controls", controls)):
+            report = rs.evaluate(
+                given,
+                {"dense": sample / "dense.trec"},
+                scale="utility",
+                corpus_size=CORPUS_SIZE,
+                measures=["BoR"],
+                depths=[10],
+                controls=asked,
+            )
+            result.append((f"{name}, {how}", report["BoR@10"]))
+    return result
+
+
+def by_three_judges(sample: Path) -> dict[str, rs.Report]:
+    """RA-nWG@10 of two runs by the cheap judge, by the same calibrated, and by the chat model."""
+    runs = {name: sample / f"{name}.trec" for name in ("bm25", "dense")}
+    options: dict[str, Any] = {"corpus_size": CORPUS_SIZE, "measures": ["RA-nWG"], "depths": [10]}
+    cheap = rs.evaluate(sample / "cheap.db", runs, **options)
+    model = rs.evaluate(sample / "labels.db", runs, **options)
+    three = [word for name in ("bm25", "dense", "reranked") for word in ("--run", f"{name}.trec")]
+    texts = ["--queries", "queries.jsonl", "--corpus", "corpus.jsonl"]
+    annotate = ["annotate", "--store", "cheap.db", *texts, *three, "--draw", "calibrate:200"]
+    for words in (
+        [*annotate, "--annotator", "scripted", "--output", "task.html"],
+        ["store", "import", "cheap.db", "answers.json"],
+    ):
+        subprocess.run([sys.executable, "-m", "rag_selectivity", *words], cwd=sample, check=True, capture_output=True)
+    calibrated = rs.evaluate(sample / "cheap.db", runs, human=sample / "cheap.db", **options)
+    return {"word-overlap": cheap, "… and 200\nchecked labels": calibrated, "chat model": model}
+
+
 def records(path: Path) -> list[dict[str, str]]:
     """The objects of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-PICTURES: dict[str, Callable[[Path], Figure]] = {"paradox": paradox, "why-set": why_set}
+PICTURES: dict[str, Callable[[Path], Figure]] = {"paradox": paradox, "why-set": why_set, "labels": labels}
 
 if __name__ == "__main__":
     main(sys.argv[1:])
