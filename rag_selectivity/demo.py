@@ -1,58 +1,127 @@
-"""A demonstration of the 99 % success paradox: BM25 over the docstrings of Python's standard library."""
+"""The demonstration: three retrievers, what their labels are worth, and the 99 % success paradox, on the sample."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import sysconfig
-import warnings
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from rag_selectivity.decision import decide
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.io.writing import json_text, write_whole
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, Success, regime
+from rag_selectivity.render.blocks import Block, Heading, Lines, Paragraph, Table, text_of
+from rag_selectivity.render.decision_blocks import decision_lines, decision_table
+from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
+from rag_selectivity.sample.folder import write_sample
+from rag_selectivity.sample.judges import dice_grade, first_grade, write_store
+from rag_selectivity.sample.rows import GradedPair, expected, graded_pairs, texts
 from rag_selectivity.wording import percent
 
-SCHEMA = "rag-selectivity/demo/1"
+SCHEMA = "rag-selectivity/demo/2"
+RUNS = ("bm25", "dense", "reranked")
+K = 10
+#: The depths of the paradox; the sample's runs are shorter, so BM25 searches again.
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-_DENSE_MODULE = 60
-_QUERIES = 1000
-_LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "lib2to3", "__pycache__"}
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A docstring: its id and module, its summary line, and the rest of its text."""
-
-    id: str
-    module: str
-    summary: str
-    body: str
+#: The run whose labels are looked at, and what the judges are called.
+_JUDGED_RUN = "reranked"
+_JUDGES: Mapping[str, Callable[[GradedPair], int]] = {"chat-model": first_grade, "dice": dice_grade}
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """Two reports of the same run over the same corpus: with one relevant passage a query, and with many."""
+    """What the demonstration measures.
 
+    Attributes
+    ----------
+    runs : Report
+        BM25, dense and reranked with the chat model's labels, and the decision at K = 10.
+    without_controls, with_controls : {judge: Report}
+        The reranked run with the labels of the chat model and of a judge that rolls dice, without and with the random
+        passages that the same judge graded.
+    sparse, dense : Report
+        BM25 with one relevant passage a query, and with all passages of a module relevant.
+    page : str
+        The HTML page of the three runs.
+    """
+
+    runs: Report
+    without_controls: Mapping[str, Report]
+    with_controls: Mapping[str, Report]
     sparse: Report
     dense: Report
+    page: str
 
     def to_json(self) -> str:
-        """Both reports in one JSON document."""
-        reports = {"sparse": self.sparse, "dense": self.dense}
-        data = {name: report.to_dict(queries=False) for name, report in reports.items()}
+        """All reports in one JSON document."""
+
+        def of(report: Report) -> dict[str, Any]:
+            return report.to_dict(queries=False)
+
+        data = {
+            "runs": of(self.runs),
+            "without_controls": {judge: of(report) for judge, report in self.without_controls.items()},
+            "with_controls": {judge: of(report) for judge, report in self.with_controls.items()},
+            "sparse": of(self.sparse),
+            "dense": of(self.dense),
+        }
         return json_text({"schema": SCHEMA, **data})
 
+    def text(self, *, ruled: bool = True) -> str:
+        """What is measured, in words and tables of 80 columns."""
+        return text_of([*self._retrievers(), *self._labels(), *self._paradox()], ruled=ruled)
+
+    def _retrievers(self) -> list[Block]:
+        decision = self.runs.decision
+        if decision is None:
+            return []
+        return [
+            Heading(f"1. Three retrievers: {len(expected())} questions, {len(texts('corpus.jsonl')):,} passages"),
+            decision_table(decision),
+            Lines(decision_lines(decision)),
+        ]
+
+    def _labels(self) -> list[Block]:
+        key = f"BoR@{K}"
+        rows = [
+            [judge, _cell(self.without_controls[judge][key]), _cell(self.with_controls[judge][key])]
+            for judge in self.with_controls
+        ]
+        chosen = [("chat-model", self.with_controls), ("dice", self.without_controls), ("dice", self.with_controls)]
+        paragraphs = []
+        for judge, reports in chosen:
+            how = "with" if reports is self.with_controls else "without"
+            paragraphs.append(Paragraph(f"{judge}, {how} controls: {_trust(reports[judge])}"))
+        return [
+            Heading(f"2. What the labels are worth: {key} of {_JUDGED_RUN}, in bits"),
+            Table(["judge", "its labels of the pool", "with its labels of random passages"], rows, breaks=False),
+            *paragraphs,
+        ]
+
+    def _paradox(self) -> list[Block]:
+        rows = []
+        for depth in (K, 50, 500):
+            cells = [str(depth)]
+            for report in (self.sparse, self.dense):
+                chance = 2 ** -report[f"BoR_max@{depth}"].value
+                success, bits = report[f"Success@{depth}"].value, report[f"BoR@{depth}"].value
+                cells += [percent(success), percent(chance), f"{bits:.2f}"]
+            rows.append(cells)
+        header = ["K", "sparse: success", "random", "BoR", "dense: success", "random", "BoR"]
+        return [
+            Heading("3. The 99 % paradox: BM25, with one relevant passage for each question, and with many"),
+            Table(header, rows, breaks=False),
+            Paragraph(self.meaning()),
+        ]
+
     def meaning(self) -> str:
-        """What the tables show, in words. A comparison with chance is made only if BoR's interval contains 0."""
-        first, last = 10, self.dense.depths[-1]
+        """What the paradox's table shows. A comparison with chance is made only if BoR's interval contains 0."""
+        first, last = K, self.dense.depths[-1]
         success, bor, most = Success(), BoR(), BoR_max()
         bits = self.dense[bor @ last]
 
@@ -68,111 +137,106 @@ class Demo:
             f"Dense relevance: from K = {first} to {last}, success climbs from {percent(dense(success @ first))} to "
             f"{percent(dense(success @ last))} while BoR falls from {dense(bor @ first):.2f} to "
             f"{dense(bor @ last):.2f} bits. A random draw of {last} succeeds in {percent(lucky)} of the queries "
-            f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}.\n"
-            f"Sparse relevance: the same retriever on the same corpus has {sparse(bor @ first):.2f} bits at "
-            f"K = {first} (ceiling {sparse(most @ first):.2f}) with a success rate of only "
-            f"{percent(sparse(success @ first))}, since only one random draw in "
-            f"{2 ** sparse(most @ first):,.0f} holds the one relevant passage."
+            f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}. "
+            f"Sparse relevance: the same lists have {sparse(bor @ first):.2f} bits at K = {first} (ceiling "
+            f"{sparse(most @ first):.2f}) with a success rate of {percent(sparse(success @ first))}, since only one "
+            f"random draw in {2 ** sparse(most @ first):,.0f} holds the one relevant passage."
         )
 
 
-def run_demo(*, progress: bool = True) -> Demo:
-    """Build the corpus, retrieve with BM25, and measure both reports. Deterministic for a given Python version."""
+def _cell(estimate: Estimate) -> str:
+    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def _trust(report: Report) -> str:
+    return report.trust.text if report.trust is not None else "nothing is known of the labels."
+
+
+def run_demo() -> Demo:
+    """Measure everything, on the sample data set. The figures are the same at each call."""
+    try:
+        from rag_selectivity.render.from_files import report_from_files
+        from rag_selectivity.render.html import to_html  # noqa: F401  the page needs Jinja2
+    except ImportError:
+        raise MissingExtraError("jinja2 and matplotlib", "demo", "the demo") from None
+    with TemporaryDirectory() as name:
+        folder = write_sample(Path(name) / "sample")[0].parent
+        runs = {run: folder / f"{run}.trec" for run in RUNS}
+        size = len(texts("corpus.jsonl"))
+        pool = folder / "candidates.trec"
+        report = evaluate(folder / "labels.db", runs, corpus_size=size, pool=pool, depths=[5, K, 20])
+        page = report_from_files(
+            folder / "labels.db",
+            runs,
+            pool=pool,
+            corpus=folder / "corpus.jsonl",
+            queries=folder / "queries.jsonl",
+            k=K,
+            title="Three retrievers over Python's documentation",
+        )
+        options: dict[str, Any] = {"corpus_size": size, "depths": [K], "measures": ["BoR", "RA-nWG", "Harm"]}
+        without: dict[str, Report] = {}
+        with_controls: dict[str, Report] = {}
+        of_pool = [pair for pair in graded_pairs() if ":" in pair.drawn and not pair.drawn.startswith("tail")]
+        for judge, grade in _JUDGES.items():
+            for place, pairs in ((without, of_pool), (with_controls, None)):
+                store = Path(name) / f"{judge}-{len(place)}-{pairs is None}.db"
+                write_store(store, judge, grade, pairs)
+                place[judge] = evaluate(store, {_JUDGED_RUN: runs[_JUDGED_RUN]}, **options)
+    lists, module = _searched(DEPTHS[-1]), _modules()
+    wanted = expected()
+    sparse, dense = (
+        evaluate(labels, {"bm25": lists}, corpus_size=size, depths=DEPTHS)
+        for labels in (
+            {query: [passage] for query, passage in wanted.items()},
+            {query: module[passage.split(".")[0]] for query, passage in wanted.items()},
+        )
+    )
+    return Demo(report.with_decision(decide(report, k=K)), without, with_controls, sparse, dense, page)
+
+
+def _searched(depth: int) -> dict[str, list[str]]:
+    """BM25's lists for the sample's questions, deeper than the sample has them."""
     try:
         import bm25s
-        from tqdm import tqdm
     except ImportError:
-        raise MissingExtraError("bm25s and tqdm", "demo", "the demo") from None
-    passages = list(tqdm(docstrings(), desc="reading docstrings", unit=" passages", disable=not progress))
-    sizes = Counter(passage.module for passage in passages)
-    once = Counter(passage.summary for passage in passages)
-    askable = [passage for passage in passages if sizes[passage.module] >= _DENSE_MODULE and once[passage.summary] == 1]
-    if len(askable) < 2:
-        raise InputError(
-            "the demo needs the source files of Python's standard library, and this Python has none: use another Python"
-        )
-    # Queries at even steps through the corpus, so that every part of the library is included.
-    step = max(1, len(askable) // _QUERIES)
-    asked = askable[::step][:_QUERIES]
-
+        raise MissingExtraError("bm25s", "demo", "the demo") from None
+    passages, questions = texts("corpus.jsonl"), texts("queries.jsonl")
+    names, stop = list(passages), {"stopwords": "en", "show_progress": False}
     retriever = bm25s.BM25()
-    stop = {"stopwords": "en", "show_progress": False}
-    retriever.index(bm25s.tokenize([passage.body for passage in passages], **stop), show_progress=False)
-    tokens = bm25s.tokenize([passage.summary for passage in asked], **stop, return_ids=False)
-    run: dict[str, list[str]] = {}
-    depth = min(DEPTHS[-1], len(passages))
-    for passage, words in zip(
-        tqdm(asked, desc="retrieving", unit=" queries", disable=not progress), tokens, strict=True
-    ):
-        retrieved, _ = retriever.retrieve([words], k=depth, show_progress=False, sorted=True)
-        run[passage.id] = [passages[int(i)].id for i in retrieved[0]]
+    retriever.index(bm25s.tokenize(list(passages.values()), **stop), show_progress=False)
+    asked = bm25s.tokenize(list(questions.values()), **stop, return_ids=False)
+    found, _ = retriever.retrieve(asked, k=depth, show_progress=False, sorted=True)
+    return {query: [names[int(place)] for place in row] for query, row in zip(questions, found, strict=True)}
 
-    of_module: dict[str, list[str]] = {}
-    for passage in passages:
-        of_module.setdefault(passage.module, []).append(passage.id)
-    reports = [
-        evaluate(labels, {name: run}, corpus_size=len(passages), depths=[k for k in DEPTHS if k <= len(passages)])
-        for name, labels in (
-            ("sparse", {passage.id: [passage.id] for passage in asked}),
-            ("dense", {passage.id: of_module[passage.module] for passage in asked}),
-        )
-    ]
-    return Demo(*reports)
+
+def _modules() -> dict[str, list[str]]:
+    """{module: its passages}."""
+    modules: dict[str, list[str]] = {}
+    for name in texts("corpus.jsonl"):
+        modules.setdefault(name.split(".")[0], []).append(name)
+    return modules
 
 
 def save_demo(demo: Demo, folder: Path) -> list[Path]:
-    """Write `selectivity-demo.json` and `selectivity-demo.png`, and return their paths."""
-    data, picture = folder / "selectivity-demo.json", folder / "selectivity-demo.png"
+    """Write `report.html`, `demo.json` and `paradox.png`, and return their paths."""
+    page, data, picture = folder / "report.html", folder / "demo.json", folder / "paradox.png"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
+    write_whole(page, demo.page)
     write_whole(data, demo.to_json() + "\n")
     _draw(demo, picture)
-    return [data, picture]
+    return [page, data, picture]
 
 
 def _draw(demo: Demo, path: Path) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "demo", "the demo's plot") from None
+    from matplotlib.figure import Figure
+
     from rag_selectivity.render import plots
 
     figure = Figure(figsize=(10.4, 3.8), layout="constrained")
     for axes, report in zip(figure.subplots(1, 2), (demo.sparse, demo.dense), strict=True):
         plots.selectivity(report, ax=axes)
     figure.savefig(path, dpi=150)
-
-
-def docstrings() -> Iterator[Passage]:
-    """The docstrings of the standard library that have a summary line and more text, in a fixed order."""
-    root = Path(sysconfig.get_paths()["stdlib"])
-    for path in sorted(root.rglob("*.py")):
-        parts = path.relative_to(root).parts
-        if _LEFT_OUT.isdisjoint(parts):
-            yield from _docstrings(path, parts)
-
-
-def _docstrings(path: Path, parts: tuple[str, ...]) -> Iterator[Passage]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, OSError):
-        # A file that is not valid Python, or that may not be read, has no docstrings.
-        return
-    for node, name in _named(tree, "/".join(parts)):
-        doc = ast.get_docstring(node)
-        summary, _, body = inspect.cleandoc(doc or "").partition("\n")
-        if len(summary.split()) >= 3 and len(body.split()) >= 8:
-            yield Passage(name, parts[0].removesuffix(".py"), summary.strip(), body.strip())
-
-
-def _named(tree: ast.Module, name: str) -> Iterator[tuple[Any, str]]:
-    yield tree, name
-    seen: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            seen[node.name] += 1
-            yield node, f"{name}:{node.name}:{seen[node.name]}"

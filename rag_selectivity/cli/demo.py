@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import SETTINGS, note, put, refuse_standard_output, table_text
+from rag_selectivity.cli.output import coloured, note, put, refuse_standard_output
 
 EXAMPLES = (
     "rag-selectivity demo",
-    "rag-selectivity demo --output demo --quiet",
+    "rag-selectivity demo --output shown --quiet",
 )
 
 
 def demo(
     output: Annotated[
         Path,
-        o.option(o.OUTPUT, "FOLDER", "Folder for the JSON and the plot.", "--output", "-o"),
-    ] = Path(),
+        o.option(o.OUTPUT, "FOLDER", "Folder for the page, the JSON and the plot.", "--output", "-o"),
+    ] = Path("selectivity-demo"),
+    open_it: Annotated[bool, o.option(o.OUTPUT, "", "Open the page in the browser.", "--open")] = False,
 ) -> None:
-    """Show the 99 % success paradox on Python's own docstrings.
+    """Show what this tool says of three retrievers, of their labels, and of a draw by chance.
 
-    The retriever is BM25. The demo runs offline, without a key, and takes a few seconds.
+    It runs on the sample data set, offline and without a key, in less than half a minute.
     """
     from rag_selectivity.demo import run_demo, save_demo
 
     refuse_standard_output(output, "--output is a folder and")
-    result = run_demo(progress=sys.stderr.isatty() and not SETTINGS.quiet)
-    put("\n\n".join([table_text(result.sparse), table_text(result.dense), result.meaning()]), None)
-    for path in save_demo(result, output):
+    result = run_demo()
+    put(coloured(result.text()), None)
+    page, *others = save_demo(result, output)
+    for path in (page, *others):
         note(f"wrote {path}")
+    if not (open_it and webbrowser.open(page.resolve().as_uri())):
+        note(f"open {page} in a browser; rag-selectivity sample try writes the data set to try commands on")

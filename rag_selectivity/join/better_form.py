@@ -44,7 +44,8 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     """The simplest form in which the most ids meet; None if no further ids meet in any form.
 
     A form that makes different ids of the second side alike must make ten ids meet for each of them: other ids
-    would be taken for equal as well.
+    would be taken for equal as well. Where some ids meet as they are, bare names must keep both sides apart, since the
+    first side is then not one of parts (`12#0`, `12#1`) of what the second side names.
 
     >>> better_form([(["DOC-1", "DOC-7"], ["doc-1"]), (["DOC-3"], ["doc-3"])])
     BetterForm(form=IdForm(parts=('casefold',)), more=2, first=('DOC-1', 'DOC-3'), second=('doc-1', 'doc-3'))
@@ -54,27 +55,34 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     'prefix=Doc-,number'
     >>> better_form([(["1", "2"], ["3"])]) is None
     True
+    >>> better_form([(["File.read", "File.seek"], ["File.write"]), (["os.walk"], ["os.walk"])]) is None
+    True
     """
     apart: list[Sides] = []
     labelled: set[str] = set()
+    others: set[str] = set()
+    some_meet = False
     for one, other in pairs:
         first, second = frozenset(one), frozenset(other)
         labelled |= second
+        others |= first
+        some_meet |= not first.isdisjoint(second)
         if first - second and second - first:
             apart.append((first - second, second - first))
+    distinct = _Distinct(labelled, labelled | others if some_meet else labelled)
     every = IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
     candidates = [form for form in (every, *_with_cuts(apart)) if _meeting(form, apart)]
     if not candidates:
         return None
     candidates.append(IdForm.of([part for part in every.parts if part != "name"]))
-    gains = {form: _meeting(form, apart) for form in candidates if _keeps_apart(form, labelled, _meeting(form, apart))}
+    gains = {form: _meeting(form, apart) for form in candidates if distinct.kept(form, _meeting(form, apart))}
     if not gains:
         return None
     best = max(gains, key=gains.__getitem__)
     more = gains[best]
     for part in sorted(best.parts, key=lambda part: _LEFT_OUT_FIRST.index(part) if part in FORMS else len(FORMS)):
         simpler = IdForm.of([kept for kept in best.parts if kept != part])
-        if _meeting(simpler, apart) >= more and _keeps_apart(simpler, labelled, more):
+        if _meeting(simpler, apart) >= more and distinct.kept(simpler, more):
             best = simpler
     shown = list(islice(_examples(best, apart), _EXAMPLES))
     return BetterForm(best, more, tuple(one for one, _ in shown), tuple(other for _, other in shown))
@@ -85,9 +93,17 @@ def _meeting(form: IdForm, apart: Iterable[Sides]) -> int:
     return sum(len({form(text) for text in first} & {form(text) for text in second}) for first, second in apart)
 
 
-def _keeps_apart(form: IdForm, labelled: set[str], gain: int) -> bool:
-    """Whether the form makes few of the labelled ids alike, in proportion to those that it makes meet."""
-    return gain > 0 and 10 * (len(labelled) - len({form(text) for text in labelled})) <= gain
+@dataclass(frozen=True, slots=True)
+class _Distinct:
+    """Ids that a form must keep apart: any form, and one that takes bare names."""
+
+    of_any: Set[str]
+    of_names: Set[str]
+
+    def kept(self, form: IdForm, gain: int) -> bool:
+        """Whether the form makes few of these ids alike, in proportion to those that it makes meet."""
+        ids = self.of_names if "name" in form.parts else self.of_any
+        return gain > 0 and 10 * (len(ids) - len({form(text) for text in ids})) <= gain
 
 
 def _examples(form: IdForm, apart: Iterable[Sides]) -> Iterator[tuple[str, str]]:

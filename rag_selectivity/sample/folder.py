@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -16,21 +16,18 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.making import make_tasks
-from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
-from rag_selectivity.grading.store import Incoming, Label, Settings, Store, digest
+from rag_selectivity.grading.store import Store
 from rag_selectivity.io.writing import json_text, write_whole
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
 from rag_selectivity.sample.rows import (
     FILES,
     SEED,
-    GradedPair,
-    cheap_grade,
     expected,
     graded_pairs,
     records,
     run,
-    scripted_grade,
     texts,
 )
 
@@ -107,8 +104,9 @@ def _write(folder: Path) -> None:
         shutil.copy(FILES / f"{name}.trec", folder / f"{name}.trec")
     _write_run(folder / "candidates.trec", run("candidates"))
     _write_labels(folder)
-    _write_store(folder / "labels.db", "chat-model", lambda pair: pair.first)
-    _write_store(folder / "cheap.db", "word-overlap", cheap_grade)
+    write_store(folder / "labels.db", "chat-model", first_grade)
+    write_store(folder / "cheap.db", "word-overlap", cheap_grade)
+    write_store(folder / "dice.db", "dice", dice_grade)
     _write_scripted_people(folder)
     _write_chunks(folder / "chunks")
     _write_counts(folder)
@@ -141,21 +139,6 @@ def _write_labels(folder: Path) -> None:
     _write_table(formats / "beir" / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore", first, "\t")
     for name in ("corpus.jsonl", "queries.jsonl"):
         shutil.copy(FILES / name, formats / "beir" / name)
-
-
-def _write_store(path: Path, judge: str, grade: Callable[[GradedPair], int]) -> None:
-    """A label store with one judge's grades of the pairs that were drawn, and how they were drawn."""
-    settings = Settings("grade", judge, {}, DEFAULT_RUBRIC.name, DEFAULT_RUBRIC.version, "sample")
-    hashes = {id_: digest(text) for name in ("queries.jsonl", "corpus.jsonl") for id_, text in texts(name).items()}
-    incoming = Incoming()
-    for pair in graded_pairs():
-        if pair.origins:
-            of_texts = (hashes[pair.query], hashes[pair.passage])
-            incoming.labels.append((settings, Label((0, *of_texts, 0), grade(pair))))
-            incoming.pairs.append((pair.query, pair.passage, *of_texts))
-            incoming.origins.extend((pair.query, pair.passage, origin) for origin in pair.origins)
-    with Store(path) as store:
-        store.put_all(incoming)
 
 
 def _write_scripted_people(folder: Path) -> None:

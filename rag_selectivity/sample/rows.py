@@ -8,17 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from zlib import crc32
 
 from rag_selectivity.grading.store import Draw, Origin
 from rag_selectivity.io.texts import passage_text
-from rag_selectivity.sample.files.judge import overlap_grade
 
 FILES = Path(__file__).with_name("files")
 #: How the pairs were drawn for the chat model: the top ranks of two runs, some of the ranks below, some of the corpus.
 POOL_DEPTH, TAIL_DEPTH, DRAWN, SEED = 20, 30, 3, 7
-#: The share of a scripted annotator's grades that are one off.
-ERROR_RATE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +95,3 @@ def run(name: str) -> dict[str, list[str]]:
 def records(name: str) -> Iterator[dict[str, str]]:
     with (FILES / name).open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
-
-
-def scripted_grade(annotator: str, pair: GradedPair) -> int:
-    """What a scripted annotator says: the chat model's first grade, one off in a share of `ERROR_RATE` of the pairs."""
-    drawn = crc32(f"{annotator} {pair.query} {pair.passage}".encode()) / 2**32
-    if drawn >= ERROR_RATE:
-        return pair.first
-    up = pair.first == 1 or (pair.first < 5 and drawn < ERROR_RATE / 2)
-    return pair.first + (1 if up else -1)
-
-
-def cheap_grade(pair: GradedPair) -> int:
-    """What the cheap judge says, which counts common words."""
-    return overlap_grade(texts("queries.jsonl")[pair.query], texts("corpus.jsonl")[pair.passage])
