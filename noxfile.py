@@ -77,6 +77,15 @@ def docs(session: nox.Session) -> None:
     session.run("pytest", *IN_PARALLEL, *pages, *session.posargs)
 
 
+@nox.session
+def site(session: nox.Session) -> None:
+    """Build the site of `docs/` without network, every warning an error, and check what was built."""
+    install_everything(session)
+    built = ROOT / "docs" / "_build" / "html"
+    session.run("python", "-m", "sphinx", "-E", "-W", "--keep-going", "-q", "-b", "html", "docs", str(built))
+    session.run("pytest", "tests/test_site.py", *session.posargs, env={"RAG_SELECTIVITY_SITE": str(built)})
+
+
 @dataclass(frozen=True)
 class Bearing:
     """The tests that bear on an extra; before them `.ci/smoke` uses it without any test tool installed."""

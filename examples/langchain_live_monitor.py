@@ -2,14 +2,15 @@
 
     pip install -e '.[langchain,demo]' && python examples/langchain_live_monitor.py [FOLDER]
 
-BM25 searches the docstrings of Python's standard library. All functions of the module that a question is about count
-as relevant. The chain is an ordinary LangChain chain, and its chat model is LangChain's fake, so everything runs
-offline. K goes from 5 to 20 to 100: the success rate rises, and the alerts report when BoR, lambda or the tokens reach
-their limits. The script writes langchain-live-monitor.png and a trace to FOLDER (default: the current folder).
+BM25 searches the sample data set. All functions of the module that a question is about count as relevant. The chain is
+an ordinary LangChain chain, and its chat model is LangChain's fake, so everything runs offline. K goes from 5 to 20 to
+100: the success rate rises, and the alerts report when BoR, lambda or the tokens reach their limits. The script writes
+langchain-live-monitor.png and a trace to FOLDER (default: the current folder).
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from itertools import repeat
 from pathlib import Path
@@ -26,21 +27,20 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnablePassthrough
 from rag_selectivity_langchain import SelectivityCallback
 
-from rag_selectivity.demo import Passage, docstrings
-
-QUESTIONS, MODULE = 150, 60
+from rag_selectivity.sample import sample_file
 
 
 class BM25Retriever(BaseRetriever):
-    """BM25 over docstrings; `k` may be changed while it runs."""
+    """BM25 over passages; `k` may be changed while it runs."""
 
-    passages: list[Passage]
+    passages: dict[str, str]
     index: Any
     k: int = 5
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         found, _ = self.index.retrieve(_tokens([query]), k=self.k, show_progress=False, sorted=True)
-        return [Document(id=self.passages[i].id, page_content=self.passages[i].body) for i in found[0].tolist()]
+        names = list(self.passages)
+        return [Document(id=names[i], page_content=self.passages[names[i]]) for i in found[0].tolist()]
 
 
 def _tokens(texts: list[str]) -> Any:
@@ -49,16 +49,22 @@ def _tokens(texts: list[str]) -> Any:
 
 def collection() -> tuple[BM25Retriever, list[str], dict[str, list[str]], int]:
     """A retriever, questions, the relevant passages of each, and N."""
-    passages = [passage for passage in docstrings() if len(passage.summary.split()) >= 4]
+    passages = _texts("corpus.jsonl")
     modules: dict[str, list[str]] = {}
-    for passage in passages:
-        modules.setdefault(passage.module, []).append(passage.id)
-    askable = [passage for passage in passages if len(modules[passage.module]) >= MODULE]
-    asked = askable[:: max(1, len(askable) // QUESTIONS)][:QUESTIONS]
+    for name in passages:
+        modules.setdefault(name.split(".")[0], []).append(name)
     index = bm25s.BM25()
-    index.index(_tokens([passage.body for passage in passages]), show_progress=False)
-    labels = {passage.summary: modules[passage.module] for passage in asked}
+    index.index(_tokens(list(passages.values())), show_progress=False)
+    labels = {each["text"]: modules[each["expected"].split(".")[0]] for each in _records("queries.jsonl")}
     return BM25Retriever(passages=passages, index=index), list(labels), labels, len(passages)
+
+
+def _texts(name: str) -> dict[str, str]:
+    return {each["_id"]: each["text"] for each in _records(name)}
+
+
+def _records(name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in sample_file(name).read_text(encoding="utf-8").splitlines()]
 
 
 def main() -> None:

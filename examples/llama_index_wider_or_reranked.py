@@ -3,9 +3,8 @@
     pip install -e '.[llama-index,demo]' && python examples/llama_index_wider_or_reranked.py [FOLDER]
 
 FOLDER contains corpus.jsonl, queries.jsonl and qrels.trec of an exhaustively judged collection with grades from 1 to
-5, for example Cranfield. Without FOLDER, BM25 searches the docstrings of Python's standard library; the queries are the
-one-line summaries of functions. The docstring of the function itself has grade 5, a docstring of the same module grade
-3, and any other retrieved docstring grade 1. Everything runs offline.
+5, for example Cranfield. Without FOLDER, BM25 searches the sample data set, which a chat model graded down to rank 20;
+deeper, Harm is a lower bound. Everything runs offline.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import bm25s
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -23,10 +23,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from rag_selectivity_llama_index import Evaluation, SelectivityEvaluator
 
 import rag_selectivity as rs
-from rag_selectivity.demo import docstrings
 from rag_selectivity.io.reading import read_records
+from rag_selectivity.sample import write_sample
 
-CANDIDATES, QUESTIONS = 50, 200
+CANDIDATES = 50
 
 
 class BM25Retriever(BaseRetriever):
@@ -75,20 +75,13 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]+", text.lower()))
 
 
-def docstring_collection() -> tuple[list[TextNode], dict[str, str], dict[str, dict[str, int]]]:
-    """Nodes, questions by id, and grades that follow from a rule."""
-    passages = [passage for passage in docstrings() if len(passage.summary.split()) >= 4]
-    nodes = [TextNode(id_=passage.id, text=passage.body) for passage in passages]
-    asked = passages[:: max(1, len(passages) // QUESTIONS)][:QUESTIONS]
-    modules: dict[str, list[str]] = {}
-    for passage in passages:
-        modules.setdefault(passage.module, []).append(passage.id)
-    retriever = BM25Retriever(nodes, CANDIDATES)
-    labels = {}
-    for passage in asked:
-        rest = dict.fromkeys((found.node.node_id for found in retriever.retrieve(passage.summary)), 1)
-        labels[passage.id] = {**rest, **dict.fromkeys(modules[passage.module], 3), passage.id: 5}
-    return nodes, {passage.id: passage.summary for passage in asked}, labels
+def sample_collection() -> tuple[list[TextNode], dict[str, str], dict[str, dict[str, int]]]:
+    """Nodes, questions and a model's grades of the sample data set; passages without a label stay without one."""
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "sample"
+        write_sample(folder)
+        nodes, queries, _ = collection_in(folder)
+        return nodes, queries, rs.read_qrels(folder / "grades.trec").to_dict()
 
 
 def collection_in(folder: Path) -> tuple[list[TextNode], dict[str, str], dict[str, dict[str, int]]]:
@@ -110,7 +103,7 @@ def tokens_shown(evaluation: Evaluation) -> float:
 
 
 def main() -> None:
-    nodes, queries, labels = collection_in(Path(sys.argv[1])) if len(sys.argv) > 1 else docstring_collection()
+    nodes, queries, labels = collection_in(Path(sys.argv[1])) if len(sys.argv) > 1 else sample_collection()
     narrow, wide = BM25Retriever(nodes, 5), BM25Retriever(nodes, CANDIDATES)
     frequency = Counter(word for node in nodes for word in _words(node.text))
     reranker = CoverageReranker(document_frequency=dict(frequency))

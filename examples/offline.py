@@ -1,40 +1,39 @@
 """Stand-ins for what you have: documents, questions, an embedding model and a chat model. Everything works offline.
 
-The documents are docstrings of Python's standard library, without their summary lines; these lines are the questions.
+The documents and the questions are those of the sample data set: documentation of Python's standard library.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
-from functools import cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import SimpleChatModel
 
-from rag_selectivity.demo import Passage, docstrings
+from rag_selectivity.sample import sample_file
 
-DOCUMENTS, QUESTIONS, DIMENSIONS = 200, 50, 256
-
-
-@cache
-def passages() -> list[Passage]:
-    """Docstrings of at least 300 characters, module by module, until there are enough."""
-    long = (each for each in docstrings() if len(each.body) >= 300 and len(each.summary.split()) >= 4)
-    return list(islice(long, DOCUMENTS))
+DIMENSIONS = 256
 
 
 def documents() -> dict[str, str]:
-    """{id: text} of every document."""
-    return {each.id: each.body for each in passages()}
+    """{id: text} of the documents that answer a question, and of every third of the others."""
+    answers = set(questions().values())
+    others = (record for record in _records("corpus.jsonl") if record["_id"] not in answers)
+    kept = {record["_id"] for number, record in enumerate(others) if number % 3 == 0}
+    return {record["_id"]: record["text"] for record in _records("corpus.jsonl") if record["_id"] in answers | kept}
 
 
 def questions() -> dict[str, str]:
     """{question: id of the document that answers it}."""
-    return {each.summary: each.id for each in passages()[:: DOCUMENTS // QUESTIONS]}
+    return {record["text"]: record["expected"] for record in _records("queries.jsonl")}
+
+
+def _records(name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in sample_file(name).read_text(encoding="utf-8").splitlines()]
 
 
 def words_of(text: str) -> list[str]:

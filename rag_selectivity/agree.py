@@ -72,6 +72,8 @@ def agree(
         people labelled only a part of the passages, so the number of relevant passages, and with it every random
         baseline, would be wrong. `evaluate(judge_labels, runs, human=people)` calibrates figures of runs.
 
+    Examples
+    --------
     >>> people = {f"q{i}": {"d1": 5, "d2": 1, "d3": 1 + i % 5} for i in range(12)}
     >>> judged = {query: {**row, "d4": 2} for query, row in people.items()}
     >>> report = agree(people, judged)

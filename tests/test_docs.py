@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 __all__ = ["registries_as_before"]  # a fixture
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
 NEEDS = {
     "frameworks/ragas": "ragas",
     "frameworks/llama-index": "llama_index.core",
@@ -227,22 +227,24 @@ def test_commands_do_what_is_shown(ran, page, command) -> None:
 # -- the rest --------------------------------------------------------------------------------------
 
 
-def test_the_reference_is_that_of_the_commands() -> None:
-    spec = importlib.util.spec_from_file_location("make_cli", DOCS / "make_cli.py")
+@pytest.mark.parametrize(("page", "script"), [("cli.md", "make_cli"), ("measures.md", "make_reference")])
+def test_generated_pages_are_up_to_date(page, script) -> None:
+    spec = importlib.util.spec_from_file_location(script, DOCS / f"{script}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (DOCS / "reference" / "cli.md").read_text(encoding="utf-8") == module.reference(), (
-        "run python docs/make_cli.py"
-    )
+    written = (DOCS / "reference" / page).read_text(encoding="utf-8")
+    assert written == module.reference(), f"run python docs/{script}.py"
 
 
 def anchors(page: Path) -> set[str]:
     """What a link into the page may name: its headings as GitHub spells them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     titles = (title.replace("`", "").casefold() for title in re.findall(r"^#+ (.*)$", text, flags=re.M))
-    return {re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in titles}
+    slugs = [re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in titles]
+    # A heading that another one is spelled like has a number.
+    return {*slugs, *(f"{slug}-{slugs[:at].count(slug)}" for at, slug in enumerate(slugs) if slug in slugs[:at])}
 
 
 @pytest.mark.parametrize(
@@ -268,10 +270,30 @@ def test_pictures_are_small_and_said_in_words(page) -> None:
         assert (page.parent / target).stat().st_size <= largest, target
 
 
-def test_every_page_is_in_the_index() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    pages = {page.relative_to(DOCS).as_posix() for page in PAGES} - {"index.md"}
-    assert sorted(page for page in pages if f"({page})" not in index) == []
+def test_every_page_is_reached_by_indexes() -> None:
+    """From docs/index.md, through pages named index.md alone."""
+    reached, indexes = set(), [DOCS / "index.md"]
+    while indexes:
+        index = indexes.pop()
+        links = re.findall(r"\]\(([^)#:]+\.(?:md|ipynb))", index.read_text(encoding="utf-8"))
+        new = {(index.parent / link).resolve() for link in links} - reached
+        reached |= new
+        indexes += [page for page in new if page.name == "index.md"]
+    pages = {*PAGES, *DOCS.glob("[!_]*/*.ipynb")} - {DOCS / "index.md"}
+    assert sorted(page.relative_to(DOCS).as_posix() for page in pages - reached) == []
+
+
+def test_the_api_pages_name_every_public_name() -> None:
+    named = re.findall(r"^```\{public\} (\w+)\n(.*?)^```", api_pages(), flags=re.S | re.M)
+    core = [name for package, names in named if package == "rag_selectivity" for name in names.split()]
+    assert sorted(core) == sorted(rs.__all__)
+    # Without names, such a block stands for all that its package exports.
+    whole = [package for package, names in named if not names.strip()]
+    assert sorted(whole) == sorted(path.name for path in (ROOT / "integrations").glob("rag_selectivity_*"))
+
+
+def api_pages() -> str:
+    return "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("api.md", "adapters.md"))
 
 
 def test_every_measure_is_explained() -> None:

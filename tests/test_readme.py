@@ -1,77 +1,89 @@
-"""What the README shows is true: its Python runs, its plan prints what it says."""
+"""What the README shows is true: its blocks run as they stand, in an empty folder."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from rag_selectivity.measures.base import REGISTRY, summary
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+LONGEST = 150
+#: Of each way in, without the lines of its fence.
+LONGEST_BLOCK = 12
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.S | re.M)
 
 
-def test_python_blocks_run_in_their_order(capsys) -> None:
-    code = "\n".join(blocks("python"))
-    exec(compile(code, "README.md", "exec"), {})
-    assert "bits over random, 2 of 2 queries" in capsys.readouterr().out
+def shell(block: str) -> str:
+    """The commands of a console block as a script."""
+    return "".join(f"{line.removeprefix('$ ')}\n" for line in block.splitlines())
 
 
-def test_the_plan_prints_what_the_readme_says() -> None:
-    shown = next(block for block in blocks("console") if "plan --corpus-size" in block)
-    arguments = re.search(r"rag-selectivity (plan [^#\n]*)", shown)
-    assert arguments
-    done = subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *arguments.group(1).split()],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    table = "\n".join(line for line in shown.splitlines() if "──" not in line)
-    assert done.stdout.rstrip() in table
+SET_UP, SAMPLE, GRADED = blocks("console")
 
 
-def test_the_comparison_prints_what_the_readme_says(data) -> None:
-    text = next(block for block in blocks("console") if "compare --qrels" in block)
-    command, _, rest = text.partition("lsa compared with")
-    words = re.sub(r"\\\n", " ", command).split()[2:]
-    places = {"bm25=bm25.trec": "bm25=runs/bm25.trec", "lsa=lsa.trec": "lsa=runs/lsa.trec"}
-    done = subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *(places.get(word, word) for word in words)],
-        cwd=data / "cranfield",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    table = [line for line in rest[: rest.index("System:")].splitlines() if "@10 " in line]
-    assert len(table) == 5  # Judged of both runs stands below the tests
-    for line in table:
-        assert line in done.stdout
-    decision = rest[rest.index("System:") : rest.index("$ rag-selectivity sweep")]
-    assert done.stdout.endswith(decision)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """An empty folder in which the sample was written as the README says."""
+    place = tmp_path_factory.mktemp("readme")
+    done = run_script(shell(SAMPLE), place)
+    assert done.returncode == 0, done.stderr
+    return place
 
 
-def test_the_table_of_measures_is_the_registry() -> None:
-    rows = re.findall(r"^\| `(\S+)` \| (.*) \|$", README, flags=re.M)
-    assert rows == [(cls.name, summary(cls)) for cls in REGISTRY.values()]
+def run_script(script: str, place: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script with bash, with the Python and the commands of these tests; what it left running ends with it."""
+    here = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": here, "RAGAS_DO_NOT_TRACK": "true", "OPENAI_API_KEY": "none"}
+    whole = f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -e\n{script}"
+    command = ["bash", "-c", whole]
+    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=False, timeout=300)
 
 
-def test_the_evaluate_command_runs_on_cranfield(data) -> None:
-    text = next(block for block in blocks("console") if "evaluate --qrels" in block)
-    words = re.sub(r"\\\n", " ", text).replace("'", "").split()[2:]
-    folder = data / "cranfield"
-    places = {"qrels.trec": "qrels.trec", "bm25=bm25.trec": "bm25=runs/bm25.trec", "lsa=lsa.trec": "lsa=runs/lsa.trec"}
-    done = subprocess.run(
-        [sys.executable, "-m", "rag_selectivity", *(places.get(word, word) for word in words)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "lsa: 225 queries, N = 1,400, utility scale" in done.stdout
+def test_it_is_one_page() -> None:
+    assert len(README.splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("block", [*blocks("python"), GRADED])
+def test_each_way_in_is_short(block) -> None:
+    assert len(block.splitlines()) <= LONGEST_BLOCK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("needed", "block", "printed"),
+    [
+        ("ragas", blocks("python")[0], "ragas: 60 queries, N = 1,000, utility scale"),
+        ("llama_index.core", blocks("python")[1], "retriever: 60 queries, N = 1,000, utility scale"),
+    ],
+    ids=["ragas", "llama_index"],
+)
+def test_python_runs_as_it_stands(needed, block, printed, folder) -> None:
+    pytest.importorskip(needed)
+    done = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert printed in done.stdout
+    assert "BoR@5" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_pool_is_graded_as_it_stands(folder) -> None:
+    done = run_script(shell(GRADED), folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "by the judge word-overlap" in done.stdout
+    assert "random controls" in done.stdout
+    assert "System: bm25 " in " ".join(done.stdout.split())  # the text says which run this judge prefers
+
+
+def test_the_set_up_commands_are_those_of_the_checks() -> None:
+    demo_command, test_command = (line.removeprefix("$ ") for line in SET_UP.splitlines())
+    assert demo_command == "pip install -e '.[demo]' && rag-selectivity demo"
+    assert test_command == "pip install -e '.[all,dev]' && pytest"
+    assert 'session.install("--editable", ".[all,dev]")' in (ROOT / "noxfile.py").read_text(encoding="utf-8")

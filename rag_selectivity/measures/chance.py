@@ -158,10 +158,13 @@ class BaselineMeasure(_ChanceMeasure):
 class Success(_ChanceMeasure):
     """1 if at least m relevant passages are in the top K, else 0. Also: hit rate, Hit@K, success_K in trec_eval.
 
-    Range 0–1, higher is better. NaN for a query with fewer than m relevant passages, where no
-    retriever can succeed; a query missing from the run is a failure.
-
     Success alone does not show selectivity: a random draw can reach a success rate of 99 % too. See BoR.
+
+    Formula: [n_p ≥ m], n_p = relevant passages in the top K
+    Range: 0 or 1, their mean 0–1; higher is better.
+    NaN: for a query with fewer than m relevant passages, where no retriever can succeed.
+    Edge cases: A query missing from the run is a failure. A second copy of a passage is no second hit.
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "Success"
@@ -178,9 +181,14 @@ class Success(_ChanceMeasure):
 class RandomSuccess(BaselineMeasure):
     """P[X ≥ m], X ~ Hypergeometric(N, R, K): how often a random draw of K passages would succeed.
 
-    Range 0–1; a property of corpus, judgments and K, not of the retriever. NaN as for Success.
-    Its mean over queries gives the regime of a K: healthy below 1 − 1/e = .632, degraded from there, collapse
-    from 1 − e^−3 = .950. Relative error 1e-13. Source: "The 99% Success Paradox", ICLR Blogposts 2026.
+    A property of corpus, judgments and K, not of the retriever. Its mean over queries gives the regime of a K: healthy
+    below 1 − 1/e = .632, degraded from there, collapse from 1 − e^−3 = .950.
+
+    Formula: 1 − Σ_{i<m} C(R, i)·C(N−R, K−i)/C(N, K)
+    Range: 0–1, with a relative error of 1e-13.
+    NaN: for a query with fewer than m relevant passages, as for Success.
+    Edge cases: The draw has K passages if the list is shorter, too. With an N for each query it has min(K, N).
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "RandomSuccess"
@@ -201,8 +209,12 @@ class RandomSuccess(BaselineMeasure):
 class EF(BaselineMeasure):
     """Enrichment factor: mean Success / mean RandomSuccess over the same queries.
 
-    Range 0–∞, 1 is chance, higher is better. A ratio of means: a single query has no value. NaN if no
-    query has m relevant passages, or if no draw of K can succeed (K < m).
+    A ratio of means: a single query has no value.
+
+    Formula: mean Success@K / mean RandomSuccess@K
+    Range: 0–∞, 1 is chance; higher is better.
+    NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
+    Edge cases: Queries with fewer than m relevant passages are left out of both means.
     Source: the enrichment factor of virtual screening; "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -247,17 +259,20 @@ class EF(BaselineMeasure):
 class BoR(EF):
     """Bits over Random: log2(mean Success / mean RandomSuccess), over the same queries.
 
-    The bits of selectivity that the retriever has over a random draw of the same size. With each bit, the
-    success rate is twice as large compared with that of the draw. 0 is chance, below 0 is worse than
-    chance, −inf is no success at all; at most BoR_max. Higher is better; compare at equal K.
-    A ratio of means: a single query has no value, and Success and RandomSuccess are shown for it. NaN if no
-    query has m relevant passages, or if no draw of K can succeed (K < m).
+    The bits of selectivity that the retriever has over a random draw of the same size. With each bit, the success rate
+    is twice as large compared with that of the draw. A ratio of means: a single query has no value, and Success and
+    RandomSuccess are shown for it. Compare at equal K.
 
     Unjudged relevant passages make the true random baseline higher, so BoR is then too high. If random passages of the
     corpus were graded by the judge of the labels (controls), `evaluate` estimates the baseline with that judge's rate
     on them: `rag_selectivity.statistics.controls` has the formulas. The figure is then over all queries of the labels,
     those without a relevant label included; it is log2(Success / RandomSuccess) under this judge's notion of relevance.
 
+    Formula: log2(mean Success@K / mean RandomSuccess@K)
+    Range: −∞ to BoR_max, in bits; 0 is chance, below 0 is worse than chance; higher is better.
+    NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
+    Edge cases: −∞ if no query succeeds; JSON has null with a reason. Queries with fewer than m relevant passages are
+    left out of both means.
     Source: "The 99% Success Paradox: When Near-Perfect Retrieval Equals Random Selection", ICLR Blogposts 2026.
     """
 
@@ -275,8 +290,13 @@ class BoR(EF):
 class BoR_max(BaselineMeasure):
     """The ceiling of BoR: −log2(mean RandomSuccess), the BoR of a perfect retriever at this K.
 
-    Range 0–∞ bits; a property of corpus, judgments and K. Near 0 no retriever can show selectivity.
-    Not the mean of the ceilings of single queries. NaN if no query has m relevant passages.
+    A property of corpus, judgments and K. Near 0 no retriever can show selectivity. Not the mean of the ceilings of
+    single queries.
+
+    Formula: −log2(mean RandomSuccess@K)
+    Range: 0–∞, in bits.
+    NaN: if no query has m relevant passages, or if no draw of K can succeed (K < m).
+    Edge cases: 0 if K is the whole corpus. Queries with fewer than m relevant passages are left out of both means.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -298,7 +318,12 @@ class BoR_max(BaselineMeasure):
 class BoR_opt(Measure):
     """log2(N/K): the ceiling of BoR if every query had one relevant passage.
 
-    Needs no judgments. With an N for each query: −log2(mean K/N). NaN for a query with an empty corpus or draw.
+    Needs no judgments.
+
+    Formula: log2(N/K); with an N for each query −log2(mean K/N)
+    Range: 0–∞, in bits.
+    NaN: for a query with an empty corpus or draw.
+    Edge cases: With one N for all queries, K > N is an error; with an N for each query the draw has min(K, N) passages.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
@@ -323,8 +348,12 @@ class BoR_recall(Measure):
     Recall@K is the share of a query's relevant passages that are in the top K; for a random draw it is K/N. With
     `passages_of` it is the share of its relevant documents, and for a random draw the mean over these of the
     probability that one of a document's n passages is drawn, P[X ≥ 1], X ~ Hypergeometric(N, n, K).
-    Bits; 0 is chance. NaN for a query without relevant passages. Source: "The 99% Success Paradox",
-    ICLR Blogposts 2026.
+
+    Formula: log2(mean R@K / mean(K/N))
+    Range: −∞ to log2(N/K), in bits; 0 is chance; higher is better.
+    NaN: for a query without relevant passages.
+    Edge cases: −∞ if nothing relevant was found for any query; JSON has null with a reason.
+    Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 
     name: ClassVar[str] = "BoR_recall"
@@ -373,9 +402,13 @@ def _mean_over_documents(documents: Documents, size: IntArray, drawn: IntArray) 
 class Lambda(Measure):
     """λ = K·R/N: how many relevant passages a random draw of K is expected to hold.
 
-    Range 0–∞. λ does not give the regime of a K: RandomSuccess does, and the ceiling BoR_max follows from it. If one
-    hit makes a success and all queries have the same R, a random draw succeeds in about 1 − e^−λ of the queries. The
-    mean is over the queries with a relevant passage; NaN for the others.
+    λ does not give the regime of a K: RandomSuccess does, and the ceiling BoR_max follows from it. If one hit makes a
+    success and all queries have the same R, a random draw succeeds in about 1 − e^−λ of the queries.
+
+    Formula: mean(K·R/N)
+    Range: 0–∞.
+    NaN: for a query without a relevant passage.
+    Edge cases: The mean is over the queries with a relevant passage.
     Source: "The 99% Success Paradox", ICLR Blogposts 2026.
     """
 

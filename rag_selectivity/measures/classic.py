@@ -66,8 +66,12 @@ class _RankedMeasure(Measure):
 class P(Measure):
     """Precision: relevant passages in the top K / K. P_K in trec_eval.
 
-    Range 0–1, higher is better. An empty slot counts as a miss. `short_lists="returned"` divides by the number
-    of returned passages, at most K; NaN if there are none.
+    Formula: n_p / K
+    Range: 0–1; higher is better.
+    NaN: never; with `short_lists="returned"` for an empty list.
+    Edge cases: An empty slot and an unjudged passage count as misses. `short_lists="returned"` divides by the number of
+    returned passages, at most K.
+    Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
     name: ClassVar[str] = "P"
@@ -87,8 +91,13 @@ class P(Measure):
 class R(Measure):
     """Recall: relevant passages in the top K / all relevant ones. recall_K in trec_eval.
 
-    Range 0–1, higher is better. It never decreases with K, so it rewards long contexts.
-    0 for a query without a relevant passage, as in trec_eval; never NaN.
+    It never decreases with K, so it rewards long contexts.
+
+    Formula: n_p / R
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: 0 for a query without a relevant passage, as in trec_eval.
+    Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
     name: ClassVar[str] = "R"
@@ -109,9 +118,14 @@ class R(Measure):
 class F(Measure):
     """Weighted harmonic mean of precision and recall: 1/(α/P + (1−α)/R) = n_p/(αK + (1−α)R).
 
-    `beta` weighs recall beta times as much as precision; `alpha` = 1/(1+β²) expresses the same weight, as
-    in recall-free evaluation. Range 0–1, higher is better; 0 without a hit, and for a query without a
-    relevant passage; never NaN. Source: van Rijsbergen 1979; arXiv 2512.20854.
+    `beta` weighs recall beta times as much as precision; `alpha` = 1/(1+β²) expresses the same weight, as in
+    recall-free evaluation.
+
+    Formula: n_p / (α·K + (1−α)·R), α = 1/(1+β²)
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: 0 without a hit, and for a query without a relevant passage.
+    Source: van Rijsbergen, Information Retrieval (1979); arXiv 2512.20854.
     """
 
     name: ClassVar[str] = "F"
@@ -137,7 +151,11 @@ class F(Measure):
 class Rprec(_RankedMeasure):
     """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
-    Range 0–1, higher is better. 0 for a query without a relevant passage; never NaN.
+    Formula: n_p(top R) / R
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: 0 for a query without a relevant passage.
+    Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
     name: ClassVar[str] = "Rprec"
@@ -160,8 +178,13 @@ class Rprec(_RankedMeasure):
 class AP(_RankedMeasure):
     """Average precision: the mean over all relevant passages of the precision at their rank, 0 for those not retrieved.
 
-    map and map_cut_K in trec_eval: AP@K, too, divides by the number of all relevant passages. Range 0–1,
-    higher is better. 0 for a query without a relevant passage; never NaN.
+    map and map_cut_K in trec_eval: AP@K, too, divides by the number of all relevant passages.
+
+    Formula: (1/R)·Σ P@i over the ranks i of relevant passages
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: 0 for a query without a relevant passage.
+    Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
     name: ClassVar[str] = "AP"
@@ -194,10 +217,15 @@ class AP(_RankedMeasure):
 class ContextPrecision(Measure):
     """Average precision over the top K only: the mean precision at the ranks of the relevant passages in it.
 
-    The context precision of Ragas, which asks a model for relevance; here it is computed from grades (relevant
-    from `rel`). It divides by the relevant passages in the top K, not by all: one relevant passage at rank 1
-    gives 1, even if only junk follows, so read it together with Harm. Range 0–1, higher is better. 0 without
-    a relevant passage in the top K; NaN for an empty or missing list.
+    The context precision of Ragas, which asks a model for relevance; here it is computed from grades (relevant from
+    `rel`). It divides by the relevant passages in the top K, not by all: one relevant passage at rank 1 gives 1, even
+    if only junk follows, so read it together with Harm.
+
+    Formula: (1/n_p)·Σ P@i over the ranks i ≤ K of relevant passages
+    Range: 0–1; higher is better.
+    NaN: for an empty or missing list.
+    Edge cases: 0 without a relevant passage in the top K.
+    Source: the context precision of Ragas.
     """
 
     name: ClassVar[str] = "ContextPrecision"
@@ -217,8 +245,13 @@ class ContextPrecision(Measure):
 class RR(_RankedMeasure):
     """Reciprocal rank of the first relevant passage, 0 if there is none in the list (the top K with @K).
 
-    recip_rank in trec_eval; the mean is MRR. Range 0–1, higher is better; never NaN. With tied scores
-    the rank is that of trec_eval (descending passage id).
+    recip_rank in trec_eval; the mean is MRR.
+
+    Formula: 1 / rank of the first relevant passage
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: With tied scores the rank is that of trec_eval (descending passage id).
+    Source: trec_eval; Voorhees, The TREC-8 Question Answering Track Report (1999).
     """
 
     name: ClassVar[str] = "RR"
@@ -253,9 +286,13 @@ class nDCG(Measure):
     """Normalised discounted cumulative gain: Σ gain/log2(rank + 1) over the top K / the same sum of the best order.
 
     The gain is the grade (`gain=linear`, as in trec_eval's ndcg_cut), or 2^grade − 1 (`gain=exp`).
-    Range 0–1, higher is better. 0 for a query without a positive grade; never NaN. On the utility
-    scale a grade of 1 has gain 1, as in trec_eval. To give it gain 0, use the trec scale with a grade
-    map from 1 to 0. Source: Järvelin and Kekäläinen 2002.
+
+    Formula: Σ_{i≤K} gain_i/log2(i + 1) / the same sum of the judged passages by descending gain
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: 0 for a query without a positive grade. On the utility scale a grade of 1 has gain 1, as in trec_eval.
+    To give it gain 0, use the trec scale with a grade map from 1 to 0.
+    Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002).
     """
 
     name: ClassVar[str] = "nDCG"
@@ -306,10 +343,15 @@ def discounts(ranks: int) -> FloatArray:
 class IPrec(Measure):
     """Interpolated precision: the highest precision at any point of the list with a recall of at least r.
 
-    IPrec@r is for one recall level r; without @, for the 11 levels 0, .1, … 1 of the precision–recall
-    curve. iprec_at_recall in trec_eval. Up to trec_eval 9, in pytrec_eval and in ir_measures, a recall of r
-    needs ⌊r·R + .9⌋ relevant passages; trec_eval 10 rounds r·R to the nearest whole number
-    (`rounding=nearest`). Range 0–1, higher is better. 0 if the recall is never reached; never NaN.
+    IPrec@r is for one recall level r; without @, for the 11 levels 0, .1, … 1 of the precision–recall curve.
+    iprec_at_recall in trec_eval. Up to trec_eval 9, in pytrec_eval and in ir_measures, a recall of r needs ⌊r·R + .9⌋
+    relevant passages; trec_eval 10 rounds r·R to the nearest whole number (`rounding=nearest`).
+
+    Formula: max P@i over the ranks i with recall ≥ r
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: 0 if the recall is never reached.
+    Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
     """
 
     name: ClassVar[str] = "IPrec"

@@ -30,10 +30,13 @@ from rag_selectivity.measures.utility import Judged
 class T(Measure):
     """Reward for relevant passages minus a penalty for the others: ((1−α)·n_p − α·n_n)/K, as published.
 
-    n_p relevant and n_n other passages are in the top K; unjudged passages count as others. If K passages
-    are returned it is P@K − α, so α cannot change the order of systems. `form=code` is the formula of the
-    authors' code, which divides the second term only: (1−α)·n_p − α·n_n/(n_p+n_n). Range −α to 1−α
-    (`form=code`: −α to (1−α)·K), higher is better. 0 for an empty list (with `short_lists="returned"`: NaN).
+    n_p relevant and n_n other passages are in the top K. If K passages are returned it is P@K − α, so α cannot change
+    the order of systems. `form=code` is the formula of the authors' code, which divides the second term only.
+
+    Formula: ((1−α)·n_p − α·n_n)/K; with form=code (1−α)·n_p − α·n_n/(n_p+n_n)
+    Range: −α to 1−α (`form=code`: −α to (1−α)·K); higher is better.
+    NaN: never; with `short_lists="returned"` for an empty list.
+    Edge cases: Unjudged passages count as others. 0 for an empty list.
     Source: arXiv 2512.20854.
     """
 
@@ -61,9 +64,11 @@ class T(Measure):
 class Fe(Measure):
     """F with the number of relevant passages estimated by those in the top 2K of the pool.
 
-    n_p/(α·K + (1−α)·R̂), where R̂ counts the relevant passages in the first 2K of the pool (without a
-    pool: of the run's own full list). Range 0–1, higher is better; 0 without a hit. NaN for a query
-    whose pool has fewer than 2K passages. Source: arXiv 2512.20854.
+    Formula: n_p / (α·K + (1−α)·R̂), R̂ = relevant passages in the first 2K of the pool
+    Range: 0–1; higher is better.
+    NaN: for a query whose pool has fewer than 2K passages.
+    Edge cases: 0 without a hit. Without a pool, the run's own full list is the pool.
+    Source: arXiv 2512.20854.
     """
 
     name: ClassVar[str] = "Fe"

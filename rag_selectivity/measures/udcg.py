@@ -64,10 +64,14 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
 class UDCGGrades(Measure):
     """UDCG approximated from grades: every relevant passage helps by 1, every other passage distracts by .333.
 
-    The logistic function of (n_p − weight·n_n)/K. UDCG itself needs a score for each passage from the LLM that
-    reads it (`rag_selectivity.measures.udcg.udcg`). Without such scores, this figure depends only on the numbers of
-    relevant and other passages. Range (0, 1), higher is better; .5 for an empty list (with
-    `short_lists="returned"`: NaN). Source: Trappolini et al. 2025, arXiv 2510.21440.
+    UDCG itself needs a score for each passage from the LLM that reads it (`rag_selectivity.measures.udcg.udcg`).
+    Without such scores, this figure depends only on the numbers of relevant and other passages.
+
+    Formula: 1 / (1 + e^−x), x = (n_p − weight·n_n)/K
+    Range: 0–1, without its ends; higher is better.
+    NaN: never; with `short_lists="returned"` for an empty list.
+    Edge cases: .5 for an empty list.
+    Source: Trappolini et al. 2025, arXiv 2510.21440.
     """
 
     name: ClassVar[str] = "UDCG_grades"

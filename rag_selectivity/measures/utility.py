@@ -187,13 +187,16 @@ class _WeightedMeasure(Measure):
 class RANWG(_WeightedMeasure):
     """Rarity-aware normalised weighted gain: the share of the best available evidence that is in the top K.
 
-    Σ w over the top K / Σ of the K largest weights among the query's judged passages U (fewer if
-    |U| < K). The weight of a grade depends on its rarity in U (`rarity_weights`): w5 = 1, w4 ≤ 1,
-    w3 ≤ .25, w2 = w1 = 0. The order inside the top K does not matter. Unjudged passages and second
-    copies have no weight.
+    The weight of a grade depends on its rarity among the query's judged passages U (`rarity_weights`): w5 = 1, w4 ≤ 1,
+    w3 ≤ .25, w2 = w1 = 0. The order inside the top K does not matter. The figures of each query include the weights and
+    the gains G_obs, G_pool and G_oracle.
 
-    Range 0–1, higher is better. NaN for a query whose judged passages all have weight 0 (all junk).
-    The figures of each query include the weights and the gains G_obs, G_pool and G_oracle.
+    Formula: Σ w over the top K / Σ of the K largest weights in U; w_g = min(r_g/r_5, cap_g), r_g = b_g/p_g^α, p_g =
+    n_g/|U|
+    Range: 0–1; higher is better.
+    NaN: for a query whose judged passages all have weight 0 (all junk).
+    Edge cases: Unjudged passages and second copies have no weight. If |U| < K, the divisor has all of U. Without a
+    grade 5 in U, w4 = 1 and w3 = .2. 0 for a query missing from the run.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
@@ -230,10 +233,13 @@ class RANWG(_WeightedMeasure):
 class PROC(_WeightedMeasure):
     """Pool-restricted oracle ceiling: the best RA-nWG that any reranker could reach from this pool.
 
-    The weight of the best K of the pool / the weight of the best K of all judged passages. 1 − PROC is
-    the share that the retriever lost before selection. Without a pool the run's own full list is the pool.
+    1 − PROC is the share that the retriever lost before selection.
 
-    Range 0–1, higher is better, at least RA-nWG at the same K. NaN as for RA-nWG.
+    Formula: Σ of the K largest weights in the pool / Σ of the K largest weights in U
+    Range: 0–1, at least RA-nWG at the same K; higher is better.
+    NaN: for a query whose judged passages all have weight 0, as for RA-nWG.
+    Edge cases: Without a pool the run's own full list is the pool. A passage of the list that the pool lacks counts as
+    part of it. 0 for a query missing from the run.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
@@ -285,10 +291,15 @@ _RATIO_OF_MEANS = Aggregate(value=_share_of_means, statistic=_share_of_means, li
 class PercentPROC(_WeightedMeasure):
     """RA-nWG / PROC: the share of the pool's best evidence that the reranker or selection put into the top K.
 
-    Range 0–1, higher is better. NaN if PROC is 0 or undefined. Also NaN for a query without a pool whose
-    list is not longer than K, since nothing was selected. The aggregate is the mean over queries;
-    `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC, as in the preprint's
-    table. The two differ. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    The aggregate is the mean over queries; `%PROC(aggregate=ratio)` is the ratio of the mean RA-nWG to the mean PROC,
+    as in the preprint's table. The two differ.
+
+    Formula: RA-nWG@K / PROC@K
+    Range: 0–1; higher is better.
+    NaN: if PROC is 0 or undefined, and for a query without a pool whose list is not longer than K, since nothing was
+    selected.
+    Edge cases: A query that is NaN is left out of the mean, and counted.
+    Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "%PROC"
@@ -341,8 +352,13 @@ class _NormalisedRecall(Measure):
 class NRecall4(_NormalisedRecall):
     """Passages of grade 4 or 5 in the top K / min(K, all passages of grade 4 or 5).
 
-    Recall relative to what K slots can hold: 1 if the top K holds as many as possible. Range 0–1, higher is better.
-    NaN for a query without any. Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
+    Recall relative to what K slots can hold: 1 if the top K holds as many as possible.
+
+    Formula: n_4+(top K) / min(K, R_4+)
+    Range: 0–1; higher is better.
+    NaN: for a query without a passage of grade 4 or 5.
+    Edge cases: 0 for a query missing from the run. A second copy is no second hit.
+    Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "N-Recall4+"
@@ -355,7 +371,12 @@ class NRecall4(_NormalisedRecall):
 class NRecall5(_NormalisedRecall):
     """Passages of grade 5 in the top K / min(K, all passages of grade 5).
 
-    As N-Recall4+, for grade 5 only. Range 0–1, higher is better. NaN for a query without any.
+    As N-Recall4+, for grade 5 only.
+
+    Formula: n_5(top K) / min(K, R_5)
+    Range: 0–1; higher is better.
+    NaN: for a query without a passage of grade 5.
+    Edge cases: 0 for a query missing from the run. A second copy is no second hit.
     Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
@@ -369,8 +390,12 @@ class NRecall5(_NormalisedRecall):
 class Precision4(Measure):
     """Passages of grade 4 or 5 in the top K / K.
 
-    Range 0–1, higher is better. An empty slot counts as a miss. `short_lists="returned"` divides by the number
-    of returned passages, at most K; NaN if there are none. Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
+    Formula: n_4+(top K) / K
+    Range: 0–1; higher is better.
+    NaN: never; with `short_lists="returned"` for an empty list.
+    Edge cases: An empty slot counts as a miss. `short_lists="returned"` divides by the number of returned passages, at
+    most K.
+    Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "Precision4+"
@@ -391,12 +416,16 @@ class Precision4(Measure):
 class Harm(Measure):
     """Passages of grade ≤ 2 in the top K / K: junk that the LLM has to read.
 
-    Range 0–1, lower is better. With `max_grade=1` only distractors count. An unjudged passage is not
-    harmful unless the policy is `unjudged="worst"`; a second copy counts with its grade. If a list is judged
-    in part, Harm is between this figure and `Harm(unjudged=harmful)`, which counts every unjudged passage as
-    junk; a report shows both ends. NaN for an empty or missing list, and for every query if the qrels hold no
-    grade ≤ max_grade: a failure, or judgments without junk, must not look like a list without junk.
-    Source: "Redefining RAG Evaluation"; arXiv 2511.09545.
+    With `max_grade=1` only distractors count. If a list is judged in part, Harm is between this figure and
+    `Harm(unjudged=harmful)`, which counts every unjudged passage as junk; a report shows both ends.
+
+    Formula: n_{≤max_grade}(top K) / K
+    Range: 0–1; lower is better.
+    NaN: for an empty or missing list, and for every query if the qrels hold no grade ≤ max_grade: a failure, or
+    judgments without junk, must not look like a list without junk.
+    Edge cases: An unjudged passage is not harmful unless the policy is `unjudged="worst"`. A second copy counts with
+    its grade.
+    Source: "Redefining RAG Evaluation: A Set-Based Approach"; arXiv 2511.09545.
     """
 
     name: ClassVar[str] = "Harm"
@@ -434,9 +463,13 @@ class Harm(Measure):
 class Judged(Measure):
     """Share of the top K that is judged: how far to trust the other measures.
 
-    Judged passages in the top K / min(K, returned). Range 0–1. If it is low, the other measures count many
-    unjudged passages as neither relevant nor harmful. NaN for an empty or missing list. Also: Judged@K in
-    ir_measures, which divides by K.
+    If it is low, the other measures count many unjudged passages as neither relevant nor harmful.
+
+    Formula: judged passages in the top K / min(K, returned)
+    Range: 0–1; higher is better.
+    NaN: for an empty or missing list.
+    Edge cases: A second copy counts as what it is.
+    Source: Judged@K in ir_measures, which divides by K.
     """
 
     name: ClassVar[str] = "Judged"

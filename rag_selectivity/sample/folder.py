@@ -212,7 +212,7 @@ def _write_live(folder: Path) -> None:
     """What an application would leave behind: rows of Ragas, a trace, and spans of OpenTelemetry."""
     questions, passages = texts("queries.jsonl"), texts("corpus.jsonl")
     bodies = {record["_id"]: record["text"] for record in records("corpus.jsonl")}
-    shown = run("reranked")
+    shown, relevant = run("reranked"), _relevant()
     rows = [
         {
             "query_id": query,
@@ -220,6 +220,7 @@ def _write_live(folder: Path) -> None:
             "retrieved_context_ids": ids[:_CONTEXTS],
             "retrieved_contexts": [passages[passage] for passage in ids[:_CONTEXTS]],
             "reference": bodies[expected()[query]].split("\n\n")[0],
+            "reference_context_ids": sorted(relevant[query]),
         }
         for query, ids in shown.items()
     ]

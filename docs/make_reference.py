@@ -1,0 +1,134 @@
+"""Writes `reference/measures.md` from the measures themselves: run it after changing one.
+
+python docs/make_reference.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+from rag_selectivity.measures import REGISTRY, Choice, Measure, Real, Whole
+from rag_selectivity.measures.base import summary
+
+#: The families, by the module of their measures, in the order of the page.
+FAMILIES = {
+    "chance": ("Compared with chance", "A random draw of K passages from the corpus is what these compare with."),
+    "utility": ("Graded evidence and junk", "Grades 1 to 5 say how much a passage helps the LLM that reads it."),
+    "recall_free": ("Without knowing all that is relevant", "For labels that name only some of the relevant passages."),
+    "classic": ("Classic", "With the conventions of trec_eval, and equal to its figures."),
+    "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
+}
+#: What the definition of a measure says in lines of their own, in the order of the page.
+FACTS = ("Formula", "Range", "NaN", "Edge cases", "Source")
+_FACT = re.compile(rf"^({'|'.join(FACTS)}): ", flags=re.M)
+
+
+def reference() -> str:
+    """All measures as Markdown."""
+    families: dict[str, list[type[Measure]]] = {family: [] for family in FAMILIES}
+    for measure in REGISTRY.values():
+        families[measure.__module__.rpartition(".")[2]].append(measure)
+    ordered = [measure for family in families.values() for measure in family]
+    anchors = dict(zip(ordered, unique([slug(measure.name) for measure in ordered]), strict=True))
+    lines = [
+        "# Measures",
+        "",
+        "Made from the measures themselves by `docs/make_reference.py`: change those, and run it.",
+        "`rag-selectivity measures NAME` prints the same.",
+        "",
+        "A measure is written `NAME`, `NAME@K` or `NAME(parameter=value)@K`, as in `BoR(rel=4,m=2)@20`. This is its",
+        "name in commands, in Python, in JSON and in the columns of tables.",
+        "",
+        "| symbol | meaning |",
+        "|---|---|",
+        "| K | depth: how many passages of the list count |",
+        "| N | passages in the corpus |",
+        "| R | relevant passages of a query |",
+        "| n_p, n_n | relevant passages, and others, in the top K |",
+        "| U | judged passages of a query |",
+        "| C(n, k) | binomial coefficient |",
+        "",
+        "A figure over all queries is the mean over those for which it is defined, unless the formula says otherwise.",
+        "NaN (`null` in JSON, with a reason) never enters a mean; the number of queries with a figure is beside it.",
+        "[Reading the measures](../explanation/reading-the-measures.md) shows with drawings what they say, and has the",
+        "[claim checks](../explanation/reading-the-measures.md#claim-checks), which ask an LLM about texts.",
+        "",
+        "| measure | definition |",
+        "|---|---|",
+        *(f"| [`{each.name}`](#{anchors[each]}) | {summary(each).replace('|', chr(92) + '|')} |" for each in ordered),
+    ]
+    for family, measures in families.items():
+        title, about = FAMILIES[family]
+        lines += ["", f"## {title}", "", about]
+        for measure in measures:
+            lines += section(measure)
+    return "\n".join(lines) + "\n"
+
+
+def section(measure: type[Measure]) -> list[str]:
+    """One measure."""
+    paragraphs, facts = definition(measure)
+    missing = [fact for fact in FACTS if fact not in facts]
+    if missing or not measure.example:
+        raise SystemExit(f"{measure.name}: its docstring has no line {', '.join(missing) or 'Example'}")
+    lines = ["", f"### {measure.name}"]
+    for paragraph in paragraphs:
+        lines += ["", paragraph]
+    lines += ["", f"- **Formula**: `{facts['Formula']}`"]
+    lines += [f"- **{fact}**: {facts[fact][0].upper()}{facts[fact][1:]}" for fact in FACTS[1:]]
+    needs = needed(measure)
+    if needs:
+        lines.append(f"- **Needs**: {', '.join(needs)}.")
+    lines.append(f"- **Example**: {measure.example}.")
+    if measure.parameters():
+        lines += ["", "| parameter | default | values | meaning |", "|---|---|---|---|"]
+        for each in measure.parameters():
+            default = "by the scale" if each.default is None and each.name == "rel" else printed(each.default)
+            lines.append(f"| `{each.name}` | {default} | {values(each.metadata['kind'])} | {each.metadata['doc']} |")
+    return lines
+
+
+def definition(measure: type[Measure]) -> tuple[list[str], dict[str, str]]:
+    """The paragraphs of a measure's docstring, and the facts that it has in lines of their own."""
+    text, *rest = _FACT.split(inspect.getdoc(measure) or "")
+    facts = {name: " ".join(fact.split()) for name, fact in zip(rest[::2], rest[1::2], strict=True)}
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()], facts
+
+
+def needed(measure: type[Measure]) -> list[str]:
+    """What it needs besides labels and a run."""
+    needs = {
+        "the corpus size N": measure.needs_corpus_size,
+        "labels on the utility scale, 1 to 5": measure.required_scale == "utility",
+        "a pool of candidates, or a list longer than K": measure.uses_pool,
+    }
+    return [what for what, is_needed in needs.items() if is_needed]
+
+
+def printed(value: object) -> str:
+    return "" if value is None else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def values(kind: Whole | Real | Choice) -> str:
+    """What a parameter may be."""
+    if isinstance(kind, Choice):
+        return ", ".join(f"`{word}`" for word in kind.words)
+    if isinstance(kind, Whole):
+        return f"whole, ≥ {kind.lowest}"
+    return f"≥ {kind.low:g}" if kind.high == float("inf") else f"{kind.low:g} to {kind.high:g}"
+
+
+def slug(title: str) -> str:
+    """A heading's anchor, as code hosts spell it."""
+    return re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
+
+
+def unique(slugs: list[str]) -> list[str]:
+    """Number those that another heading above has."""
+    return [name if (before := slugs[:at].count(name)) == 0 else f"{name}-{before}" for at, name in enumerate(slugs)]
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "reference" / "measures.md").write_text(reference(), encoding="utf-8")
