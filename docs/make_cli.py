@@ -32,6 +32,8 @@ COMMANDS = (
     "plan",
     "audit",
     "measures",
+    "explain",
+    "caveats",
     "demo",
     "sample",
 )

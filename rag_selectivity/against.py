@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +14,12 @@ from numpy.typing import NDArray
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_of
-from rag_selectivity.io.opening import opened
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Caveat, Estimate
+from rag_selectivity.results.estimate import AS_JUDGED, WITH_CONTROLS, Estimate
 from rag_selectivity.results.records import Fingerprint, QueryRecords
-from rag_selectivity.results.report import SCHEMA, Report
+from rag_selectivity.results.report import Report
+from rag_selectivity.results.stored import StoredReport, StoredRun
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.paired import paired_difference
 from rag_selectivity.wording import counted
@@ -30,7 +29,6 @@ ON = ("all", "shared")
 _FEWEST_SHARED = 2
 #: Two figures with a smaller relative difference are equal but for rounding.
 SAME = 1e-11
-_SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,81 +55,6 @@ class Change:
     high: float = math.nan
     p: float = math.nan
     reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """One run of a stored report; `records` is None if the report does not hold the figures of each query."""
-
-    estimates: Mapping[str, Estimate]
-    fingerprint: Fingerprint | None
-    records: QueryRecords | None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredReport:
-    """A report that was saved as JSON: its figures, its fingerprints, and the figures of each query."""
-
-    path: Path
-    runs: Mapping[str, StoredRun]
-
-    @classmethod
-    def read(cls, path: str | Path) -> StoredReport:
-        """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison."""
-        file = Path(path)
-        with opened(file) as stream:
-            content = stream.read()
-        try:
-            data: Any = json.loads(content.decode("utf-8"))
-        except ValueError as error:
-            raise InputError(f"{file}: not JSON ({error})") from None
-        schema = data.get("schema") if isinstance(data, dict) else None
-        if schema != SCHEMA and str(schema).startswith(_SCHEMAS):
-            raise InputError(
-                f"{file}: the report has schema {schema}, but this version reads only {SCHEMA}: "
-                f"write it again with -o report.json"
-            )
-        if schema != SCHEMA:
-            raise InputError(
-                f"{file}: not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json"
-            )
-        try:
-            return cls(file, {run: _stored_run(part) for run, part in data["runs"].items()})
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{file}: the report is damaged ({error!r}); write it again with -o report.json") from None
-
-    def run(self, name: str, runs: int) -> StoredRun:
-        """A run by name. If both reports have only one run, its name does not matter."""
-        if name not in self.runs and len(self.runs) == 1 and runs == 1:
-            name = next(iter(self.runs))
-        if name not in self.runs:
-            raise InputError(f"{self.path} has no run {name!r} (it has: {', '.join(self.runs)})")
-        return self.runs[name]
-
-
-def _stored_run(part: Mapping[str, Any]) -> StoredRun:
-    fingerprint, records = part["fingerprint"], part["per_query"]
-    return StoredRun(
-        {key: _estimate(cell) for key, cell in part["measures"].items()},
-        None if fingerprint is None else Fingerprint.from_dict(fingerprint),
-        None if records is None else QueryRecords.from_dict(records),
-    )
-
-
-def _estimate(cell: Mapping[str, Any]) -> Estimate:
-    """A stored estimate; a null value is −inf if the reason says so, otherwise NaN."""
-    value, low, high = (math.nan if cell[name] is None else float(cell[name]) for name in ("value", "low", "high"))
-    reason = cell.get("reason")
-    if cell["value"] is None and "log2 of 0" in (reason or ""):
-        value = -math.inf
-    possible = (float(cell["possible"][0]), float(cell["possible"][1])) if "possible" in cell else None
-    basis = cell.get("basis", AS_JUDGED)
-    as_judged = cell.get("as_judged")
-    if basis != AS_JUDGED and as_judged is None:
-        as_judged = math.nan
-    counts = int(cell["n"]), int(cell["n_total"])
-    caveats = tuple(Caveat(each["code"], each["text"], each["level"]) for each in cell.get("caveats", ()))
-    return Estimate(value, low, high, *counts, reason, possible, caveats, basis, as_judged)
 
 
 def as_judged(estimate: Estimate) -> Estimate:

@@ -29,7 +29,7 @@ from rag_selectivity.wording import counted, percent
 
 BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank", "as-judged-baseline"
 
-#: Every code with its levels, as docs/explanation/trust.md lists them with their rules.
+#: Every code with its levels; `rag_selectivity.explain.codes` has their pages.
 CAVEATS: dict[str, tuple[str, ...]] = {
     CLOSED: (STRONG, SOFT),
     EQUALS_PLACEBO: (STRONG,),

@@ -42,7 +42,24 @@ class MissingExtraError(SelectivityError, ImportError):
 
 
 class SelectivityWarning(UserWarning):
-    """The figures are computed, but the input is probably not what the user meant."""
+    """The figures are computed, but the input is probably not what the user meant.
+
+    Attributes
+    ----------
+    text : str
+        The message without the code.
+    code : str
+        For programs; the message ends in it. `rag-selectivity caveats CODE` explains it.
+
+    >>> warning = SelectivityWarning("few ids match", "ids-partly-match")
+    >>> str(warning), warning.code
+    ('few ids match [ids-partly-match]', 'ids-partly-match')
+    """
+
+    def __init__(self, text: str = "", code: str = "") -> None:
+        super().__init__(f"{text} [{code}]" if code else text)
+        self.text = text
+        self.code = code
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -220,11 +220,13 @@ def parse_max_drop(text: str) -> MaxDrop:
 def check_options(drops: Sequence[MaxDrop], *, stored: bool, on: str | None = None) -> None:
     """Refuse --max-drop, --against and --on if one is given without another that it needs."""
     if drops and not stored:
-        raise InputError("--max-drop needs a stored report: add --against FILE, a report saved as JSON")
+        raise InputError(
+            "--max-drop needs a stored report: add --against FILE, a report saved as JSON (how-to: gate-a-pull-request)"
+        )
     if stored and not drops:
         raise InputError(
             "--against needs --max-drop: name each figure that must not get worse, and by how much it may, "
-            "as in --max-drop 'RA-nWG@10:0.02'"
+            "as in --max-drop 'RA-nWG@10:0.02' (how-to: gate-a-pull-request)"
         )
     if on is not None and not stored:
         raise InputError("--on needs a stored report: add --against FILE, a report saved as JSON")

@@ -244,9 +244,11 @@ def none_judged(name: str, judged: Iterable[float | str]) -> int:
     count = numbers.count(0)
     if numbers and count == len(numbers):
         warnings.warn(
-            f"{name}: none of the {count} rows retrieved a judged passage: check that the retrieved ids are the ids of "
-            f"the labels (identity=…)",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"{name}: none of the {count} rows retrieved a judged passage: check that the retrieved ids are the "
+                f"ids of the labels (identity=…)",
+                "ids-do-not-match",
+            ),
             stacklevel=3,
         )
     return count

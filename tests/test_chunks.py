@@ -22,13 +22,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.against import Against, StoredReport
+from rag_selectivity.against import Against
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.decision import decide
 from rag_selectivity.gates import failures, parse_max_drop
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.joined import join_runs
 from rag_selectivity.results.estimate import finite
+from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.scale.engines import report_of_states
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally, report_of_tallies
@@ -437,7 +438,8 @@ def test_parts_with_other_counts_are_not_merged() -> None:
 
 REASON = (
     "3 passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
-    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out"
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out "
+    "(how-to: chunks-and-documents) [repeated-passages]"
 )
 TWICE = {"q1": ["a", "b", "a"], "q2": ["a", "a", "d", "d"], "q3": ["b", "e"]}
 

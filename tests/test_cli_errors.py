@@ -182,7 +182,9 @@ def test_exit_codes_of_commands_that_ask_a_judge(words) -> None:
         fatal = judged(words, server)
     assert (fatal.returncode, fatal.stdout) == (2, "")
     assert fatal.stderr.startswith("error: 401: no such key (the key is wrong or missing")
-    assert re.fullmatch("error: .*; nothing more was sent\ngo on with: rag-selectivity .*\n", fatal.stderr)
+    assert re.fullmatch(
+        "error: .*; nothing more was sent \\(how-to: stopped-grading\\)\ngo on with: rag-selectivity .*\n", fatal.stderr
+    )
     with JudgeServer(lambda request, n: Reply("no such model", status=404)) as server:
         assert judged(words, server).returncode == 2
     with JudgeServer(answers) as server:

@@ -90,9 +90,9 @@ def test_llama_index_wider_or_reranked(data) -> None:
 def test_langchain_live_monitor(tmp_path) -> None:
     pytest.importorskip("langchain_core")
     printed = run("langchain_live_monitor.py", tmp_path)
-    assert printed.index("K = 20\n") < printed.index("lambda >= 1: now") < printed.index("tokens > 5000: now")
+    assert printed.index("K = 100\n") < printed.index("tokens > 5000: now") < printed.index("lambda >= 1: now")
     assert (tmp_path / "langchain-live-monitor.png").stat().st_size > 10_000
-    assert len((tmp_path / "langchain-live-monitor.jsonl").read_text().splitlines()) == 3 * 60
+    assert len((tmp_path / "langchain-live-monitor.jsonl").read_text().splitlines()) == 3 * 2 * 60
 
 
 def test_langchain_tool_selection(tmp_path) -> None:

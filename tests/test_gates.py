@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.against import Against, StoredReport
+from rag_selectivity.against import Against
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
+from rag_selectivity.results.stored import StoredReport
 from tests.forked_cli import run_command
 
 QRELS = {f"q{i}": {"d": 5, "j": 1} for i in range(40)}

@@ -280,7 +280,7 @@ def test_queries_without_a_judgment_are_queries_out_of_core_too(tmp_path) -> Non
 def test_lists_without_a_passage_are_said_and_no_reason_to_doubt_the_ids() -> None:
     report, warned = told(lambda: rs.evaluate(LABELS, {"run": {q: [] for q in LABELS}}))
     assert not warned
-    assert report.runs["run"].notes == ("run retrieved nothing: its lists are empty",)
+    assert report.runs["run"].notes == ("run retrieved nothing: its lists are empty [nothing-retrieved]",)
 
 
 def test_no_intervals_and_no_wrong_level(tmp_path) -> None:

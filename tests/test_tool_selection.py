@@ -48,7 +48,7 @@ def test_the_published_case_of_58_tools_of_which_four_apply(caplog) -> None:
     assert heard == [
         "58 of 58 tools shown, and as many at random would serve in 100.0% of such calls: a perfect selector could "
         "show 0 bits. Up to K = 12 a random draw serves in less than 63.2%, with at most "
-        f"{ceiling:.2g} bits to show at that K; for more than one bit, show no more than 8"
+        f"{ceiling:.2g} bits to show at that K; for more than one bit, show no more than 8 [too-many-tools]"
     ]
     assert miss(58, 4, 12) > exp(-1) > miss(58, 4, 13)
     assert -log2(1 - miss(58, 4, 9)) < 1 < -log2(1 - miss(58, 4, 8))
@@ -209,8 +209,8 @@ def test_names_in_the_catalogue_and_in_the_labels_that_cannot_be(caplog) -> None
     with pytest.warns(rs.SelectivityWarning) as heard:
         monitor = ToolMonitor(labels, catalogue=[WEATHER, MAIL, ToolDefinition("send_mail", "Sends a letter.")])
     assert [str(each.message) for each in heard] == [
-        "the labels name 1 tool not in the catalogue: get_wether",
-        "the catalogue has 1 tool with the same name as another: send_mail",
+        "the labels name 1 tool not in the catalogue: get_wether [tools-not-in-catalogue]",
+        "the catalogue has 1 tool with the same name as another: send_mail [tools-with-one-name]",
     ]
     assert "get_wether" in caplog.text
     monitor.call("c", [WEATHER, WEATHER, MAIL], ["send_mail"])

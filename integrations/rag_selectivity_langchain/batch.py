@@ -44,12 +44,15 @@ class Asked:
             first = f"{type(error).__name__}: {error}".splitlines()[0]
             if len(errors) == len(by_question):
                 raise InputError(
-                    f"{name}: all {len(errors):,} retrievals failed, the first with {first}: correct the retriever"
+                    f"{name}: all {len(errors):,} retrievals failed, the first with {first}: correct the retriever "
+                    f"(how-to: empty-retrievals)"
                 ) from error
             warnings.warn(
-                f"{name}: {len(errors):,} of {len(by_question):,} retrievals failed and count as queries that found "
-                f"nothing; the first is query {query!r}: {first}",
-                SelectivityWarning,
+                SelectivityWarning(
+                    f"{name}: {len(errors):,} of {len(by_question):,} retrievals failed and count as queries that "
+                    f"found nothing; the first is query {query!r}: {first}",
+                    "retrievals-failed",
+                ),
                 stacklevel=3,
             )
         for query, found in by_question.items():

@@ -218,7 +218,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         ids_known = chosen is not None or self._ids_are_in_index(grades, retrieved)
         doubts = [*doubts_about(retrieved), *_doubts_about_size(size, size_at_end)]
         for doubt in doubts:
-            warnings.warn(f"{name}: {doubt}", SelectivityWarning, stacklevel=2)
+            warnings.warn(SelectivityWarning(f"{name}: {doubt.text}", doubt.code), stacklevel=2)
         names = {query_id: labels.name_of(query_id, queries[query_id]) for query_id in grades}
         people = None if human is None else people_under(human, named(names), self._grading["grade_map"])
         judged = labels.judgments(grades, names)
@@ -229,7 +229,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
                 "retrieval": {**faults_of(retrieved), "sync": pipeline.only_sync is not None},
                 "index": {"passages": size, "passages_at_end": size_at_end},
             },
-            [*_notes(chosen, pipeline), *doubts],
+            [*_notes(chosen, pipeline), *map(str, doubts)],
         )
         if self._makes_metrics:
             self.metrics = self._own_metrics(corpus)
@@ -312,7 +312,9 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
                 figures[metric.metric_name] = metric.compute(text, expected, found, None, texts, **extra)
             except ValueError as error:
                 # LlamaIndex's own metrics raise for an empty retrieval.
-                warnings.warn(f"{metric.metric_name} of {text!r}: {error}", SelectivityWarning, stacklevel=2)
+                warnings.warn(
+                    SelectivityWarning(f"{metric.metric_name} of {text!r}: {error}", "rows-left-out"), stacklevel=2
+                )
         return RetrievalEvalResult(
             query=text, expected_ids=expected, retrieved_ids=found, retrieved_texts=texts, metric_dict=figures
         )
@@ -377,12 +379,15 @@ def _notes(chosen: ChosenIdentity | None, pipeline: Pipeline) -> list[str]:
     return notes
 
 
-def _doubts_about_size(begin: int | None, end: int | None) -> list[str]:
+def _doubts_about_size(begin: int | None, end: int | None) -> list[SelectivityWarning]:
     if begin == end or begin is None or end is None:
         return []
     return [
-        f"the index held {begin:,} passages at the beginning and {end:,} at the end: N is {begin:,}; evaluate again "
-        f"while nothing is added or removed"
+        SelectivityWarning(
+            f"the index held {begin:,} passages at the beginning and {end:,} at the end: N is {begin:,}; evaluate "
+            f"again while nothing is added or removed",
+            "index-changed",
+        )
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from llama_index.core import Settings
 
-from rag_selectivity import InputError, Qrels, SelectivityWarning
+from rag_selectivity import InputError, Qrels
 from rag_selectivity.grading.judge import Judge
 from rag_selectivity.grading.single import label_lists, run_blocking
 from rag_selectivity_llama_index.judge import LLMJudge
@@ -79,7 +79,7 @@ async def agrade_retriever(
         by_query = dict(zip(asked, found, strict=True))
         check_not_all_failed(by_query)
         for doubt in doubts_about(by_query):
-            warnings.warn(doubt, SelectivityWarning, stacklevel=2)
+            warnings.warn(doubt, stacklevel=2)
         for query, retrieved in by_query.items():
             for node, text in zip(retrieved.final_by(identity), retrieved.texts, strict=True):
                 if texts.setdefault(node, text) != text and identity != "text":

@@ -11,7 +11,7 @@ from typing import Any
 
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from rag_selectivity import InputError
+from rag_selectivity import InputError, SelectivityWarning
 from rag_selectivity_llama_index.nodes import candidates_of, identity_of, text_of
 
 #: The value of `identity` that leaves the choice to the labels.
@@ -181,7 +181,7 @@ def check_not_all_failed(retrieved: Mapping[str, Retrieved]) -> None:
     if len(errors) == len(retrieved):
         raise InputError(
             f"all {len(errors):,} retrievals failed, the first with {_named(errors[0])}: correct the retriever and "
-            f"evaluate again"
+            f"evaluate again (how-to: empty-retrievals)"
         ) from errors[0]
 
 
@@ -196,30 +196,34 @@ def faults_of(retrieved: Mapping[str, Retrieved]) -> dict[str, int]:
     }
 
 
-def doubts_about(retrieved: Mapping[str, Retrieved]) -> Iterator[str]:
+def doubts_about(retrieved: Mapping[str, Retrieved]) -> Iterator[SelectivityWarning]:
     """What is wrong with the retrievals, for a warning each."""
     failed = {query: each.error for query, each in retrieved.items() if each.error is not None}
     if failed:
         query, error = next(iter(failed.items()))
-        yield (
+        yield SelectivityWarning(
             f"{len(failed):,} of {len(retrieved):,} retrievals failed and count as queries that found nothing; the "
-            f"first is query {query!r}: {_named(error)}"
+            f"first is query {query!r}: {_named(error)}",
+            "retrievals-failed",
         )
-    for what, counts, why in (
+    for what, counts, why, code in (
         (
             "the score NaN",
             [each.without_score for each in retrieved.values()],
             "their places in the lists mean nothing; check the embeddings, and leave empty documents out of the index",
+            "scores-not-numbers",
         ),
         (
             "no text",
             [each.empty for each in retrieved.values()],
             "each takes a place in its list; leave empty documents out of the index",
+            "empty-passages",
         ),
     ):
         if any(counts):
             total = sum(len(each.pool) for each in retrieved.values())
-            yield (
+            yield SelectivityWarning(
                 f"{sum(counts):,} of {total:,} retrieved passages have {what}, in "
-                f"{sum(count > 0 for count in counts):,} of {len(retrieved):,} lists: {why}"
+                f"{sum(count > 0 for count in counts):,} of {len(retrieved):,} lists: {why}",
+                code,
             )

@@ -86,9 +86,11 @@ def _identity(index: Any, labelled: Collection[str]) -> str | None:
             known.append(ids)
     if not known:
         warnings.warn(
-            f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, "
-            f"the index has {examples(first)}; is it the index that the labels belong to?",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"not one labelled passage is in the index: the labels name {examples(sorted(given))}, "
+                f"the index has {examples(first)}; is it the index that the labels belong to?",
+                "ids-do-not-match",
+            ),
             stacklevel=4,
         )
         return None

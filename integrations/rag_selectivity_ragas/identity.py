@@ -61,7 +61,7 @@ class IdentifiedRows:
             f"lists without evidence; if their texts were cut anew, give ids"
         )
         if 2 * len(lost) > len(labelled):
-            warnings.warn(f"{name}: {doubt}", SelectivityWarning, stacklevel=3)
+            warnings.warn(SelectivityWarning(f"{name}: {doubt}", "ids-partly-match"), stacklevel=3)
         return [doubt]
 
 

@@ -176,9 +176,11 @@ def bor_from_result(
     raised = _raised(result, pair)
     if raised:
         warnings.warn(
-            f"{raised:,} of {len(rows):,} rows raised an exception in {' or '.join(pair)}, which Ragas turned into "
-            f"NaN: they are left out of BoR; evaluate(…, raise_exceptions=True) shows the first",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"{raised:,} of {len(rows):,} rows raised an exception in {' or '.join(pair)}, which Ragas turned into "
+                f"NaN: they are left out of BoR; evaluate(…, raise_exceptions=True) shows the first",
+                "rows-left-out",
+            ),
             stacklevel=2,
         )
     success, random_success = ([_number(row.get(name)) for row in rows] for name in pair)

@@ -201,7 +201,7 @@ class RowScorer:
                 return
             self._without_hit += 1
             if self._without_hit == ROWS_BEFORE_DOUBT:
-                warnings.warn(self._doubt(lists), SelectivityWarning, stacklevel=2)
+                warnings.warn(SelectivityWarning(self._doubt(lists), "ids-do-not-match"), stacklevel=2)
 
     @staticmethod
     def _doubt(lists: QueryLists) -> str:

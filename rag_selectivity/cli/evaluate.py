@@ -9,6 +9,7 @@ import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import decided
+from rag_selectivity.cli.explain import show_in_words
 from rag_selectivity.cli.gates import Gates
 from rag_selectivity.cli.inputs import (
     clusters_of,
@@ -113,6 +114,9 @@ def evaluate(
     on: o.OnOption = None,
     require_trust: o.RequireTrustOption = None,
     used_model: o.UsedModelOption = None,
+    explain: Annotated[
+        bool, o.flag(o.OUTPUT, "--explain", "Print each figure in words, with its formula and the numbers put in.")
+    ] = False,
     format: o.FormatOption = None,
     output: o.OutputOption = None,
     per_query: Annotated[
@@ -123,6 +127,7 @@ def evaluate(
 
     The first command to try: labels and a run in, figures with intervals out.
     """
+    shown = show_in_words if explain else show
     gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     rules = policy_choices(
         order=order,
@@ -153,7 +158,7 @@ def evaluate(
             ids=ids,
             **rules,
         )
-        show(report, format, output)
+        shown(report, format, output)
         gates.check(report, None)
         return
     if is_given(context, "memory"):
@@ -192,7 +197,7 @@ def evaluate(
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))
     if per_query is not None:
         put_rows(report.per_query(), per_query, output)
-    show(report, format, output)
+    shown(report, format, output)
     gates.check(report, bootstrap)
 
 

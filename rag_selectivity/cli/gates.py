@@ -7,13 +7,14 @@ from pathlib import Path
 
 import typer
 
-from rag_selectivity.against import Against, StoredReport
+from rag_selectivity.against import Against
 from rag_selectivity.cli.output import NOT_PASSED, note
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import DEFAULT_MEASURES
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 

@@ -72,7 +72,10 @@ def settled_scale(given: str | Scale | None, implied: str | None, grades: Iterab
     found = sorted(set(grades))
     if set(found) <= _BINARY:
         return SCALES["trec"]
-    raise InputError(f"{where}: {_listed(found)}, and the scale is not known: {_likely_choices(found)}")
+    raise InputError(
+        f"{where}: {_listed(found)}, and the scale is not known: {_likely_choices(found)} "
+        f"(how-to: labels-on-the-wrong-scale)"
+    )
 
 
 def looks_like_scores(highest: int) -> bool:

@@ -382,7 +382,8 @@ class Qrels(Held):
             row = int(np.flatnonzero(off)[0])
             raise InputError(
                 f"{self._row_text(row)} is off the {scale.name} scale ({scale.range_text}); "
-                f"map other grades with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale"
+                f"map other grades with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale "
+                f"(how-to: labels-on-the-wrong-scale)"
             )
 
     def lookup(self, keys: HashArray, query: IntArray, passages: IdColumn) -> tuple[IntArray, IntArray]:

@@ -102,9 +102,11 @@ class Registry(MutableMapping[str, T], Generic[T]):
                 except Exception as error:
                     # A fault in one package must not take the others away.
                     warnings.warn(
-                        f"the {self.kind} {point.name!r} of another package ({point.value}) cannot be used: "
-                        f"{type(error).__name__}: {error}",
-                        SelectivityWarning,
+                        SelectivityWarning(
+                            f"the {self.kind} {point.name!r} of another package ({point.value}) cannot be used: "
+                            f"{type(error).__name__}: {error}",
+                            "plugin-unusable",
+                        ),
                         stacklevel=2,
                     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rag_selectivity.advice import resampling_of
-from rag_selectivity.against import Against, Change, StoredReport, as_judged
+from rag_selectivity.against import Against, Change, as_judged
 from rag_selectivity.caveats import equals_placebo
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure
@@ -24,6 +24,7 @@ from rag_selectivity.results.comparison import (
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.estimate import AS_JUDGED
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.statistics.paired import holm
 
 #: The verdict on a figure that is the same for every query.

@@ -157,7 +157,7 @@ async def acheck_claims(
             close()
         done, spending, stop = runner.progress, gate.spending, gate.stop
         if stop is not None and stop.cause == "fatal":
-            raise GradingError(f"{stop.why}; nothing more was sent")
+            raise GradingError(f"{stop.why}; nothing more was sent (how-to: stopped-grading)")
         results = tuple(
             _result(sample, parts.get(id(sample)), asker, chosen_checks, whole_context, batch) for sample in read
         )

@@ -246,7 +246,7 @@ async def agrade(
         if stop is not None and stop.cause == "fatal":
             answered = runner.progress.answered
             stored = f"; new grades in {labels.path}: {answered:,}" if answered else ""
-            raise GradingError(f"{stop.why}; nothing more was sent{stored}")
+            raise GradingError(f"{stop.why}; nothing more was sent{stored} (how-to: stopped-grading)")
         return Grading(
             **common, **_done(runner), left=left, flagged=work.flagged, escalation=escalation, canary=checked
         )

@@ -80,6 +80,7 @@ class OpenAIJudge:
                     if api_key_env == _KEY_ENV
                     else "leave --api-key-env out"
                 )
+                + " (how-to: stopped-grading)"
             )
         self._key_env = api_key_env
         self.name = model

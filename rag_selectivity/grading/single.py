@@ -285,13 +285,13 @@ async def label_lists(
     if not listed:
         raise InputError(
             f"nothing was retrieved for any of the {len(queries):,} queries, so there is nothing to grade: is the "
-            "index empty, or its filter too narrow?"
+            "index empty, or its filter too narrow? (how-to: empty-retrievals)"
         )
     texts = _texts(passages, {passage for _, passage in listed}, corpus, identity, check_controls(controls))
     runs = [Run.from_dict(pool) for pool in pools if pool]
     done = await agrade(queries, texts, runs, store=store, judge=judge, tail=tail, controls=controls, **options)
     if done.failed or done.left or done.earlier_failures:
-        warnings.warn(str(done), SelectivityWarning, stacklevel=2)
+        warnings.warn(SelectivityWarning(str(done), "pairs-not-graded"), stacklevel=2)
     with Store(store, read_only=True) as kept:
         reading = LabelReading(kept, judges=[judge.name] if len(kept.judges()) > 1 else None)
         asked = {query: query for each in several for query in each}
@@ -316,9 +316,12 @@ def _texts(
     unknown = sorted(listed - known.keys())
     if unknown and controls:
         warnings.warn(
-            f"corpus: {counted(len(unknown), 'retrieved passage is', 'retrieved passages are')} not in it, such as "
-            f"{examples(unknown)}: controls are drawn from a corpus that lacks them; give the one that was searched",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"corpus: {counted(len(unknown), 'retrieved passage is', 'retrieved passages are')} not in it, such as "
+                f"{examples(unknown)}: controls are drawn from a corpus that lacks them; give the one that was "
+                f"searched",
+                "outside-corpus",
+            ),
             stacklevel=2,
         )
     return {**known, **passages}

@@ -230,7 +230,9 @@ def made_by(index: Any, *packages: str) -> bool:
 
 def _warn_of(error: Exception, index: Any, unknown: str, instead: str) -> None:
     warnings.warn(
-        f"{type(index).__name__} did not say {unknown}: {type(error).__name__}: {error}; give {instead}",
-        SelectivityWarning,
+        SelectivityWarning(
+            f"{type(index).__name__} did not say {unknown}: {type(error).__name__}: {error}; give {instead}",
+            "index-did-not-say",
+        ),
         stacklevel=3,
     )

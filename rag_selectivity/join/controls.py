@@ -108,9 +108,11 @@ def set_controls_aside(qrels: Qrels) -> Qrels:
     if rows is None:
         return qrels
     warnings.warn(
-        f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out "
-        f"here, and figures against a random draw are as judged (evaluate estimates them with the controls)",
-        SelectivityWarning,
+        SelectivityWarning(
+            f"{qrels.source or 'qrels'}: {counted(int(rows.sum()), 'judgment')} are random controls; they are left out "
+            f"here, and figures against a random draw are as judged (evaluate estimates them with the controls)",
+            "controls-left-out",
+        ),
         stacklevel=3,
     )
     return without_controls(qrels)

@@ -27,12 +27,14 @@ def check_corpus(qrels: Qrels, corpus: Iterable[Any], form: IdForm = AS_THEY_ARE
     if judged and len(unknown) == judged:
         raise InputError(
             f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
-            f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids?"
+            f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
         )
     if unknown:
         warnings.warn(
-            f"{len(unknown)} of {judged} judged passages are not in the corpus ({examples(sorted(unknown))})",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"{len(unknown)} of {judged} judged passages are not in the corpus ({examples(sorted(unknown))})",
+                "outside-corpus",
+            ),
             stacklevel=4,
         )
     return ids
@@ -49,8 +51,8 @@ def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) 
             f"{examples(sorted(ids)[:3])}; do both use the same ids?"
         )
         if not exact:
-            raise InputError(problem)
-        warnings.warn(problem, SelectivityWarning, stacklevel=4)
+            raise InputError(f"{problem} (how-to: ids-do-not-match)")
+        warnings.warn(SelectivityWarning(problem, "ids-do-not-match"), stacklevel=4)
     return 2 * inside > len(retrieved)
 
 

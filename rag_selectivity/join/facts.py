@@ -13,7 +13,7 @@ from rag_selectivity.data.forms import EXACT, IdForm
 from rag_selectivity.data.grades import looks_like_scores
 from rag_selectivity.data.identity import too_few_found
 from rag_selectivity.data.remarks import DOUBTS, NOTES, together
-from rag_selectivity.errors import InputError, examples
+from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.better_form import BetterForm
 from rag_selectivity.join.sampled_ids import SampledIds
 from rag_selectivity.wording import counted
@@ -167,11 +167,13 @@ class JoinFacts:
             if better is not None:
                 raise InputError(
                     f"no query id of {name} is in the qrels: {name} has {examples(better.first)}, the qrels have "
-                    f"{examples(better.second)}; they match in another form: give {self._option(better)}"
+                    f"{examples(better.second)}; they match in another form: give {self._option(better)} "
+                    f"(how-to: ids-do-not-match)"
                 )
             raise InputError(
                 f"no query id of {name} is in the qrels: {name} has {examples(self.unknown_ids) or 'no queries'}, "
-                f"the qrels have {examples(self.query_ids)}; are both about the same queries, with the same ids?"
+                f"the qrels have {examples(self.query_ids)}; are both about the same queries, with the same ids? "
+                f"(how-to: ids-do-not-match)"
             )
         missing = self.queries - self.listed
         if missing and self.missing_is_error:
@@ -188,11 +190,13 @@ class JoinFacts:
             return (
                 f"no passage that {name} retrieved is judged for its query: {name} has "
                 f"{examples(self.sampled.retrieved)}, the qrels have {examples(self.sampled.labelled)}; do the passage "
-                f"ids come from the same corpus? If so, and {name} really found nothing, give {self._option(EXACT)}"
+                f"ids come from the same corpus? If so, and {name} really found nothing, give {self._option(EXACT)} "
+                f"(how-to: ids-do-not-match)"
             )
         return (
             f"no passage that {name} retrieved is judged for its query: {name} has {examples(better.first)}, the "
-            f"qrels have {examples(better.second)}; they match in another form: give {self._option(better)}"
+            f"qrels have {examples(better.second)}; they match in another form: give {self._option(better)} "
+            f"(how-to: ids-do-not-match)"
         )
 
     def _option(self, form: str | BetterForm) -> str:
@@ -200,56 +204,62 @@ class JoinFacts:
         text = ",".join(filter(None, [self.ids, form if isinstance(form, str) else str(form.form)]))
         return f"ids={json.dumps(text, ensure_ascii=False)} (--ids {shlex.quote(text)})"
 
-    def warnings(self, name: str, *, ids_known: bool = False) -> list[str]:
+    def warnings(self, name: str, *, ids_known: bool = False) -> list[SelectivityWarning]:
         """Warnings about input that is possible but probably not meant; `ids_known` as in `check`."""
         doubts = [*self._doubts_of_queries(name), *self._doubts_of_passages(name, ids_known)]
         doubts += [
-            text.format(name=name, count=self.remarks[code]) for code, text in DOUBTS.items() if code in self.remarks
+            SelectivityWarning(text.format(name=name, count=self.remarks[remark]), remark.replace("_", "-"))
+            for remark, text in DOUBTS.items()
+            if remark in self.remarks
         ]
         # A run of grades has few different values, and many neighbours with the same one.
         if self.remarks.get("lists_as_labels") and self.scored == self.graded and 2 * self.tied >= self.neighbours > 0:
-            doubts.append(_SWAPPED.format(name=name))
+            doubts.append(SelectivityWarning(_SWAPPED.format(name=name), "labels-and-run-swapped"))
         elif self.tied == self.neighbours > 0:
-            doubts.append(_ALL_TIED.format(name=name))
+            doubts.append(SelectivityWarning(_ALL_TIED.format(name=name), "all-scores-tied"))
         if self.grades is not None and looks_like_scores(self.grades[1]):
-            doubts.append(_SCORES_FOR_GRADES.format(highest=self.grades[1]))
+            text = _SCORES_FOR_GRADES.format(highest=self.grades[1])
+            doubts.append(SelectivityWarning(text, "scores-for-grades"))
         if self.overlong is not None:
             query, passages, size = self.overlong
-            doubts.append(
-                f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
-            )
+            text = f"{name}: query {query!r} has {passages} passages, more than its corpus (N = {size}); is N right?"
+            doubts.append(SelectivityWarning(text, "list-longer-than-corpus"))
         return [*doubts, *self._doubts_of_counts(name)]
 
-    def _doubts_of_queries(self, name: str) -> Iterable[str]:
+    def _doubts_of_queries(self, name: str) -> Iterable[SelectivityWarning]:
         better = self.sampled.better_for_queries
         if better is not None and better.more >= _LEAST_GAIN * self.listed:
-            yield (
+            yield SelectivityWarning(
                 f"query ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
                 f"{examples(better.second)}: {self.listed} match as they are, and at least {better.more} more match "
-                f"in another form: give {self._option(better)}"
+                f"in another form: give {self._option(better)}",
+                "ids-partly-match",
             )
         elif self.listed < 0.1 * min(self.queries, self.listed + self.unknown):
-            yield (
+            yield SelectivityWarning(
                 f"only {self.listed} query ids are both in {name} and in the qrels: {name} also has "
                 f"{examples(self.unknown_ids)}, and the qrels also have {examples(self.missing_ids)}; are both about "
-                f"the same queries, with the same ids?"
+                f"the same queries, with the same ids?",
+                "ids-partly-match",
             )
 
-    def _doubts_of_passages(self, name: str, ids_known: bool) -> Iterable[str]:
+    def _doubts_of_passages(self, name: str, ids_known: bool) -> Iterable[SelectivityWarning]:
         if self.retrieved and not self.hits and self.judged_passages is not None:
-            yield (
+            yield SelectivityWarning(
                 f"no passage that {name} retrieved is judged for its query; the qrels name passages such as "
-                f"{examples(self.judged_passages[1])}: do the run's passage ids come from the same corpus?"
+                f"{examples(self.judged_passages[1])}: do the run's passage ids come from the same corpus?",
+                "ids-do-not-match",
             )
             return
         sampled = self.sampled
         better = sampled.better_for_passages
         if better is not None and better.more >= _LEAST_GAIN * sampled.matching:
-            yield (
+            yield SelectivityWarning(
                 f"passage ids of {name} and of the qrels differ in their form, such as {examples(better.first)} and "
                 f"{examples(better.second)}: in the {len(sampled.lists)} queries that were compared, "
                 f"{sampled.matching} judged passages match as the ids are, and {sampled.matching + better.more} match "
-                f"in another form: give {self._option(better)}"
+                f"in another form: give {self._option(better)}",
+                "ids-partly-match",
             )
         elif (
             not self._exact
@@ -257,37 +267,47 @@ class JoinFacts:
             and too_few_found(self.kept, self.promised)
             and sampled.labelled_for_any < _FEW_LABELLED
         ):
-            yield (
+            yield SelectivityWarning(
                 f"few of the passages that {name} retrieved are judged: the top {TOP} of its lists have {self.kept} "
                 f"judged passages, and could have {self.promised}; {name} has {examples(sampled.retrieved)}, the "
                 f"qrels have {examples(sampled.labelled)}. Check whether both have the same ids and the same units "
-                f"(chunks or documents); if they do, give {self._option(EXACT)}"
+                f"(chunks or documents); if they do, give {self._option(EXACT)}",
+                "ids-partly-match",
             )
 
-    def _doubts_of_counts(self, name: str) -> list[str]:
+    def _doubts_of_counts(self, name: str) -> list[SelectivityWarning]:
         """Warnings that `passages_of` may be of another index."""
         doubts = []
         if self.beyond_count is not None:
             query, document, slots, passages = self.beyond_count
             doubts.append(
-                f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has {passages} "
-                f"passages of it: give the numbers of passages in the index that was searched"
+                SelectivityWarning(
+                    f"{name}: query {query!r} lists document {document!r} {slots} times, but passages_of has "
+                    f"{passages} passages of it: give the numbers of passages in the index that was searched",
+                    "passages-of-another-index",
+                )
             )
         if self.uncounted is not None:
             query, document = self.uncounted
             doubts.append(
-                f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum of "
-                f"passages_of, is too small: give the numbers of all documents in the index, or corpus_size"
+                SelectivityWarning(
+                    f"{name}: query {query!r} lists document {document!r}, which is not in passages_of, so N, the sum "
+                    f"of passages_of, is too small: give the numbers of all documents in the index, or corpus_size",
+                    "passages-of-another-index",
+                )
             )
         return doubts
 
     def notes(self, name: str) -> list[str]:
         """Notes that are no reason to doubt the input."""
-        nothing = [f"{name} retrieved nothing: its lists are empty"] if self.listed and not self.retrieved else []
+        nothing = f"{name} retrieved nothing: its lists are empty [nothing-retrieved]"
         seen = (
-            text.format(name=name, count=self.remarks[code]) for code, text in NOTES.items() if code in self.remarks
+            f"{text.format(name=name, count=self.remarks[remark])} [{code}]"
+            for remark, (text, code) in NOTES.items()
+            if remark in self.remarks
         )
-        return [*nothing, *self._notes_of_counts(), *note_of_lost_labels(self.not_in_index), *seen]
+        empty = [nothing] if self.listed and not self.retrieved else []
+        return [*empty, *self._notes_of_counts(), *note_of_lost_labels(self.not_in_index), *seen]
 
     def _notes_of_counts(self) -> list[str]:
         """What N is if the passages of documents were counted."""

@@ -16,7 +16,7 @@ from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes, size_with_counts
@@ -127,7 +127,7 @@ def join(
         facts = replace(facts, counted=(counts.total, corpus_size), uncounted=uncounted)
     if not part_of_whole:
         for doubt in facts.warnings(name, ids_known=ids_known):
-            warnings.warn(doubt, SelectivityWarning, stacklevel=2)
+            warnings.warn(doubt, stacklevel=2)
     missing = int((~present).sum())
 
     grades = np.unique(np.append(labels_of.grade, np.array(labels_of.levels, np.int64)))

@@ -337,7 +337,7 @@ class JudgedRun:
         if self.corpus_size is None:
             raise InputError(
                 f"{measure} compares with a random draw and needs the corpus size N: "
-                f"give corpus_size=… (--corpus-size on the command line)"
+                f"give corpus_size=… (--corpus-size on the command line) (how-to: corpus-size)"
             )
         return self.corpus_size
 

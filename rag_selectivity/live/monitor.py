@@ -393,12 +393,13 @@ class Monitor:
 
     def _warn_of_the_choice(self) -> None:
         if self._choice is not None:
-            self._warn(f"monitor {self.name!r} has no figures: {self._choice.failure}")
+            self._warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
 
     @staticmethod
-    def _warn(text: str) -> None:
-        _log.warning("%s", text)
-        warnings.warn(text, SelectivityWarning, stacklevel=2)
+    def _warn(text: str, code: str) -> None:
+        warning = SelectivityWarning(text, code)
+        _log.warning("%s", warning)
+        warnings.warn(warning, stacklevel=2)
 
     def _count_passages(self) -> None:
         """Count the passages of each document in the index, once it is known by which id the labels know them."""
@@ -421,7 +422,7 @@ class Monitor:
             is_new, self._warned_of_ids = unmatched is not None and not self._warned_of_ids, unmatched is not None
         self._alerts.check()
         if is_new:
-            self._warn(f"monitor {self.name!r} has no figures so far: {unmatched}")
+            self._warn(f"monitor {self.name!r} has no figures so far: {unmatched}", "ids-do-not-match")
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -461,7 +462,7 @@ class Monitor:
                 runs, shown, settings = self._arms.report(self.measures, traffic, bootstrap)
             odd = self._figures.ids_hardly_meet
         if odd is not None:
-            self._warn(odd)
+            self._warn(odd, "ids-partly-match")
         absent = absent_measures(self.measures, sized=self.corpus_size is not None)
         known = self.labels.provenance
         if known is not None:

@@ -276,7 +276,7 @@ class Trace:
         without = sum(map(len, pools.values())) - sum(map(len, graded.values()))
         lacking = (f"{counted(without, 'passage')} of the trace had no text and cannot be graded.",) if without else ()
         for note in (*self.notes, *lacking):
-            warnings.warn(f"{self.path}: {note}", SelectivityWarning, stacklevel=2)
+            warnings.warn(SelectivityWarning(f"{self.path}: {note}", "trace-incomplete"), stacklevel=2)
         return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
 
 

@@ -285,6 +285,11 @@ class Measure(ABC):
     compares_with_all_labels: ClassVar[bool] = False
     #: Whether its figures rest on the candidates before selection, not on the list alone.
     uses_pool: ClassVar[bool] = False
+    #: The figure of one query in symbols, as `rag-selectivity explain` puts numbers into it; empty: its definition
+    #: says it.
+    formula: ClassVar[str] = ""
+    #: The names of its parts, if its value comes from their means: log2(mean Success / mean RandomSuccess).
+    means_of: ClassVar[tuple[str, ...]] = ()
     #: A smallest input and its figure, as `rag-selectivity measures NAME` shows it.
     example: ClassVar[str] = ""
     #: What stands after the @.

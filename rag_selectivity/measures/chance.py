@@ -37,7 +37,8 @@ def m_parameter() -> Any:
 #: count different things.
 _REPEATS = (
     "passages repeat an earlier passage of their list: if these are chunks of documents, give passages_of=… "
-    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out"
+    "(--passages-of FILE); if they are copies, duplicates='drop' (--duplicates drop) takes them out "
+    "(how-to: chunks-and-documents) [repeated-passages]"
 )
 
 
@@ -168,6 +169,7 @@ class Success(_ChanceMeasure):
     """
 
     name: ClassVar[str] = "Success"
+    formula: ClassVar[str] = "1 if the top K holds m or more relevant passages, else 0"
     example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -192,6 +194,7 @@ class RandomSuccess(BaselineMeasure):
     """
 
     name: ClassVar[str] = "RandomSuccess"
+    formula: ClassVar[str] = "P[X ≥ m], X ~ Hypergeometric(N, R, K)"
     example: ClassVar[str] = "N = 58 tools, R = 4 apply, K = 5 shown: 1 − C(54,5)/C(58,5) = 0.3098"
     higher_is_better: ClassVar[bool | None] = None
 
@@ -219,6 +222,7 @@ class EF(BaselineMeasure):
     """
 
     name: ClassVar[str] = "EF"
+    means_of: ClassVar[tuple[str, ...]] = ("Success", "RandomSuccess")
     example: ClassVar[str] = "success .60 at K = 20 with N = 10,000 and R = 10: .60/.01983 = 30.26"
     per_query: ClassVar[bool] = False
     aggregate: ClassVar[Aggregate] = _ENRICHMENT
@@ -301,6 +305,7 @@ class BoR_max(BaselineMeasure):
     """
 
     name: ClassVar[str] = "BoR_max"
+    means_of: ClassVar[tuple[str, ...]] = ("RandomSuccess",)
     example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
@@ -328,6 +333,7 @@ class BoR_opt(Measure):
     """
 
     name: ClassVar[str] = "BoR_opt"
+    means_of: ClassVar[tuple[str, ...]] = ("K/N",)
     example: ClassVar[str] = "N = 5,183, K = 10: log2(518.3) = 9.02 bits"
     needs_corpus_size: ClassVar[bool] = True
     higher_is_better: ClassVar[bool | None] = None
@@ -357,6 +363,7 @@ class BoR_recall(Measure):
     """
 
     name: ClassVar[str] = "BoR_recall"
+    means_of: ClassVar[tuple[str, ...]] = ("recall", "random recall")
     compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True
     example: ClassVar[str] = "recall .857 at K = 1000 of N = 8,841,823: log2(.857·8841.8) = 12.89 bits"
@@ -413,6 +420,7 @@ class Lambda(Measure):
     """
 
     name: ClassVar[str] = "lambda"
+    formula: ClassVar[str] = "K·R/N"
     example: ClassVar[str] = "K = 58 of N = 58 with R = 4: lambda = 4"
     compares_with_all_labels: ClassVar[bool] = True
     needs_corpus_size: ClassVar[bool] = True

@@ -75,6 +75,7 @@ class P(Measure):
     """
 
     name: ClassVar[str] = "P"
+    formula: ClassVar[str] = "relevant passages in the top K / K"
     example: ClassVar[str] = "relevance 1,0,1,1,0: P@5 = 3/5"
     unjudged_is_a_miss: ClassVar[bool] = True
     rel: int | None = rel_parameter()
@@ -101,6 +102,7 @@ class R(Measure):
     """
 
     name: ClassVar[str] = "R"
+    formula: ClassVar[str] = "relevant passages in the top K / all relevant passages (R)"
     example: ClassVar[str] = "three relevant passages, two of them in the top 10: R@10 = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
@@ -129,6 +131,7 @@ class F(Measure):
     """
 
     name: ClassVar[str] = "F"
+    formula: ClassVar[str] = "n_p/(alpha·K + (1−alpha)·R), n_p relevant in the top K, R in all; alpha = 1/(1+beta²)"
     example: ClassVar[str] = "K = 5 with 3 relevant of 6: P = .6, R = .5, F@5 = 6/11 = 0.5455"
     compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
@@ -159,6 +162,7 @@ class Rprec(_RankedMeasure):
     """
 
     name: ClassVar[str] = "Rprec"
+    formula: ClassVar[str] = "relevant passages in the top R / R, the number of relevant passages"
     example: ClassVar[str] = "three relevant passages, two of them in the top 3: Rprec = 2/3"
     compares_with_all_labels: ClassVar[bool] = True
 
@@ -188,6 +192,7 @@ class AP(_RankedMeasure):
     """
 
     name: ClassVar[str] = "AP"
+    formula: ClassVar[str] = "sum of the precision at the rank of each relevant passage / all relevant passages (R)"
     example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
     compares_with_all_labels: ClassVar[bool] = True
 
@@ -229,6 +234,7 @@ class ContextPrecision(Measure):
     """
 
     name: ClassVar[str] = "ContextPrecision"
+    formula: ClassVar[str] = "mean precision at the ranks of the relevant passages in the top K"
     example: ClassVar[str] = "relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1"
     rel: int | None = rel_parameter()
 
@@ -255,6 +261,7 @@ class RR(_RankedMeasure):
     """
 
     name: ClassVar[str] = "RR"
+    formula: ClassVar[str] = "1 / rank of the first relevant passage"
     example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
@@ -296,6 +303,7 @@ class nDCG(Measure):
     """
 
     name: ClassVar[str] = "nDCG"
+    formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K / the same sum of the best order"
     example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
     compares_with_all_labels: ClassVar[bool] = True
     gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
@@ -355,6 +363,7 @@ class IPrec(Measure):
     """
 
     name: ClassVar[str] = "IPrec"
+    formula: ClassVar[str] = "highest precision from a recall of r on"
     example: ClassVar[str] = "relevant at ranks 1 and 4, of two: IPrec@0.5 = 1, IPrec@1 = 2/4"
     compares_with_all_labels: ClassVar[bool] = True
     cutoff: ClassVar[Whole | Real] = Real(0, 1)

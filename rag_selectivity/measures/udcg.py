@@ -75,6 +75,7 @@ class UDCGGrades(Measure):
     """
 
     name: ClassVar[str] = "UDCG_grades"
+    formula: ClassVar[str] = "logistic((n_p − weight·n_n)/K), n_p relevant and n_n other passages in the top K"
     example: ClassVar[str] = "2 of 3 relevant: (2 − .333)/3 = .5557, UDCG_grades@3 = 0.6354"
     rel: int | None = rel_parameter()
     weight: float = parameter(DISTRACTION, Real(0, 10), "how much a passage that is not relevant distracts")

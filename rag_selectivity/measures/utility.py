@@ -117,7 +117,7 @@ def _require_utility(judged: JudgedRun, measure: Measure) -> None:
         raise InputError(
             f"{measure} needs grades 1 to 5 (the utility scale), but the scale is {judged.scale.name}: "
             f"give scale='utility' (--scale utility); if the judgments have other grades, also give a grade map, as in "
-            f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5)"
+            f"grade_map='0:1,1:3,2:4,3:5' (--grade-map 0:1,1:3,2:4,3:5) (how-to: labels-on-the-wrong-scale)"
         )
 
 
@@ -201,6 +201,7 @@ class RANWG(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "RA-nWG"
+    formula: ClassVar[str] = "weight of the top K (G_obs) / largest weight of K judged passages (G_oracle)"
     example: ClassVar[str] = (
         "judged grades 5,4,4,3,3,3,2,1 and top 4 = 4,3,3,3: weights 1, .25, .0333; "
         "G_obs = .35, G_oracle = 1.5333, RA-nWG@4 = 0.2283"
@@ -244,6 +245,9 @@ class PROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "PROC"
+    formula: ClassVar[str] = (
+        "largest weight of K passages of the pool (G_pool) / largest weight of K judged passages (G_oracle)"
+    )
     uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "a pool that lacks the only 5 and holds both 4s and all 3s: PROC@4 = .5667/1.5333 = 0.3696"
 
@@ -303,6 +307,8 @@ class PercentPROC(_WeightedMeasure):
     """
 
     name: ClassVar[str] = "%PROC"
+    formula: ClassVar[str] = "RA-nWG / PROC"
+    means_of: ClassVar[tuple[str, ...]] = ("RA-nWG", "PROC")
     uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176"
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
@@ -362,6 +368,7 @@ class NRecall4(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall4+"
+    formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / min(K, all of grade 4 or 5)"
     example: ClassVar[str] = "three passages of grade ≥ 4 exist, the top 2 holds one: N-Recall4+@2 = 1/2"
     _lowest: ClassVar[int] = 4
 
@@ -381,6 +388,7 @@ class NRecall5(_NormalisedRecall):
     """
 
     name: ClassVar[str] = "N-Recall5"
+    formula: ClassVar[str] = "passages of grade 5 in the top K / min(K, all of grade 5)"
     example: ClassVar[str] = "two passages of grade 5 exist, the top 10 holds one: N-Recall5@10 = 1/2"
     _lowest: ClassVar[int] = 5
 
@@ -399,6 +407,7 @@ class Precision4(Measure):
     """
 
     name: ClassVar[str] = "Precision4+"
+    formula: ClassVar[str] = "passages of grade 4 or 5 in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     unjudged_is_a_miss: ClassVar[bool] = True
     example: ClassVar[str] = "top 5 = 5,4,3,1 and one unjudged: Precision4+@5 = 2/5"
@@ -429,6 +438,7 @@ class Harm(Measure):
     """
 
     name: ClassVar[str] = "Harm"
+    formula: ClassVar[str] = "junk (grade ≤ max_grade) in the top K / K"
     required_scale: ClassVar[str | None] = "utility"
     higher_is_better: ClassVar[bool | None] = False
     example: ClassVar[str] = "top 5 = 5,4,2,1,1: Harm@5 = 3/5, Harm(max_grade=1)@5 = 2/5"
@@ -473,6 +483,7 @@ class Judged(Measure):
     """
 
     name: ClassVar[str] = "Judged"
+    formula: ClassVar[str] = "judged passages in the top K / min(K, returned)"
     example: ClassVar[str] = "10 passages returned, 8 of them judged: Judged@10 = 0.8"
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:

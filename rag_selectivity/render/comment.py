@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rag_selectivity.against import StoredReport
 from rag_selectivity.decision.changes import UNCHANGED, Changes, FigureChange, RunChange, changes_since
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.render.blocks import markdown
@@ -16,6 +15,7 @@ from rag_selectivity.render.github import escaped
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, NOT_TESTED, PLACEBO, WORSE
 from rag_selectivity.results.decision import Answer, Decision
 from rag_selectivity.results.report import Report
+from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, signed
 
 #: A comment that is longer is not read.
@@ -142,15 +142,15 @@ def _caveats(decision: Decision) -> Iterable[str]:
             for caveat in figure.estimate.caveats:
                 if MARKS[caveat.level]:
                     found.setdefault((caveat.level, str(figure.measure), caveat.code), {})[line.run] = caveat.text
-    alike: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
-    for (level, measure, _), texts in found.items():
-        alike.setdefault((level, tuple(texts.items())), []).append(measure)
-    for (level, pairs), measures in alike.items():
+    alike: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for (level, measure, code), texts in found.items():
+        alike.setdefault((level, code, tuple(texts.items())), []).append(measure)
+    for (level, code, pairs), measures in alike.items():
         (first, text), *_ = pairs
         runs = f" of {_names([run for run, _ in pairs])}" if len(pairs) < len(decision.lines) else " of all runs"
         runs = runs if len(decision.lines) > 1 else ""
         whose = f" These are the words for {escaped(first)}." if len({text for _, text in pairs}) > 1 else ""
-        yield f"{MARKS[level]} {escaped(enumeration(measures))}{runs}: {escaped(text)}{whose}"
+        yield f"{MARKS[level]} {escaped(enumeration(measures))}{runs}: {escaped(text)}{whose} [{code}]"
 
 
 # -- what changed --------------------------------------------------------------------------------------

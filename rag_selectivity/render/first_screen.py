@@ -303,14 +303,14 @@ def _legend(decision: Decision, rows: Sequence[Row]) -> Iterable[str]:
 
 def _caveats(decision: Decision) -> Iterable[str]:
     """Each caveat with a mark, once, with the figures that it concerns."""
-    concerned: dict[tuple[str, str], dict[str, list[str]]] = {}
+    concerned: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for line in decision.lines:
         for figure in line.figures.values():
             for caveat in figure.estimate.caveats:
                 if MARKS[caveat.level]:
-                    keys = concerned.setdefault((caveat.level, caveat.text), {})
+                    keys = concerned.setdefault((caveat.level, caveat.code, caveat.text), {})
                     keys.setdefault(str(figure.measure), []).append(line.run)
-    for (level, text), keys in concerned.items():
+    for (level, code, text), keys in concerned.items():
         every = [f"{key} of {enumeration(runs) if len(runs) < len(decision.lines) else 'all runs'}"
                  if len(decision.lines) > 1 else key for key, runs in keys.items()]  # fmt: skip
-        yield f"{MARKS[level]} {', '.join(every)}: {text}"
+        yield f"{MARKS[level]} {', '.join(every)}: {text} [{code}]"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS, parameters_of
-from rag_selectivity.against import StoredReport
 from rag_selectivity.calibrated.people import judge_labels, people_of
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -24,6 +23,7 @@ from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
 from rag_selectivity.render.comment import comment_of
 from rag_selectivity.render.explorer import CANDIDATES
+from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.

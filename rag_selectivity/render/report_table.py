@@ -169,7 +169,11 @@ def notes_of(report: Report, run: RunReport) -> list[str]:
     caveats = caveat_lines(
         (parse_measure(key), estimate.caveats) for key, estimate in run.estimates.items() if estimate.caveats
     )
-    of_labels = (f"{MARKS[each.level]} all figures: {each.text}" for each in run.label_caveats if each.level != NOTE)
+    of_labels = (
+        f"{MARKS[each.level]} all figures: {each.text} [{each.code}]"
+        for each in run.label_caveats
+        if each.level != NOTE
+    )
     return [*absent, *(f"{count} {what}" for count, what in counted if count), *run.notes, *caveats, *of_labels]
 
 
@@ -180,13 +184,13 @@ def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iter
         for caveat in caveats:
             of_measure = texts_of_measure.setdefault((replace(measure, at=None), caveat.code, caveat.level), {})
             of_measure.setdefault(str(measure), []).append(caveat.text)
-    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (_, _, level), texts_by_key in texts_of_measure.items():
+    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (_, code, level), texts_by_key in texts_of_measure.items():
         texts = tuple(" ".join(texts) for texts in texts_by_key.values())
-        alike.setdefault((level, texts), []).append(next(iter(texts_by_key)))
-    for (level, (text, *others)), keys in alike.items():
+        alike.setdefault((level, code, texts), []).append(next(iter(texts_by_key)))
+    for (level, code, (text, *others)), keys in alike.items():
         more = f" (Likewise at {counted(len(others), 'other depth')}.)" if others else ""
-        yield f"{MARKS[level]} {', '.join(keys)}: {text}{more}".strip()
+        yield f"{MARKS[level]} {', '.join(keys)}: {text}{more} [{code}]".strip()
 
 
 def _headline(report: Report, name: str, run: RunReport) -> str:

@@ -28,7 +28,7 @@ class Caveat:
     Attributes
     ----------
     code : str
-        For programs; docs/explanation/trust.md lists the codes with their rules.
+        For programs; `rag-selectivity caveats CODE` explains it.
     text : str
         For people.
     level : {"note", "soft", "strong"}

@@ -82,9 +82,11 @@ class Labels:
         settled = mapped.on_scale(scale or mapped.scale)
         if settled.expected is not None and not settled.expected.all():
             warnings.warn(
-                f"{int(settled.expected.sum())} of {len(settled.expected)} labels are expected ids without a grade: "
-                f"they count as relevant, and everything else that their queries retrieved is unjudged",
-                SelectivityWarning,
+                SelectivityWarning(
+                    f"{int(settled.expected.sum())} of {len(settled.expected)} labels are expected ids without a "
+                    f"grade: they count as relevant, and everything else that their queries retrieved is unjudged",
+                    "expected-ids-without-grade",
+                ),
                 stacklevel=2,
             )
         by_query = without_controls(settled).to_dict()

@@ -151,7 +151,7 @@ class Report(Result):
         rows: list[dict[str, Any]] = []
         for name in [run] if run is not None else list(self.runs):
             part = self._run(name)
-            columns = {key: values.tolist() for key, values in {**part.per_query, **self._details(part)}.items()}
+            columns = {key: values.tolist() for key, values in {**part.per_query, **self.details(name)}.items()}
             verdicts = self._diagnoses(name)
             for i, query in enumerate(part.queries):
                 row: dict[str, Any] = {"run": name, "query": query}
@@ -160,8 +160,12 @@ class Report(Result):
                 rows.append(row)
         return rows
 
-    def _details(self, part: RunReport) -> dict[str, FloatArray]:
-        """The details of the measures' figures, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`."""
+    def details(self, run: str) -> dict[str, FloatArray]:
+        """What the figures of single queries are made of, such as `RA-nWG.w4` and `RA-nWG@10.G_oracle`.
+
+        Empty if the report was made from sums over queries.
+        """
+        part = self._run(run)
         details: dict[str, FloatArray] = {}
         if part.judged is None:
             return details

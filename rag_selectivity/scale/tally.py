@@ -23,7 +23,7 @@ from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
 from rag_selectivity.join.facts import JoinFacts, joint_range
 from rag_selectivity.join.joining import join
@@ -453,8 +453,8 @@ def report_of_tallies(
         tally.check(name, ranks)
         doubts = tally.facts.warnings(name)
         for doubt in doubts:
-            warnings.warn(doubt, SelectivityWarning, stacklevel=3)
-        notes = (*doubts, *tally.notes(name, ranks))
+            warnings.warn(doubt, stacklevel=3)
+        notes = (*map(str, doubts), *tally.notes(name, ranks))
         estimates = tally.estimates(level, plan, tail_ranks, has_open_tails(labels))
         runs[name] = RunReport(
             (),

@@ -248,17 +248,21 @@ def _example(pairs: Sequence[Contradiction], annotator: str) -> str:
 def _warn(path: Path, imported: Imported) -> None:
     if imported.outdated:
         warnings.warn(
-            f"{path}: {counted(len(imported.outdated), 'answer')} left out, since the texts have changed since "
-            f"({imported.outdated[0]}); have people grade the new texts",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"{path}: {counted(len(imported.outdated), 'answer')} left out, since the texts have changed since "
+                f"({imported.outdated[0]}); have people grade the new texts",
+                "answers-of-older-texts",
+            ),
             stacklevel=3,
         )
     if imported.contradictions:
         worst = max(imported.contradictions, key=lambda pair: abs(pair.grade - pair.other_grade))
         warnings.warn(
-            f"{path}: {counted(len(imported.contradictions), 'grade contradicts', 'grades contradict')} what "
-            f"{imported.annotator} said before outside this task (query {worst.query!r}, passage {worst.passage!r}: "
-            f"{worst.other_grade}, now {worst.grade}); the new ones count",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"{path}: {counted(len(imported.contradictions), 'grade contradicts', 'grades contradict')} what "
+                f"{imported.annotator} said before outside this task (query {worst.query!r}, passage "
+                f"{worst.passage!r}: {worst.other_grade}, now {worst.grade}); the new ones count",
+                "grades-contradict",
+            ),
             stacklevel=3,
         )

@@ -163,8 +163,10 @@ def _warn_of_another_rubric(store: Store, judges: Sequence[str] | None, rubric: 
     others = [f"{name} {version}" for version, name in used.items() if version != rubric.version]
     if others:
         warnings.warn(
-            f"the judge graded by the rubric {others[0]}, and people read {rubric.name} {rubric.version}: their grades "
-            f"mean different things unless the wordings agree; give the judge's rubric with --rubric FILE",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"the judge graded by the rubric {others[0]}, and people read {rubric.name} {rubric.version}: their "
+                f"grades mean different things unless the wordings agree; give the judge's rubric with --rubric FILE",
+                "other-rubric",
+            ),
             stacklevel=3,
         )

@@ -62,8 +62,10 @@ def migrate(path: Path, connection: StoreConnection, *, backup: bool = True) -> 
             connection.execute(f"DROP TABLE former_{table}")
     if copy is not None:
         warnings.warn(
-            f"{path}: the store was brought to the present format; a copy of the old file is kept as {copy.name}",
-            SelectivityWarning,
+            SelectivityWarning(
+                f"{path}: the store was brought to the present format; a copy of the old file is kept as {copy.name}",
+                "store-migrated",
+            ),
             stacklevel=4,
         )
 

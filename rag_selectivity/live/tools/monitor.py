@@ -301,9 +301,11 @@ class ToolMonitor:
         known = self.monitor.labels.by_query
         if known:
             warnings.warn(
-                f"the labels know none of the queries so far; they know {examples(known)}: label by the text of the "
-                f"query, or name its id as query_id",
-                SelectivityWarning,
+                SelectivityWarning(
+                    f"the labels know none of the queries so far; they know {examples(known)}: label by the text of "
+                    f"the query, or name its id as query_id",
+                    "ids-do-not-match",
+                ),
                 stacklevel=3,
             )
         return None
@@ -376,15 +378,15 @@ class ToolMonitor:
 
     def _check_names(self) -> None:
         unknown, duplicates = self._unknown_labels(), self._duplicates
-        for names, what in (
-            (unknown, "the labels name {} not in the catalogue: {}"),
-            (duplicates, "the catalogue has {} with the same name as another: {}"),
+        for names, what, code in (
+            (unknown, "the labels name {} not in the catalogue: {}", "tools-not-in-catalogue"),
+            (duplicates, "the catalogue has {} with the same name as another: {}", "tools-with-one-name"),
         ):
             if names:
                 listed = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
-                text = what.format(counted(len(names), "tool"), listed)
-                _log.warning("%s", text)
-                warnings.warn(text, SelectivityWarning, stacklevel=3)
+                warning = SelectivityWarning(what.format(counted(len(names), "tool"), listed), code)
+                _log.warning("%s", warning)
+                warnings.warn(warning, stacklevel=3)
 
     def _warn(self, size: int, shown: int, relevant: int) -> None:
         shape = (size, shown, relevant)
@@ -393,9 +395,10 @@ class ToolMonitor:
         if len(self._looked_at) >= _MOST_KINDS:
             self._looked_at.clear()
         self._looked_at.add(shape)
-        text = warning(size, shown, relevant, self._warn_from)
-        if text is None:
+        advice = warning(size, shown, relevant, self._warn_from)
+        if advice is None:
             return
+        text = f"{advice} [too-many-tools]"
         _log.warning("%s", text)
         if self._on_warning is not None:
             try:

@@ -1,0 +1,104 @@
+"""Codes of caveats and warnings: every message has one that is known, and every known one has a page that is true."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import rag_selectivity as rs
+from rag_selectivity.caveats import CAVEATS
+from rag_selectivity.explain.codes import all_codes
+from tests.forked_cli import run_command
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [
+    path
+    for folder in ("rag_selectivity", "integrations")
+    for path in (ROOT / folder).rglob("*.py")
+    if "explain" not in path.relative_to(ROOT).parts
+]
+TEXTS = {path: path.read_text(encoding="utf-8") for path in SOURCES}
+#: The pages under docs/how-to that a message may name.
+HOW_TOS = {
+    "ids-do-not-match",
+    "chunks-and-documents",
+    "gate-a-pull-request",
+    "compare-five-embedders",
+    "cost-of-labels",
+    "a-judge-that-nobody-checked",
+    "how-many-queries",
+    "multi-hop",
+    "several-languages",
+    "tools-of-an-mcp-server",
+    "corpus-size",
+    "labels-on-the-wrong-scale",
+    "empty-retrievals",
+    "stopped-grading",
+    "a-local-judge",
+}
+
+
+def made(text: str) -> list[ast.Call]:
+    """The warnings that a module makes."""
+    return [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "SelectivityWarning"
+    ]
+
+
+def test_every_warning_has_a_known_code() -> None:
+    known, found = all_codes(), 0
+    for path, text in TEXTS.items():
+        for call in made(text) if "SelectivityWarning" in text else ():
+            assert len(call.args) == 2, f"{path}:{call.lineno} has no code"
+            if isinstance(call.args[1], ast.Constant):
+                assert call.args[1].value in known, f"{path}:{call.lineno}"
+            found += 1
+        assert not re.search(r"warn\([^)]*,\s*SelectivityWarning\b(?!\()", text), path
+    assert found > 25
+
+
+def test_every_code_of_a_warning_is_in_use() -> None:
+    text = "\n".join(TEXTS.values())
+    for code in all_codes().values():
+        remark = code.name.replace("-", "_")
+        if code.kind != "caveat":
+            assert f'"{code.name}"' in text or f"[{code.name}]" in text or f'"{remark}"' in text, code.name
+
+
+def test_every_caveat_has_a_page_and_no_other() -> None:
+    caveats = {code.name: code.levels for code in all_codes().values() if code.kind == "caveat"}
+    assert caveats == CAVEATS
+
+
+def test_messages_name_only_how_tos_that_there_are() -> None:
+    text = "\n".join(TEXTS.values())
+    named = set(re.findall(r"\(how-to: ([a-z-]+)\)", text))
+    assert len(named) >= 6
+    assert named | {code.how_to for code in all_codes().values() if code.how_to} <= HOW_TOS
+
+
+def test_the_texts_of_codes_are_loaded_only_when_asked_for() -> None:
+    code = "import rag_selectivity, sys; print([name for name in sys.modules if 'explain' in name])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_warning_keeps_its_code_on_its_way_to_another_process() -> None:
+    warning = pickle.loads(pickle.dumps(rs.SelectivityWarning("few ids match", "ids-partly-match")))
+    assert (str(warning), warning.code) == ("few ids match [ids-partly-match]", "ids-partly-match")
+
+
+def test_the_command_lists_and_explains() -> None:
+    listed = run_command("caveats", "--format", "json").stdout
+    assert all(f'"{name}"' in listed for name in all_codes())
+    page = run_command("caveats", "closed-labels").stdout
+    assert page.startswith("closed-labels (caveat: strong, soft)\n")
+    assert 'report["BoR@2"].caveats' in page
+    wrong = run_command("caveats", "closed-label")
+    assert wrong.returncode == 2
+    assert 'did you mean "closed-labels"?' in wrong.stderr
