@@ -174,6 +174,11 @@ def best(scores: Any, depth: int) -> list[int]:
     return [int(place) for place in order if np.isfinite(scores[place])]
 
 
+def as_read(places: list[int], scores: Any, names: list[str]) -> list[int]:
+    """The places in the order in which a TREC file is read: equal scores, as they are written, by descending id."""
+    return sorted(sorted(places, key=names.__getitem__, reverse=True), key=lambda place: -round(scores[place], 4))
+
+
 # -- the files --------------------------------------------------------------------------------------
 
 
@@ -202,7 +207,7 @@ def main() -> None:
             (
                 f"{query['_id']} Q0 {names[place]} {rank} {row[place]:.4f} {run}"
                 for query, row in zip(queries, rows, strict=True)
-                for rank, place in enumerate(best(row, DEPTH), 1)
+                for rank, place in enumerate(as_read(best(row, DEPTH), row, names), 1)
             ),
         )
 

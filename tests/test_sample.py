@@ -1,0 +1,221 @@
+"""The sample data set is what its README says, and its files agree with each other."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import threading
+import tomllib
+import urllib.error
+import urllib.request
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.errors import InputError
+from rag_selectivity.grading.store import Store
+from rag_selectivity.sample import sample_file, write_sample
+from rag_selectivity.sample.files.judge import overlap_grade, serve
+from rag_selectivity.sample.judges import ERROR_RATE, scripted_grade
+from rag_selectivity.sample.rows import FILES, expected, graded_pairs, run, texts
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (FILES / "README.md").read_text(encoding="utf-8")
+WORDS = " ".join(README.split())
+LARGEST = 300_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("sample") / "try"
+    write_sample(place)
+    return place
+
+
+def test_it_is_small_enough_for_the_wheel() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in FILES.iterdir():
+            if path.is_file():
+                archive.write(path, path.name)
+    assert len(packed.getvalue()) <= LARGEST
+
+
+def test_the_readme_names_every_file(folder) -> None:
+    named = set(re.findall(r"`([\w./-]+)`", README.split("## The labels")[0]))
+    there = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
+    assert there - {name.rstrip("/") for name in named} == {"README.md", "PSF-LICENSE.txt"}
+    assert {name for name in named if "." in name and "/" not in name and not (folder / name).exists()} == set()
+    assert "PSF-LICENSE.txt" in README
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_labels() -> None:
+    pairs = graded_pairs()
+    kinds = Counter(pair.drawn.split(":")[0] if pair.drawn.startswith("tail") else pair.drawn for pair in pairs)
+    pool = sum(count for kind, count in kinds.items() if ":" in kind)
+    assert (pool, kinds["tail"], kinds["control"], kinds["expected"]) == (1899, 180, 180, 11)
+    assert "(1,899 pairs)" in WORDS
+    same = sum(pair.first == pair.second for pair in pairs) / len(pairs)
+    assert f"{same:.1%} of the {len(pairs):,} pairs".replace("%", " %") in WORDS
+    assert max(abs(pair.first - pair.second) for pair in pairs) == 1
+    assert "none is more than one grade off" in WORDS
+    agreed = rs.agree(
+        rs.Qrels.from_records((pair.query, pair.passage, pair.first) for pair in pairs),
+        rs.Qrels.from_records((pair.query, pair.passage, pair.second) for pair in pairs),
+        scale="utility",
+    )
+    kappa = agreed.agreement.kappa_quadratic
+    shown = f"{kappa.value:.3f} [{kappa.low:.3f}, {kappa.high:.3f}]".replace("0.", ".")
+    assert f"quadratic kappa {shown}" in WORDS
+    wanted = [pair for pair in pairs if expected()[pair.query] == pair.passage]
+    assert Counter(pair.first for pair in wanted) == Counter(pair.second for pair in wanted) == {5: 57, 4: 3}
+    relevant = Counter(pair.query for pair in pairs if pair.first >= 4)
+    assert f"{sum(count == 1 for count in relevant.values())} of the {len(relevant)} questions" in WORDS
+    assert f"{len({pair.query for pair in pairs if pair.first == 5})} have a passage of grade 5" in WORDS
+    assert sum(pair.first >= 4 for pair in pairs if pair.drawn == "control") == 1
+    assert "Of 180 random ones, one was relevant." in WORDS
+    alike = sum(
+        pair.first == overlap_grade(texts("queries.jsonl")[pair.query], texts("corpus.jsonl")[pair.passage])
+        for pair in pairs
+    )
+    assert f"in {alike / len(pairs):.0%} of the pairs".replace("%", " %") in WORDS
+
+
+def test_what_was_drawn_is_what_the_runs_hold() -> None:
+    lists = {name: run(name) for name in ("bm25", "dense")}
+    of_pool = {}
+    for pair in graded_pairs():
+        if ":" in pair.drawn and not pair.drawn.startswith("tail"):
+            for each in pair.drawn.split():
+                name, rank = each.split(":")
+                assert lists[name][pair.query][int(rank) - 1] == pair.passage
+            of_pool.setdefault(pair.query, set()).add(pair.passage)
+    top = {query: {*lists["bm25"][query][:20], *lists["dense"][query][:20]} for query in of_pool}
+    assert of_pool == top
+    outside = [pair for pair in graded_pairs() if pair.drawn == "control"]
+    assert not any(pair.passage in lists[name][pair.query] for pair in outside for name in lists)
+
+
+def test_the_scripted_annotator_errs_as_often_as_stated() -> None:
+    pairs = graded_pairs()
+    wrong = [pair for pair in pairs if scripted_grade("scripted", pair) != pair.first]
+    assert len(wrong) / len(pairs) == pytest.approx(ERROR_RATE, abs=0.03)
+    assert {abs(scripted_grade("scripted", pair) - pair.first) for pair in wrong} == {1}
+    assert f"one grade off in {ERROR_RATE:.0%} of pairs".replace("%", " %") in WORDS
+    assert {scripted_grade("scripted", pair) for pair in pairs} == {1, 2, 3, 4, 5}
+
+
+def test_the_label_files_hold_the_same_grades(folder) -> None:
+    first = {(pair.query, pair.passage): pair.first for pair in graded_pairs()}
+    in_pool = {key for key, pair in zip(first, graded_pairs(), strict=True) if pair.drawn != "control"}
+    grades = rs.read_qrels(folder / "grades.trec").to_dict()
+    assert {(q, d): g for q, row in grades.items() for d, g in row.items()} == {key: first[key] for key in in_pool}
+    for name in ("labels.csv", "labels.jsonl", "beir"):
+        assert rs.read_qrels(folder / "formats" / name).to_dict() == grades
+    stored = rs.read_qrels(folder / "labels.db").to_dict()
+    drawn = {(pair.query, pair.passage): pair.first for pair in graded_pairs() if pair.drawn != "expected"}
+    assert {(q, d): g for q, row in stored.items() for d, g in row.items()} == drawn
+    with Store(folder / "labels.db") as store:
+        (judge,) = store.judges()
+    assert judge["origins"] == {"pool": 1899, "tail": 180, "control": 180}
+
+
+def test_calibrated_figures_can_be_made_from_the_answers(folder, tmp_path) -> None:
+    """The cheap judge puts bm25 ahead of the dense run; 200 checked labels move both towards the chat model's."""
+    import shutil
+
+    from rag_selectivity.grading.annotation.importing import import_answers
+    from rag_selectivity.grading.annotation.making import make_tasks
+
+    shutil.copy(folder / "cheap.db", tmp_path / "cheap.db")
+    runs = {name: folder / f"{name}.trec" for name in ("bm25", "dense", "reranked")}
+    with Store(tmp_path / "cheap.db") as store:
+        files = {"queries": folder / "queries.jsonl", "corpus": folder / "corpus.jsonl"}
+        make_tasks(store, "calibrate:200", runs=runs, annotators=["scripted"], **files)
+        import_answers(store, folder / "answers.json")
+    options = {"depths": [10], "measures": ["RA-nWG"], "bootstrap": rs.Bootstrap(resamples=200)}
+    cheap, model = (
+        rs.evaluate(labels, {"bm25": runs["bm25"], "dense": runs["dense"]}, **options, **human)
+        for labels, human in (
+            (tmp_path / "cheap.db", {"human": tmp_path / "cheap.db"}),
+            (folder / "labels.db", {}),
+        )
+    )
+    for name in ("bm25", "dense"):
+        estimate = cheap[name, "RA-nWG@10"]
+        truth = model[name, "RA-nWG@10"].value
+        assert abs(estimate.value - truth) < abs(estimate.as_judged - truth)
+        assert estimate.low < truth < estimate.high
+
+
+def test_only_a_new_or_empty_folder_is_written(folder, tmp_path) -> None:
+    with pytest.raises(InputError, match="give a new or an empty folder"):
+        write_sample(folder)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="empty folder"):
+        write_sample(tmp_path / "file")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_sample(tmp_path / "file" / "below")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    with pytest.raises(InputError, match=r"no packed file 'corpus\.json'"):
+        sample_file("corpus.json")
+
+
+def test_it_is_the_same_at_each_call(folder, tmp_path) -> None:
+    write_sample(tmp_path / "again")
+    for path in folder.rglob("*"):
+        if path.is_file() and path.suffix not in (".db", ".json", ".jsonl"):
+            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(folder)).read_bytes(), path.name
+
+
+def test_the_rubric_is_that_of_the_guide() -> None:
+    page = (ROOT / "docs" / "how-to" / "labelling.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", page, flags=re.S | re.M)
+    assert shown == (FILES / "support-desk.toml").read_text(encoding="utf-8")
+    assert set(tomllib.loads(shown)["levels"]) == set("12345")
+
+
+# -- the stand-in for an LLM ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def url():
+    server = serve(0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions"
+    server.shutdown()
+    server.server_close()
+
+
+def asked(url: str, model: str, question: str, passage: str) -> dict:
+    texts_asked = {"question": question, "passage": passage}
+    content = "\n\n".join(f"[x begin {title}]\n{text}\n[x end {title}]" for title, text in texts_asked.items())
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": content}],
+        "response_format": {"json_schema": {"schema": {"properties": {"reason": {}, "grade": {}}}}},
+    }
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        return json.loads(json.loads(reply.read())["choices"][0]["message"]["content"])
+
+
+def test_the_chat_model_repeats_its_grades_and_knows_no_other_pair(url) -> None:
+    pair = next(pair for pair in graded_pairs() if pair.first == 5)
+    question, passage = texts("queries.jsonl")[pair.query], texts("corpus.jsonl")[pair.passage]
+    assert asked(url, "chat-model", question, passage)["grade"] == 5
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        asked(url, "chat-model", "What is the capital of France?", passage)
+    assert refused.value.code == 400
+    assert "no grade of passage" in refused.value.read().decode()
+
+
+def test_the_cheap_judge_counts_words(url) -> None:
+    question = "How do I merge sorted lists?"
+    assert asked(url, "word-overlap", question, "merge sorted lists")["grade"] == 5
+    assert asked(url, "word-overlap", question, "Paris")["grade"] == 1
+    assert asked(url, "any-other-name", question, "merged lists")["grade"] == 5
