@@ -203,7 +203,7 @@ def by_three_judges(sample: Path) -> dict[str, rs.Report]:
     ):
         subprocess.run([sys.executable, "-m", "rag_selectivity", *words], cwd=sample, check=True, capture_output=True)
     calibrated = rs.evaluate(sample / "cheap.db", runs, human=sample / "cheap.db", **options)
-    return {"word-overlap": cheap, "… and 200\nchecked labels": calibrated, "chat model": model}
+    return {"word-overlap": cheap, "… and 200\nscripted labels": calibrated, "chat model": model}
 
 
 def records(path: Path) -> list[dict[str, str]]:
