@@ -123,7 +123,7 @@ def verdicts(task: tuple[str, int, int]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--times", type=int, default=1, help="how many times the samples of the table in docs/explanation/numbers.md"
+        "--times", type=int, default=1, help="how many times the samples of the table in docs/reference/simulations.md"
     )
     times = parser.parse_args().times
     with ProcessPoolExecutor() as pool:

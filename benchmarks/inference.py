@@ -1,6 +1,6 @@
 """How often tests err and intervals hold the truth, in made worlds whose truth is known.
 
-    python benchmarks/inference.py            # the table of docs/explanation/numbers.md, about 25 minutes on two cores
+    python benchmarks/inference.py            # a table of docs/reference/simulations.md, about 25 minutes on two cores
     python benchmarks/inference.py --worlds 200
 
 Every world is drawn anew: n queries with the successes (or graded figures) of two systems, correlated by a common

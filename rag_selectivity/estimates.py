@@ -23,7 +23,7 @@ from rag_selectivity.wording import percent
 
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
 CONCENTRATED_CONTROLS = "concentrated-controls"
-#: Below these, an interval that divides by a random baseline covers the true value too rarely (numbers.md in docs).
+#: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
 LEAST_QUERIES, LEAST_SHARE, LEAST_EFFECTIVE = 30, 2 / 3, 100.0
 
 

@@ -53,6 +53,7 @@ NEEDS = {
     "coming-from/ranx": "ranx",
     "coming-from/deepeval": "deepeval",
     "how-to/report-in-a-paper": "matplotlib",
+    "explanation/trec-eval": "pytrec_eval",
 }
 #: Pages that set what a library reads when it is imported: another test may have imported it.
 ALONE = {"coming-from/ranx"}
@@ -289,6 +290,15 @@ def test_links_lead_somewhere(page) -> None:
         place = page.parent / path if path else page
         assert place.exists(), target
         assert not anchor or anchor in anchors(place), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_pictures_are_small_and_said_in_words(page) -> None:
+    for words, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert len(words.split()) >= 5, target
+        # The pictures of docs/make_screenshots.py show whole screens.
+        largest = 250_000 if "report-" in target else 80_000
+        assert (page.parent / target).stat().st_size <= largest, target
 
 
 def test_every_page_is_reached_by_indexes() -> None:

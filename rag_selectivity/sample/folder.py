@@ -201,9 +201,10 @@ def _write_counts(folder: Path) -> None:
 
 
 def _relevant() -> dict[str, set[str]]:
+    """The passages of grade 4 or 5 of each query, as `qrels.trec` has them."""
     relevant: dict[str, set[str]] = {query: set() for query in texts("queries.jsonl")}
     for pair in graded_pairs():
-        if pair.first >= 4:
+        if pair.first >= 4 and pair.drawn != "control":
             relevant[pair.query].add(pair.passage)
     return relevant
 
