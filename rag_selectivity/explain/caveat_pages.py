@@ -14,7 +14,7 @@ _GRADED = """
     async def judge(messages, schema):
         return {"reason": "by a rule", "grade": 5 if "Two years" in messages[1]["content"] else 1}
 
-    rs.grade(queries, texts, [run], store="labels.db", judge=judge)
+    rs.grade(queries, texts, [run], store="graded.db", judge=judge)
 """
 
 CAVEAT_PAGES = (
@@ -100,8 +100,8 @@ CAVEAT_PAGES = (
         async def judge(messages, schema):
             return {"reason": "by a rule", "grade": 5 if "passage 1" in messages[1]["content"] else 1}
 
-        rs.grade(queries, texts, [run], store="labels.db", judge=judge, pool_depth=2, tail="6:2")
-        report = rs.evaluate("labels.db", {"mine": run}, scale="utility", measures=["RA-nWG"], depths=[2])
+        rs.grade(queries, texts, [run], store="graded.db", judge=judge, pool_depth=2, tail="6:2")
+        report = rs.evaluate("graded.db", {"mine": run}, scale="utility", measures=["RA-nWG"], depths=[2])
         assert "down-to-rank" in [caveat.code for caveat in report["RA-nWG@2"].caveats]
         """,
     ),
@@ -189,7 +189,7 @@ CAVEAT_PAGES = (
         "Have people label some pairs (`annotate --draw calibrate:200`), or add a second judge.",
         _GRADED
         + """
-    report = rs.evaluate("labels.db", {"mine": run}, depths=[2], bootstrap=None)
+    report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
     assert "one-judge" in [caveat.code for caveat in report.runs["mine"].caveats]
 """,
         how_to="a-judge-that-nobody-checked",
@@ -205,7 +205,7 @@ CAVEAT_PAGES = (
         "`annotate --draw calibrate:200` with `evaluate --human` allows for the judge's errors.",
         _GRADED
         + """
-    report = rs.evaluate("labels.db", {"mine": run}, depths=[2], bootstrap=None)
+    report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
     assert "agreement-unknown" in [caveat.code for caveat in report.runs["mine"].caveats]
 """,
         how_to="a-judge-that-nobody-checked",
@@ -229,11 +229,11 @@ CAVEAT_PAGES = (
         async def judge(messages, schema):
             return {"reason": "by a rule", "grade": 5 if "one" in messages[1]["content"] else 1}
 
-        rs.grade(queries, texts, [run], store="labels.db", judge=judge)
+        rs.grade(queries, texts, [run], store="graded.db", judge=judge)
         opposite = [(query, *pair, None) for query in list(run)[:20] for pair in (("a", 1), ("b", 5))]
-        with Store("labels.db") as store:
+        with Store("graded.db") as store:
             store.put_human(opposite, "anna")
-        report = rs.evaluate("labels.db", {"mine": run}, depths=[2], bootstrap=None)
+        report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
         assert "agreement-too-low" in [caveat.code for caveat in report.runs["mine"].caveats]
         """,
         how_to="a-judge-that-nobody-checked",
@@ -254,8 +254,8 @@ CAVEAT_PAGES = (
         async def ask(messages, schema):
             return {"reason": "by a rule", "grade": 5}
 
-        rs.grade(queries, texts, [run], store="labels.db", judge=CallableJudge(ask, "gpt-5-mini"))
-        report = rs.evaluate("labels.db", {"mine": run}, used_models=["gpt-4o"], depths=[1], bootstrap=None)
+        rs.grade(queries, texts, [run], store="graded.db", judge=CallableJudge(ask, "gpt-5-mini"))
+        report = rs.evaluate("graded.db", {"mine": run}, used_models=["gpt-4o"], depths=[1], bootstrap=None)
         assert "same-family" in [caveat.code for caveat in report.runs["mine"].caveats]
         """,
         how_to="a-judge-that-nobody-checked",
@@ -270,11 +270,11 @@ CAVEAT_PAGES = (
         + """
     from rag_selectivity.grading.store import Store
 
-    with Store("labels.db") as store:
+    with Store("graded.db") as store:
         store.put_human([("q1", "a", 4, None)], "anna")
     texts["a"] = "Two years, for lamps three."
-    rs.grade(queries, texts, [run], store="labels.db", judge=judge)
-    report = rs.evaluate("labels.db", {"mine": run}, depths=[2], bootstrap=None)
+    rs.grade(queries, texts, [run], store="graded.db", judge=judge)
+    report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
     assert "outdated-labels" in [caveat.code for caveat in report.runs["mine"].caveats]
 """,
     ),
@@ -289,9 +289,9 @@ CAVEAT_PAGES = (
         + """
     from rag_selectivity.grading.store import Store
 
-    with Store("labels.db") as store:
+    with Store("graded.db") as store:
         store.put_human([("q1", "c", 4, None)], "anna")
-    report = rs.evaluate("labels.db", {"mine": run}, depths=[2], bootstrap=None)
+    report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
     assert "unknown-origin" in [caveat.code for caveat in report.runs["mine"].caveats]
 """,
     ),
@@ -305,9 +305,9 @@ CAVEAT_PAGES = (
         + """
     from rag_selectivity.grading.store import Store
 
-    with Store("labels.db") as store:
+    with Store("graded.db") as store:
         store.put_human([("q1", "a", 4, None)], "anna")
-    report = rs.evaluate("labels.db", {"mine": run}, depths=[2], bootstrap=None)
+    report = rs.evaluate("graded.db", {"mine": run}, depths=[2], bootstrap=None)
     assert "people-not-drawn" in [caveat.code for caveat in report.runs["mine"].caveats]
 """,
         how_to="a-judge-that-nobody-checked",

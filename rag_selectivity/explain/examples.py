@@ -43,7 +43,7 @@ import rag_selectivity as rs
 queries, texts, run = {{"q1": "How long?"}}, {{"a": "Two years."}}, {{"q1": ["a"]}}
 
 {JUDGE}
-rs.grade(queries, texts, [run], store="labels.db", judge=judge)
+rs.grade(queries, texts, [run], store="graded.db", judge=judge)
 """
 TASK = """
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
@@ -51,7 +51,7 @@ from rag_selectivity.grading.annotation.importing import import_answers
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import Store
 
-with Store("labels.db") as store:
+with Store("graded.db") as store:
     (task,) = make_tasks(store, "agree:1", queries=queries, corpus=texts, annotators=["anna"])
 write_answers("answers.json", task, {0: Answer(0, *task.items[0].fingerprints, 4, "", 1.7e9, 20.0)})
 """

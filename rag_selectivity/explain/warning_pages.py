@@ -126,7 +126,7 @@ WARNING_PAGES = (
             GRADED.replace('"a": "Two years."}', '"a": "Two years.", "b": "No.", "c": "Yes."}').replace(
                 "judge=judge)", "judge=judge, controls=1)"
             ),
-            'rs.Monitor("labels.db", corpus_size=3)',
+            'rs.Monitor("graded.db", corpus_size=3)',
             "controls-left-out",
         ),
         how_to="a-judge-that-nobody-checked",
@@ -184,7 +184,7 @@ from rag_selectivity.grading.store import Store
 ours = replace(DEFAULT_RUBRIC, name="ours", instructions="Grade as you like.")
 """,
             """
-with Store("labels.db") as store:
+with Store("graded.db") as store:
     make_tasks(store, "agree:1", queries=queries, corpus=texts, annotators=["anna"], rubric=ours)
 """,
             "other-rubric",
@@ -198,10 +198,10 @@ with Store("labels.db") as store:
         "Have people grade the new texts: draw again with `annotate`.",
         heard(
             GRADED + TASK + 'texts["a"] = "Two years, for lamps three."\n'
-            'rs.grade(queries, texts, [run], store="labels.db", judge=judge)\n'
+            'rs.grade(queries, texts, [run], store="graded.db", judge=judge)\n'
             "from pathlib import Path\n",
             """
-with Store("labels.db") as store:
+with Store("graded.db") as store:
     import_answers(store, Path("answers.json"))
 """,
             "answers-of-older-texts",
@@ -216,7 +216,7 @@ with Store("labels.db") as store:
         heard(
             GRADED + TASK + "from pathlib import Path\n",
             """
-with Store("labels.db") as store:
+with Store("graded.db") as store:
     store.put_human([("q1", "a", 1, None)], "anna")
     import_answers(store, Path("answers.json"))
 """,
@@ -242,7 +242,7 @@ async def judge(messages, schema):
 
 texts = {"a": "Two years.", "b": "No."}
 """,
-            'asyncio.run(label_lists({"q1": "How long?"}, texts, {"q1": ["a", "b"]}, store="labels.db", judge=judge))',
+            'asyncio.run(label_lists({"q1": "How long?"}, texts, {"q1": ["a", "b"]}, store="graded.db", judge=judge))',
             "pairs-not-graded",
         ),
         how_to="stopped-grading",
@@ -259,15 +259,15 @@ import sqlite3
 
 from rag_selectivity.grading.store import Store
 
-Store("labels.db").close()
-with sqlite3.connect("labels.db") as file:
+Store("graded.db").close()
+with sqlite3.connect("graded.db") as file:
     for (table,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         if table != "leases":
             file.execute(f"DROP TABLE {table}")
     file.execute("PRAGMA user_version = 1")
 file.close()
 """,
-            'Store("labels.db").close()',
+            'Store("graded.db").close()',
             "store-migrated",
         ),
     ),
