@@ -155,8 +155,7 @@ def _trust(report: Report) -> str:
 def run_demo() -> Demo:
     """Measure everything, on the sample data set. The figures are the same at each call."""
     try:
-        from rag_selectivity.render.from_files import report_from_files
-        from rag_selectivity.render.html import to_html  # noqa: F401  the page needs Jinja2
+        from rag_selectivity.render.html import to_html
     except ImportError:
         raise MissingExtraError("jinja2 and matplotlib", "demo", "the demo") from None
     with TemporaryDirectory() as name:
@@ -165,13 +164,13 @@ def run_demo() -> Demo:
         size = len(texts("corpus.jsonl"))
         pool = folder / "candidates.trec"
         report = evaluate(folder / "labels.db", runs, corpus_size=size, pool=pool, depths=[5, K, 20])
-        page = report_from_files(
-            folder / "labels.db",
-            runs,
-            pool=pool,
-            corpus=folder / "corpus.jsonl",
-            queries=folder / "queries.jsonl",
-            k=K,
+        report = report.with_decision(decide(report, k=K))
+        page = to_html(
+            report,
+            qrels=folder / "labels.db",
+            runs=runs,
+            queries=texts("queries.jsonl"),
+            corpus=texts("corpus.jsonl"),
             title="Three retrievers over Python's documentation",
         )
         options: dict[str, Any] = {"corpus_size": size, "depths": [K], "measures": ["BoR", "RA-nWG", "Harm"]}
@@ -192,7 +191,7 @@ def run_demo() -> Demo:
             {query: module[passage.split(".")[0]] for query, passage in wanted.items()},
         )
     )
-    return Demo(report.with_decision(decide(report, k=K)), without, with_controls, sparse, dense, page)
+    return Demo(report, without, with_controls, sparse, dense, page)
 
 
 def _searched(depth: int) -> dict[str, list[str]]:

@@ -241,6 +241,7 @@ def test_commands_do_what_is_shown(ran, page, command) -> None:
     done = ran[page, command.line]
     said = f"{command.arguments}\n{done.stdout[-3000:]}\n{done.stderr[-1500:]}"
     assert done.returncode == command.status, said
+    assert command.status or not done.stderr.startswith("error:"), said
     printed = {line.rstrip() for line in done.stdout.splitlines()}
     assert [line for line in command.printed if line not in printed] == [], said
 

@@ -22,7 +22,7 @@ def demo(
     ] = Path("selectivity-demo"),
     open_it: Annotated[bool, o.option(o.OUTPUT, "", "Open the page in the browser.", "--open")] = False,
 ) -> None:
-    """Show what this tool says of three retrievers, of their labels, and of a draw by chance.
+    """Show three retrievers, what their labels are worth, and a random draw.
 
     It runs on the sample data set, offline and without a key, in less than half a minute.
     """
