@@ -23,23 +23,7 @@ SOURCES = [
 ]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in SOURCES}
 #: The pages under docs/how-to that a message may name.
-HOW_TOS = {
-    "ids-do-not-match",
-    "chunks-and-documents",
-    "gate-a-pull-request",
-    "compare-five-embedders",
-    "cost-of-labels",
-    "a-judge-that-nobody-checked",
-    "how-many-queries",
-    "multi-hop",
-    "several-languages",
-    "tools-of-an-mcp-server",
-    "corpus-size",
-    "labels-on-the-wrong-scale",
-    "empty-retrievals",
-    "stopped-grading",
-    "a-local-judge",
-}
+HOW_TOS = {page.stem for page in (ROOT / "docs" / "how-to").glob("*.md")}
 
 
 def made(text: str) -> list[ast.Call]:

@@ -398,6 +398,10 @@ def test_a_notebook_without_jinja2_shows_the_tables(report, monkeypatch) -> None
     assert len(page.of("table")) == len(report.runs)
 
 
+def test_an_interactive_session_shows_the_tables(report) -> None:
+    assert repr(report) == str(report)
+
+
 def test_a_notebook_shows_the_first_screen_alone(report, decision) -> None:
     shown = Page(report.with_decision(decision)._repr_html_())
     assert [said for _, said in shown.of("p", class_="text")] == [words(answer.text) for answer in decision.answers]

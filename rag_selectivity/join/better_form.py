@@ -55,7 +55,7 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     'prefix=Doc-,number'
     >>> better_form([(["1", "2"], ["3"])]) is None
     True
-    >>> better_form([(["File.read", "File.seek"], ["File.write"]), (["os.walk"], ["os.walk"])]) is None
+    >>> better_form([(["notes.txt", "notes.py"], ["notes.md"]), (["plan.md"], ["plan.md"])]) is None
     True
     """
     apart: list[Sides] = []

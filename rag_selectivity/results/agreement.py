@@ -14,7 +14,7 @@ from rag_selectivity.statistics.expected_grades import ExpectedGrades
 SCHEMA = "rag-selectivity/agreement/2"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JudgeReport(Result):
     """What `agree` returns.
 

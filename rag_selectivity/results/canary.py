@@ -52,7 +52,7 @@ class CanaryRow:
         return None not in (self.unchanged, self.harmless, self.injected)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, repr=False, slots=True, kw_only=True)
 class CanaryResult(Result):
     """Whether injections raised the grades of junk passages. "Raised" means above the grade in the store.
 

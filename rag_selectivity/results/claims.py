@@ -161,7 +161,7 @@ class ClaimCheck:
         return float(table[:, :depth].any(axis=1).mean()) if len(table) else float("nan")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClaimReport(Result):
     """What `check_claims` returns: a ClaimCheck for each sample, and the means with their intervals."""
 

@@ -124,7 +124,7 @@ class PartCost:
         return {"left": self.left, "requests": self.requests, **tokens, "cost": self.cost}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, repr=False, slots=True, kw_only=True)
 class Grading(Result):
     """What a grading run did, or with `dry_run` would do.
 

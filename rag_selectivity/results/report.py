@@ -42,7 +42,7 @@ class Diagnosis:
     queries: Mapping[str, str | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report(Result):
     """What `evaluate` returns. It can be printed, indexed, and converted to JSON or a DataFrame.
 

@@ -70,3 +70,7 @@ class Result(ABC):
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def __repr__(self) -> str:
+        """What an interactive session shows: the tables, as for a DataFrame."""
+        return self.to_text()

@@ -74,7 +74,7 @@ class RunSweep:
     next_passages: tuple[NextPassages, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep(Result):
     """What `sweep` returns: a RunSweep for each run. `notes` say what all figures rest on."""
 
