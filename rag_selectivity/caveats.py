@@ -33,7 +33,7 @@ BY_CONSTRUCTION, DOWN_TO, AS_JUDGED_BASELINE = "by-construction", "down-to-rank"
 CAVEATS: dict[str, tuple[str, ...]] = {
     CLOSED: (STRONG, SOFT),
     EQUALS_PLACEBO: (STRONG,),
-    BY_CONSTRUCTION: (STRONG,),
+    BY_CONSTRUCTION: (STRONG, SOFT),
     DOWN_TO: (SOFT, NOTE),
     PARTLY_JUDGED: (SOFT,),
     CONCENTRATED: (SOFT,),
@@ -142,11 +142,13 @@ def _with_placebo(
 
 
 def _of_construction(measure: Measure, estimate: Estimate, facts: LabelFacts, closed: str | None) -> Caveat | None:
-    """Success over the queries in which something relevant was found, if hardly more than the top K was judged."""
-    if measure.name != "Success" or closed != AT_K or estimate.basis != AS_JUDGED:
+    """Success over the queries in which something relevant was found, if hardly more than what runs hold was judged."""
+    if measure.name != "Success" or closed is None or estimate.basis not in (AS_JUDGED, WITH_TAIL):
         return None
     if not 0 < estimate.n < estimate.n_total:
         return None
+    if closed != AT_K or estimate.basis != AS_JUDGED:
+        return _of_found_alone(estimate)
     top = "what was shown" if measure.at is None else f"the top {measure.at}"
     labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"
     left_out = counted(estimate.n_total - estimate.n, "query", "queries")
@@ -156,6 +158,20 @@ def _of_construction(measure: Measure, estimate: Estimate, facts: LabelFacts, cl
         f"{labels} are of {top}, and {left_out} without a relevant label are left out: nearly all others succeed by "
         f"construction. Of all queries, {percent(of_all)} succeed.",
         STRONG,
+        {"of_all_queries": of_all},
+    )
+
+
+def _of_found_alone(estimate: Estimate) -> Caveat:
+    """Success over the queries for which some run found something relevant."""
+    value = estimate.value if estimate.as_judged is None else estimate.as_judged
+    of_all = value * estimate.n / estimate.n_total
+    left_out = counted(estimate.n_total - estimate.n, "query", "queries")
+    return Caveat(
+        BY_CONSTRUCTION,
+        f"The labels are of what runs retrieved, and {left_out} without a relevant label are left out: their relevant "
+        f"passages may not have been found. Of all {estimate.n_total} queries, {percent(of_all)} are known to succeed.",
+        SOFT,
         {"of_all_queries": of_all},
     )
 

@@ -112,9 +112,9 @@ class Demo:
                 success, bits = report[f"Success@{depth}"].value, report[f"BoR@{depth}"].value
                 cells += [percent(success), percent(chance), f"{bits:.2f}"]
             rows.append(cells)
-        header = ["K", "sparse: success", "random", "BoR", "dense: success", "random", "BoR"]
+        header = ["K", "one relevant: success", "random", "BoR", "many relevant: success", "random", "BoR"]
         return [
-            Heading("3. The 99 % paradox: BM25, with one relevant passage for each question, and with many"),
+            Heading("3. The 99 % paradox: BM25, with one relevant passage for each question, or its whole module"),
             Table(header, rows, breaks=False),
             Paragraph(self.meaning()),
         ]
@@ -134,11 +134,11 @@ class Demo:
         lucky = 2 ** -dense(most @ last)
         no_better = ", and the interval of BoR contains 0: it is not shown that the retriever beats a random draw"
         return (
-            f"Dense relevance: from K = {first} to {last}, success climbs from {percent(dense(success @ first))} to "
-            f"{percent(dense(success @ last))} while BoR falls from {dense(bor @ first):.2f} to "
+            f"Many relevant passages: from K = {first} to {last}, success climbs from "
+            f"{percent(dense(success @ first))} to {percent(dense(success @ last))} while BoR falls from {dense(bor @ first):.2f} to "
             f"{dense(bor @ last):.2f} bits. A random draw of {last} succeeds in {percent(lucky)} of the queries "
             f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}. "
-            f"Sparse relevance: the same lists have {sparse(bor @ first):.2f} bits at K = {first} (ceiling "
+            f"One relevant passage: the same lists have {sparse(bor @ first):.2f} bits at K = {first} (ceiling "
             f"{sparse(most @ first):.2f}) with a success rate of {percent(sparse(success @ first))}, since only one "
             f"random draw in {2 ** sparse(most @ first):,.0f} holds the one relevant passage."
         )

@@ -32,6 +32,7 @@ BASE = {
 }
 #: Given in place of, or beside, the base: the output must be that of memory, and differ from that of the base.
 HONOURED = {
+    "explain": {"explain": True},
     "qrels": {"qrels": "other.trec"},
     "run": {"run": ["run.trec", "second=short.trec"]},
     "corpus_size": {"corpus_size": "sizes.csv"},

@@ -214,6 +214,13 @@ def test_the_chat_model_repeats_its_grades_and_knows_no_other_pair(url) -> None:
     assert "no grade of passage" in refused.value.read().decode()
 
 
+def test_a_request_without_a_schema_is_refused_with_a_reason(url) -> None:
+    body = {"model": "chat-model", "messages": [{"role": "user", "content": "Hello"}]}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=20)
+    assert "only requests with a JSON schema" in refused.value.read().decode()
+
+
 def test_the_cheap_judge_counts_words(url) -> None:
     question = "How do I merge sorted lists?"
     assert asked(url, "word-overlap", question, "merge sorted lists")["grade"] == 5

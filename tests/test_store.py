@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import json
-import re
 import sqlite3
 import subprocess
 import sys
@@ -162,7 +162,12 @@ def test_reading_needs_no_llm_package(tmp_path) -> None:
 
 def test_only_the_store_speaks_sql() -> None:
     package = Path(rs.__file__).parent
-    importers = {path.parent for path in package.rglob("*.py") if re.search(r"^import sqlite3", path.read_text(), re.M)}
+    importers = {
+        path.parent
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import) and any(each.name == "sqlite3" for each in node.names)
+    }
     assert importers == {package / "grading" / "store"}
 
 

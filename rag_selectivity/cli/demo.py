@@ -8,6 +8,7 @@ from typing import Annotated
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import coloured, note, put, refuse_standard_output
+from rag_selectivity.errors import InputError
 
 EXAMPLES = (
     "rag-selectivity demo",
@@ -29,6 +30,8 @@ def demo(
     from rag_selectivity.demo import run_demo, save_demo
 
     refuse_standard_output(output, "--output is a folder and")
+    if output.exists() and not output.is_dir():
+        raise InputError(f"--output {output} is a file: give a folder for the page, the figures and the plot")
     result = run_demo()
     put(coloured(result.text()), None)
     page, *others = save_demo(result, output)

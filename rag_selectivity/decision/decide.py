@@ -208,6 +208,7 @@ class _Decider:
                 tested_by=tested_by,
                 believed=believed,
                 perfect=UNLESS_PERFECT in trust.verdict,
+                graded_by=trust.unchecked_judge,
             ),
             sentences.which_k(depth, source, advised_run, advice, self.max_loss, chance, believed=believed),
             sentences.where_the_loss_is(best, losses, measure, depth, closed=closed, completed=completed),

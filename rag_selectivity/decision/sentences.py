@@ -33,12 +33,13 @@ def which_system(
     tested_by: str | None,
     believed: bool,
     perfect: bool = False,
+    graded_by: str = "",
 ) -> Answer:
     """Which run is the best, and which runs cannot be told apart from it.
 
     `tested_by` is `paired` or `unpaired`; None if there are no tests. `believed` is False if the labels show nothing
     about the retriever: then no test of these labels says which run to take. `perfect` says that a perfect run would
-    look the same.
+    look the same. `graded_by` names a judge whose grades nobody checked.
     """
     first, others = order[0], list(order[1:])
     value = f"{measure} {number(best.value)}"
@@ -73,7 +74,8 @@ def which_system(
         gap = f"{number(nearest.difference)} [{number(low)}, {number(nearest.high)}]"
         whom = f"all {len(apart)} others" if len(apart) > 1 and not untested else _names(apart)
         more = f"The next is {apart[0]}, {gap} below it; that interval is not adjusted for {counted(family, 'test')}."
-        text = f"{first} ({value}) is shown to be better than {whom} {of_queries}{not_tested}."
+        by = f", by {graded_by} grades" if graded_by else ""
+        text = f"{first} ({value}) is shown to be better than {whom} {of_queries}{by}{not_tested}."
         return Answer(SYSTEM, text, not untested, more)
     sizes = [tested[name].detectable for name in tied if not math.isnan(tested[name].detectable)]
     text = f"{first} leads ({value}), but {_names(tied)} cannot be told apart from it {of_queries}"
@@ -199,8 +201,8 @@ def _detail(action: Action) -> str:
 
 
 def may_i_believe_it(trust: Trust) -> Answer:
-    """What the labels are worth."""
-    return Answer(TRUST, trust.verdict, trust.standing == CHECKED, trust.text)
+    """What the labels are worth; it is not shown that a judge whom nobody checked can be believed."""
+    return Answer(TRUST, trust.verdict, trust.standing == CHECKED and not trust.unchecked_judge, trust.text)
 
 
 def _were(names: Sequence[str]) -> str:

@@ -26,10 +26,11 @@ CAVEAT_PAGES = (
         "Rprec, AP, nDCG, BoR, EF and RandomSuccess look better than they are. Precision, Harm and T are not affected, "
         "since they look at the list alone.",
         "Strong: at most 5% of the labels are outside the run's own top K. Soft: at most 5% are outside all evaluated "
-        "lists and pools, or a label store says that all labels come from pools. Some labels must have the lowest "
-        "grade of the scale, or at least 90% of the top K must be judged; and for at least 10% of the queries less "
-        "than 90% of the corpus is judged. Labels of controls and of a tail do not count as outside. The labels of a "
-        "perfect run look closed too, and the caveat says so.",
+        "lists and pools, or a label store says that all labels come from pools. It appears only if some labels have "
+        "the lowest grade of the scale, or at least 90% of the top K is judged, and if for at least 10% of the queries "
+        "less than 90% of the corpus is judged. So labels that are all relevant, and few, do not get it, even if they "
+        "were taken from the lists. Labels of controls and of a tail do not count as outside. The labels of a perfect "
+        "run look closed too, and the caveat says so.",
         "Have the same judge grade random passages (`grade --controls 3`), which BoR and EF need, and some of the "
         "ranks below the lists (`grade --tail 200:10`), which RA-nWG, R, AP and nDCG need. Or "
         "read Precision, Harm and T.",
@@ -66,11 +67,13 @@ CAVEAT_PAGES = (
     ),
     Code(
         "by-construction",
-        "Success counts only the queries for which something relevant was found, so it is nearly 1 by construction.",
+        "Success counts only the queries for which something relevant was found, so it is too high.",
         "Queries without a relevant label are left out of Success. If nearly all labels are of the top K, the queries "
-        "that remain are those in which the top K holds a relevant passage. The caveat gives the share of all queries "
-        "that succeed.",
-        "Success@K where the labels are closed at K (see `closed-labels`), and some queries have no relevant label.",
+        "that remain are those in which the top K holds a relevant passage, and Success is nearly 1 by construction "
+        "(strong). If they are of what several runs retrieved, the queries for which no run found anything are missing "
+        "(soft). The caveat gives the share of all queries that succeed.",
+        "Success@K where the labels are closed (see `closed-labels`), with or without a tail, and some queries have no "
+        "relevant label.",
         "Read the share of all queries in the caveat, or label passages outside the lists.",
         """
         import rag_selectivity as rs

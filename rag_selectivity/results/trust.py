@@ -14,7 +14,7 @@ from rag_selectivity.results.estimate import CALIBRATED, SOFT, STRONG, WITH_CONT
 from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.steps import Steps
-from rag_selectivity.statistics.agreement import TOO_FEW
+from rag_selectivity.statistics.agreement import FIT, FIT_TO_RANK, TOO_FEW
 from rag_selectivity.statistics.control_power import most_bits
 from rag_selectivity.wording import counted, enumeration, number, percent
 
@@ -54,6 +54,9 @@ class Trust:
     standing : {"checked", "unchecked", "nothing"}
         `checked`: people's labels calibrate the figures, or random controls show bits over a random draw. `nothing`:
         the labels show nothing about the retriever.
+    unchecked_judge : str
+        Whose grades the figures rest on (such as `gpt-5-mini's`), if people's labels neither calibrate the figures nor
+        show that the judge is fit; else empty.
     """
 
     facts: tuple[str, ...]
@@ -62,6 +65,7 @@ class Trust:
     provenance: Provenance | None
     verdict: str = ""
     standing: str = UNCHECKED
+    unchecked_judge: str = ""
 
     @classmethod
     def of(
@@ -75,7 +79,8 @@ class Trust:
         """From the runs of a report; the figures are those at the depth next to 10. `steps` words the next step."""
         about = _About(runs, measures, depths, provenance, steps)
         concluded = about.verdict() if runs else ("", UNCHECKED)
-        return cls(tuple(about.facts()), about.conclusion(), about.next_step(), provenance, *concluded)
+        unchecked = about.unchecked_judge if runs else ""
+        return cls(tuple(about.facts()), about.conclusion(), about.next_step(), provenance, *concluded, unchecked)
 
     @property
     def text(self) -> str:
@@ -235,6 +240,19 @@ class _About:
         yield f"{', '.join(told)}; {others}" if told else others
 
     # -- what follows ------------------------------------------------------------------------------------
+
+    @property
+    def unchecked_judge(self) -> str:
+        """As in `Trust`."""
+        if not self._by_judge or self.provenance is None:
+            return ""
+        if any(cell.basis == CALIBRATED for _, _, cell in self._figures()):
+            return ""
+        agreement = self.provenance.agreement
+        if agreement is not None and agreement.verdict in (FIT, FIT_TO_RANK):
+            return ""
+        names = list(self.provenance.judges)
+        return f"{names[0] or 'a judge'}'s" if len(names) == 1 else "these judges'"
 
     @property
     def _nothing_calibrated(self) -> bool:

@@ -80,7 +80,7 @@ def write_sample(folder: str | Path) -> list[Path]:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     [path.name for path in write_sample(folder)][:3]
-    ['README.md', 'answers.json', 'before.json']
+    ['PSF-LICENSE.txt', 'README.md', 'answers.json']
     """
     place = Path(folder)
     try:
