@@ -114,7 +114,7 @@ class Demo:
             rows.append(cells)
         header = ["K", "one relevant: success", "random", "BoR", "many relevant: success", "random", "BoR"]
         return [
-            Heading("3. The 99 % paradox: BM25, with one relevant passage for each question, or its whole module"),
+            Heading("3. The 99 % paradox: BM25, one relevant passage a question or a whole module"),
             Table(header, rows, breaks=False),
             Paragraph(self.meaning()),
         ]
@@ -135,8 +135,9 @@ class Demo:
         no_better = ", and the interval of BoR contains 0: it is not shown that the retriever beats a random draw"
         return (
             f"Many relevant passages: from K = {first} to {last}, success climbs from "
-            f"{percent(dense(success @ first))} to {percent(dense(success @ last))} while BoR falls from {dense(bor @ first):.2f} to "
-            f"{dense(bor @ last):.2f} bits. A random draw of {last} succeeds in {percent(lucky)} of the queries "
+            f"{percent(dense(success @ first))} to {percent(dense(success @ last))} while BoR falls from "
+            f"{dense(bor @ first):.2f} to {dense(bor @ last):.2f} bits. A random draw of {last} succeeds in "
+            f"{percent(lucky)} of the queries "
             f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}. "
             f"One relevant passage: the same lists have {sparse(bor @ first):.2f} bits at K = {first} (ceiling "
             f"{sparse(most @ first):.2f}) with a success rate of {percent(sparse(success @ first))}, since only one "
