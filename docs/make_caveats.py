@@ -42,12 +42,10 @@ def _index(codes: list[Code]) -> str:
         "Messages, notes below tables, HTML pages and JSON name the codes.",
     ]
     for kind, (title, about) in _KINDS.items():
-        lines += ["", f"## {title}", "", about, "", "| code | levels | meaning |", "|---|---|---|"]
-        lines += [
-            f"| [`{code.name}`]({code.name}.md) | {', '.join(code.levels)} | {code.sentence} |"
-            for code in codes
-            if code.kind == kind
-        ]
+        lines += ["", f"## {title}", "", about, ""]
+        for code in codes:
+            levels = f" ({', '.join(code.levels)})" if code.levels else ""
+            lines += [f"- [{code.name}]({code.name}.md): {code.sentence}{levels}"] if code.kind == kind else []
     return "\n".join(lines) + "\n"
 
 
