@@ -104,8 +104,8 @@ def selectivity(
         )
     if not grades:
         raise InputError(
-            "no sample has labels: pass labels=…, or datasets with utility_grades, reference_context_ids or "
-            "reference_contexts"
+            "no sample has labels: pass labels={question: [relevant ids]}, a qrels file or a label store, or a dataset "
+            "with utility_grades, reference_context_ids or reference_contexts; grade_dataset has an LLM make labels"
         )
     doubts = known.doubts(grades, name)
     # Controls are random passages: labels with controls know passages, and no document stands for several.

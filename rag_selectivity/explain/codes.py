@@ -26,5 +26,7 @@ def code_named(name: str) -> Code:
     """A code by its name; an InputError with the closest name if there is none."""
     known = all_codes()
     if name not in known:
-        raise InputError(f"unknown code {name!r}{did_you_mean(name, known)} (known: {', '.join(known)})")
+        raise InputError(
+            f"unknown code {name!r}{did_you_mean(name, known)}; `rag-selectivity caveats` lists the {len(known)} codes"
+        )
     return known[name]

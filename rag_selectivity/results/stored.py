@@ -51,7 +51,10 @@ class StoredReport:
         try:
             data: Any = json.loads(content.decode("utf-8"))
         except ValueError as error:
-            raise InputError(f"{file}: not JSON ({error})") from None
+            raise InputError(
+                f"{file}: not JSON ({error}), so no stored report; `evaluate -o report.json` and "
+                f"report.save('report.json') write one"
+            ) from None
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA and str(schema).startswith(_SCHEMAS):
             raise InputError(
