@@ -254,7 +254,7 @@ class _Choice:
             raise InputError(
                 f"no label was found among the {len(self._passages):,} passages retrieved in the {self._where}, by "
                 f"any of their ids: {self._labels_named}, and the passages have {self._ids_of(self._names[:6])}. Label "
-                f"by an id that the index keeps, or name the right one, as in {_option((self._names or [TEXT])[0])}"
+                f"by an id that the index keeps at each ingestion (how-to: ids-change-with-each-ingestion)"
             )
         best = [name for name in self._names if len(self._found[name]) == most]
         taken = max(best, key=self._number_of_ids)  # the first of those that most passages have
