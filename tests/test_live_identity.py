@@ -196,7 +196,7 @@ def test_what_cannot_be_decided_is_one_warning_and_no_verdict(retrieval, reason,
 def test_an_early_report_that_cannot_be_decided_leaves_the_choice_open(retrieval) -> None:
     monitor = Monitor(LABELS, scale="utility")
     monitor.record(retrieval(monitor, 100))
-    with pytest.raises(rs.InputError, match='identity="|no label was found'):
+    with pytest.raises(rs.InputError, match=r'identity="|no label was found'):
         quiet(monitor)
     ask(monitor, range(3))
     assert quiet(monitor)["Success@1"].n == 4
