@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import bm25s
 import matplotlib
 from langchain_core.documents import Document
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
@@ -71,7 +69,7 @@ def _records(name: str) -> list[dict[str, str]]:
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
     retriever, questions, labels, corpus_size = collection()
-    model = GenericFakeChatModel(messages=(AIMessage("an answer") for _ in repeat(None)))
+    model = FakeListChatModel(responses=["an answer"])
     prompt = ChatPromptTemplate.from_template("Answer from this:\n{context}\n\n{question}")
     chain = {"context": retriever, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
 

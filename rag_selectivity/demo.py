@@ -13,7 +13,7 @@ from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluate import evaluate
 from rag_selectivity.io.writing import json_text, write_whole
 from rag_selectivity.measures.base import Measure
-from rag_selectivity.measures.chance import BoR, BoR_max, Success, regime
+from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.render.blocks import Block, Heading, Lines, Paragraph, Table, text_of
 from rag_selectivity.render.decision_blocks import decision_lines, decision_table
 from rag_selectivity.results.estimate import Estimate
@@ -108,7 +108,7 @@ class Demo:
         for depth in (K, 50, 500):
             cells = [str(depth)]
             for report in (self.sparse, self.dense):
-                chance = 2 ** -report[f"BoR_max@{depth}"].value
+                chance = report[f"RandomSuccess@{depth}"].value
                 success, bits = report[f"Success@{depth}"].value, report[f"BoR@{depth}"].value
                 cells += [percent(success), percent(chance), f"{bits:.2f}"]
             rows.append(cells)
@@ -122,7 +122,7 @@ class Demo:
     def meaning(self) -> str:
         """What the paradox's table shows. A comparison with chance is made only if BoR's interval contains 0."""
         first, last = K, self.dense.depths[-1]
-        success, bor, most = Success(), BoR(), BoR_max()
+        success, bor, most, chance = Success(), BoR(), BoR_max(), RandomSuccess()
         bits = self.dense[bor @ last]
 
         def sparse(measure: Measure) -> float:
@@ -131,7 +131,7 @@ class Demo:
         def dense(measure: Measure) -> float:
             return self.dense[measure].value
 
-        lucky = 2 ** -dense(most @ last)
+        lucky = dense(chance @ last)
         no_better = ", and the interval of BoR contains 0: it is not shown that the retriever beats a random draw"
         return (
             f"Many relevant passages: from K = {first} to {last}, success climbs from "
@@ -141,7 +141,7 @@ class Demo:
             f"({regime(lucky)}){no_better if bits.low <= 0 <= bits.high else ''}. "
             f"One relevant passage: the same lists have {sparse(bor @ first):.2f} bits at K = {first} (ceiling "
             f"{sparse(most @ first):.2f}) with a success rate of {percent(sparse(success @ first))}, since only one "
-            f"random draw in {2 ** sparse(most @ first):,.0f} holds the one relevant passage."
+            f"random draw in {1 / sparse(chance @ first):,.0f} holds the one relevant passage."
         )
 
 
@@ -186,7 +186,7 @@ def run_demo() -> Demo:
     lists, module = _searched(DEPTHS[-1]), _modules()
     wanted = expected()
     sparse, dense = (
-        evaluate(labels, {"bm25": lists}, corpus_size=size, depths=DEPTHS)
+        evaluate(labels, {"bm25": lists}, corpus_size=size, depths=DEPTHS, measures=["default", "RandomSuccess"])
         for labels in (
             {query: [passage] for query, passage in wanted.items()},
             {query: module[passage.split(".")[0]] for query, passage in wanted.items()},

@@ -211,6 +211,17 @@ def own():
     del REGISTRY["Found"], REGISTRY["Squared"]
 
 
+def test_a_parameter_that_chooses_another_formula_is_explained_by_that_formula() -> None:
+    labels, run = {"q": {"a": 1, "b": 0}}, {"q": ["a", "b"]}
+    report = rs.evaluate(labels, {"mine": run}, measures=["T", "T(form=code)"], depths=[2], bootstrap=None)
+    paper, code = (" ".join(explain(report, figures=[name]).to_text().split()) for name in ("T@2", "T(form=code)@2"))
+    assert "[((1−alpha)·n_p − alpha·n_n)/K, n_p" in paper
+    assert "T: Reward" in paper
+    assert "[(1−alpha)·n_p − alpha·n_n/(n_p+n_n), n_p" in code
+    assert "T, at its defaults: Reward" in code
+    assert report["T(form=code)@2"].value == (1 - 0.5) * 1 - 0.5 * 1 / (1 + 1)
+
+
 @pytest.mark.usefixtures("own")
 def test_a_measure_of_ones_own_is_explained_by_its_definition() -> None:
     labels = {"q": {"a": 1, "b": 1}, "r": {"c": 1}}

@@ -45,6 +45,12 @@ def test_it_is_small_enough_for_the_wheel() -> None:
     assert len(packed.getvalue()) <= LARGEST
 
 
+def test_no_text_holds_a_path_of_the_machine_that_made_it() -> None:
+    for path in FILES.iterdir():
+        if path.is_file():
+            assert re.findall(r"/(?:root|home|Users)/\S*", path.read_text(encoding="utf-8")) == [], path.name
+
+
 def test_the_readme_names_every_file(folder) -> None:
     named = set(re.findall(r"`([\w./-]+)`", README.split("## The labels")[0]))
     there = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}

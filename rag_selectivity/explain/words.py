@@ -163,7 +163,7 @@ def _symbols(figure: Figure) -> str:
         return ratio if form == "ratio" else f"log2({ratio})"
     if form == "ceiling" and names:
         return f"−log2({names[0]})"
-    of_query = measure.formula or summary(type(measure)).rstrip(".")
+    of_query = measure.formula_in_use() or summary(type(measure)).rstrip(".")
     return f"mean over queries of [{of_query}]" if form == "mean" else f"[{of_query}]"
 
 
@@ -204,7 +204,10 @@ def _about(figure: Figure) -> Iterable[str]:
     """The definition, what the symbols stand for, and which queries count."""
     measure, estimate = figure.measure, figure.estimate
     if measure.formula or measure.means_of:
-        yield f"{measure.name}: {summary(type(measure))}"
+        changed = any(
+            getattr(measure, each.name) != each.default for each in measure.parameters() if each.name != "rel"
+        )
+        yield f"{measure.name}{', at its defaults' if changed else ''}: {summary(type(measure))}"
     symbols = []
     if measure.at is not None:
         symbols.append(f"r = {measure.at:g}" if isinstance(measure.cutoff, Real) else f"K = {measure.at}")

@@ -344,6 +344,10 @@ class Measure(ABC):
         """The measure that differs between two runs exactly where this one does, if both have the same baseline."""
         return self
 
+    def formula_in_use(self) -> str:
+        """`formula` with these parameters, where one of them chooses another formula."""
+        return self.formula
+
     def companions(self) -> tuple[Measure, ...]:
         """Measures that are always shown beside this one, since it cannot be read without them."""
         return ()

@@ -48,6 +48,11 @@ class T(Measure):
     form: str = parameter("paper", Choice(("paper", "code")), "as printed in the paper, or as in the authors' code")
     unjudged_is_a_miss: ClassVar[bool] = True
 
+    def formula_in_use(self) -> str:
+        if self.form == "code":
+            return "(1−alpha)·n_p − alpha·n_n/(n_p+n_n), n_p relevant and n_n other passages in the top K"
+        return self.formula
+
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
