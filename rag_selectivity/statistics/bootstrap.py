@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
@@ -22,8 +24,10 @@ from rag_selectivity.statistics.interval_methods import (
     means_of,
 )
 
-_CELLS_PER_CHUNK = 1 << 19
+_CELLS_PER_CHUNK = 1 << 20
 _COLUMNS_AT_ONCE = 768
+#: A thread that draws ahead takes longer to start than so few chunks to be drawn.
+_CHUNKS_FOR_A_THREAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +200,34 @@ class Bootstrap:
         """Column sums under each resample: float64[resamples, columns]."""
         rows = len(matrix)
         sums = np.empty((self.resamples, matrix.shape[1]))
-        rng = np.random.default_rng(self.seed)
-        step = max(1, _CELLS_PER_CHUNK // max(1, rows))
-        for start in range(0, self.resamples, step):
-            stop = min(start + step, self.resamples)
-            drawn = rng.integers(0, rows, size=(stop - start, rows))
-            drawn += np.arange(stop - start)[:, None] * rows
-            counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
-            sums[start:stop] = counts.astype(np.float64) @ matrix
+        counts = np.empty((max(1, _CELLS_PER_CHUNK // max(1, rows)), rows))
+        start = 0
+        for drawn in self._drawn(rows, len(counts)):
+            stop = start + len(drawn)
+            for of_resample, some in zip(counts, drawn, strict=False):
+                of_resample[:] = np.bincount(some, minlength=rows)
+            np.matmul(counts[: len(drawn)], matrix, out=sums[start:stop])
+            start = stop
         return sums
+
+    def _drawn(self, rows: int, at_once: int) -> Iterator[NDArray[np.int32]]:
+        """The rows of every resample, int32[some resamples, rows]; a thread draws the next ones meanwhile."""
+        rng = np.random.default_rng(self.seed)
+        sizes = [min(at_once, self.resamples - start) for start in range(0, self.resamples, at_once)]
+
+        def draw(size: int) -> NDArray[np.int32]:
+            # The stream is that of 64-bit whole numbers.
+            return rng.integers(0, rows, size=(size, rows), dtype=np.int32)
+
+        if len(sizes) < _CHUNKS_FOR_A_THREAD:
+            yield from map(draw, sizes)
+            return
+        with ThreadPoolExecutor(1) as thread:
+            following = thread.submit(draw, sizes[0])
+            for size in sizes[1:]:
+                drawn, following = following.result(), thread.submit(draw, size)
+                yield drawn
+            yield following.result()
 
 
 def _of_outcome(outcome: Outcome, units: IntArray | None) -> Estimand:
