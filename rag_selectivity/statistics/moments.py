@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +13,12 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, Refusal, effective_number, joint_refusal
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
-from rag_selectivity.statistics.exact_sums import ExactSums
-from rag_selectivity.statistics.poisson import counts, query_hashes
+from rag_selectivity.statistics.exact_sums import ExactSums, Samples
+from rag_selectivity.statistics.poisson import Draws, query_hashes
 from rag_selectivity.statistics.quantiles import quantiles
 
 #: The step for a numerical slope, as a share of the standard error: large against rounding, small against curvature.
 _STEP = 1e-3
-_CHUNK = 4096
 _QUERIES_AT_ONCE = 16_384
 
 
@@ -68,19 +66,10 @@ class Moments:
     refused: Refusal | None = None
 
     @classmethod
-    def of(cls, outcome: Outcome, counts: NDArray[Any] | None = None) -> Moments:
-        """The moments of a batch; `counts` tells how often each of its queries is in each resample."""
+    def of(cls, outcome: Outcome, counts: Samples | None = None) -> Moments:
+        """The moments of a batch of at most a million queries; `counts` tells how often each is in each resample."""
         defined = outcome.defined
         parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)
-        width, depths = parts.shape[1:]
-        resampled = None
-        if counts is not None:
-            columns = np.concatenate([parts, defined[:, None, :]], axis=1).reshape(len(defined), (width + 1) * depths)
-            sums = ExactSums.zeros((len(counts), columns.shape[1]))
-            for start in range(0, len(columns), _CHUNK):
-                some = slice(start, start + _CHUNK)
-                sums.add(ExactSums.weighted(counts[:, some], columns[some]))
-            resampled = ExactSums(sums.limbs.reshape(len(sums.limbs), len(counts), width + 1, depths))
         sums, products = _sums_and_products(parts)
         return cls(
             aggregate=outcome.aggregate,
@@ -94,12 +83,12 @@ class Moments:
             binary=((parts[:, 0] == 0) | (parts[:, 0] == 1)).all(axis=0),
             total=len(defined),
             premise=outcome.premise,
-            resampled=resampled,
+            resampled=None if counts is None else _resampled([outcome], counts)[0],
             baseline=outcome.baseline,
             refused=outcome.refused,
         )
 
-    def add(self, outcome: Outcome, counts: NDArray[Any] | None = None) -> None:
+    def add(self, outcome: Outcome, counts: Samples | None = None) -> None:
         """Add a batch of queries."""
         self.merge(Moments.of(outcome, counts))
 
@@ -245,25 +234,40 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
     hashes = query_hashes(queries)
     for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE):
         some = slice(start, start + _QUERIES_AT_ONCE)
-        drawn = counts(hashes[some], resamples, seed) if resamples else None
-        batch = [
-            Moments.of(
-                replace(
-                    outcome,
-                    parts=tuple(part[some] for part in outcome.parts),
-                    # A refusal speaks of all these queries: only the first batch brings it along.
-                    refused=None if start else outcome.refused,
-                ),
-                drawn,
+        of_batch = [
+            replace(
+                outcome,
+                parts=tuple(part[some] for part in outcome.parts),
+                # A refusal speaks of all these queries: only the first batch brings it along.
+                refused=None if start else outcome.refused,
             )
             for outcome in outcomes
         ]
+        batch = [Moments.of(outcome) for outcome in of_batch]
+        if resamples:
+            drawn = _resampled(of_batch, Draws(hashes[some], resamples, seed))
+            for moments, sums in zip(batch, drawn, strict=True):
+                moments.resampled = sums
         if not totals:
             totals = batch
             continue
         for moments, more in zip(totals, batch, strict=True):
             moments.merge(more)
     return totals
+
+
+def _resampled(outcomes: Sequence[Outcome], counts: Samples) -> list[ExactSums]:
+    """For each outcome, the sums of its parts and of its defined queries in every resample, which is drawn once."""
+    columns, shapes = [], []
+    for outcome in outcomes:
+        defined = outcome.defined
+        block = np.stack([*(np.where(defined, part, 0.0) for part in outcome.parts), defined], axis=1)
+        shapes.append(block.shape[1:])
+        columns.append(block.reshape(len(defined), -1))
+    limbs = ExactSums.weighted(counts, np.concatenate(columns, axis=1)).limbs
+    ends = np.cumsum([width * depths for width, depths in shapes])[:-1]
+    pieces = np.split(limbs, ends, axis=2)
+    return [ExactSums(piece.reshape(*piece.shape[:2], *shape)) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 def _sums_and_products(parts: FloatArray) -> tuple[ExactSums, ExactSums]:
