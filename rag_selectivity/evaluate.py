@@ -54,7 +54,7 @@ from rag_selectivity.statistics.moments import moments_of
 from rag_selectivity.statistics.placebos import placebo_figures
 
 #: The figures of all queries at so few depths stay in the processor's cache.
-_DEPTHS_AT_ONCE = 16
+_DEPTHS_AT_ONCE = 32
 
 
 def evaluate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -26,6 +26,7 @@ from rag_selectivity.statistics.interval_methods import (
 
 _CELLS_PER_CHUNK = 1 << 20
 _COLUMNS_AT_ONCE = 768
+_DEPTHS_AT_ONCE = 64
 #: A thread that draws ahead takes longer to start than so few chunks to be drawn.
 _CHUNKS_FOR_A_THREAD = 4
 
@@ -110,18 +111,19 @@ class Bootstrap:
             raise InputError(ONLY_FOR_EVALUATE)
         method, tail = INTERVAL_METHODS[self.method](), (1 - self.level) / 2
         units = self.units(queries)
-        result = []
-        estimands = [_of_outcome(outcome, units) for outcome in outcomes]
-        ends = self._reduced(estimands, lambda estimand, resampled: method.ends(estimand, resampled, tail))
-        for outcome, estimand, bounds in zip(outcomes, estimands, ends, strict=True):
-            bounds = np.sort(outcome.aggregate.link(bounds), axis=0)
+        found: list[list[FloatArray]] = [[] for _ in outcomes]
+        for number, outcome, estimand, resampled in self._resampled(outcomes, units):
+            bounds = np.sort(outcome.aggregate.link(method.ends(estimand, resampled, tail)), axis=0)
             exact = method.exact_ends(outcome, tail) if units is None else None
             if exact is not None:
                 bounds = np.where(np.isnan(exact), bounds, exact)
             low, high = _widened(bounds, _if_all_agree(outcome, estimand.units, tail), estimand.units)
             low, high = self._for_few(outcome, estimand, low, high)
-            same = outcome.without_spread()
-            result.append((np.where(same, np.nan, low), np.where(same, np.nan, high)))
+            found[number].append(np.where(outcome.without_spread(), np.nan, np.stack([low, high])))
+        result = []
+        for pieces in found:
+            low, high = np.concatenate(pieces, axis=1)
+            result.append((low, high))
         return result
 
     def _for_few(
@@ -165,36 +167,39 @@ class Bootstrap:
 
     # -- resampling ------------------------------------------------------------------------------
 
-    def _reduced(
-        self, estimands: Sequence[Estimand], reduce: Callable[[Estimand, FloatArray], FloatArray]
-    ) -> list[FloatArray]:
-        """`reduce` of each estimand and its resampled statistic: float64[figures, depths].
+    def _resampled(
+        self, outcomes: Sequence[Outcome], units: IntArray | None
+    ) -> Iterator[tuple[int, Outcome, Estimand, FloatArray]]:
+        """Each outcome at a few depths, with its number, its estimand and this resampled: float64[depths, resamples].
 
         The columns are resampled a few hundred at a time, so that memory does not grow with the depths.
         """
-        results: list[list[FloatArray]] = [[] for _ in estimands]
-        batch: list[tuple[int, Estimand, list[list[int]]]] = []
+        pieces = (
+            (number, outcome.at(slice(start, start + _DEPTHS_AT_ONCE)))
+            for number, outcome in enumerate(outcomes)
+            for start in range(0, max(1, outcome.parts[0].shape[1]), _DEPTHS_AT_ONCE)
+        )
+        batch: list[tuple[int, Outcome, Estimand, list[list[int]]]] = []
         columns = _Columns()
-
-        def finish() -> None:
-            nonlocal columns
-            sums = self._resampled_sums(columns.matrix())
-            for number, piece, places in batch:
-                *parts, mask = (sums[:, place].T for place in places)
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    resampled = piece.statistic(*(part / mask for part in parts))
-                results[number].append(reduce(piece, resampled))
-            batch.clear()
-            columns = _Columns()
-
-        for number, estimand in enumerate(estimands):
-            for piece in estimand.pieces():
-                batch.append((number, piece, [columns.add(part) for part in (*piece.parts, piece.mask)]))
-                if len(columns) >= _COLUMNS_AT_ONCE:
-                    finish()
+        for number, outcome in pieces:
+            estimand = _of_outcome(outcome, units)
+            places = [columns.add(part) for part in (*estimand.parts, estimand.mask)]
+            batch.append((number, outcome, estimand, places))
+            if len(columns) >= _COLUMNS_AT_ONCE:
+                yield from self._of_batch(batch, columns.matrix())
+                batch, columns = [], _Columns()
         if batch:
-            finish()
-        return [np.concatenate(pieces, axis=1) for pieces in results]
+            yield from self._of_batch(batch, columns.matrix())
+
+    def _of_batch(
+        self, batch: Sequence[tuple[int, Outcome, Estimand, list[list[int]]]], matrix: FloatArray
+    ) -> Iterator[tuple[int, Outcome, Estimand, FloatArray]]:
+        sums = self._resampled_sums(matrix)
+        for number, outcome, estimand, places in batch:
+            *parts, mask = (sums[:, place].T for place in places)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                resampled = estimand.statistic(*(part / mask for part in parts))
+            yield number, outcome, estimand, resampled
 
     def _resampled_sums(self, matrix: FloatArray) -> FloatArray:
         """Column sums under each resample: float64[resamples, columns]."""
