@@ -327,7 +327,10 @@ def _last_query(text: bytes) -> int:
 
 
 def _by_halving(text: bytes, mark: bytes, last: int) -> int | None:
-    """Where the lines begin that stand together with the last one and begin as it does; None if others are between."""
+    """Where the lines begin that stand together with the last one and begin as it does; None if others are between.
+
+    None too if no other query's line is before them.
+    """
     before, start = 0, last
     while start - before > _FEW_BYTES:
         line = text.rfind(b"\n", 0, (before + start) // 2)
@@ -342,8 +345,11 @@ def _by_halving(text: bytes, mark: bytes, last: int) -> int | None:
         if not (text.startswith(mark, line) if line >= 0 else text.startswith(mark[1:])):
             break
         start = line + 1
+    earlier = text[text.rfind(b"\n", 0, max(0, start - 1)) + 1 : start].split(None, 1)[:1]
+    if not earlier or earlier[0].startswith(_COMMENT.encode()) or earlier[0] == mark[1:-1]:
+        return None
     together = text.count(mark, max(0, start - 1), last + len(mark)) == text.count(b"\n", max(0, start - 1), last)
-    return start if together and start else None
+    return start if together else None
 
 
 def _line_by_line(text: bytes, start: int) -> int:
