@@ -1,4 +1,4 @@
-"""A label store as a format of judgment files."""
+"""A label store as a format of judgment files; `rag_selectivity.io` registers it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.origins import stored_origins
 from rag_selectivity.grading.store import LabelReading, Store
-from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, register_format, suffix_of
+from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, suffix_of
 from rag_selectivity.io.opening import first_bytes
 
 _SQLITE = b"SQLite format 3\0"
@@ -19,7 +19,6 @@ _SQLITE = b"SQLite format 3\0"
 _EXPORTED, _TABLES = (b"query_hash", b"passage_hash", b"origins"), {".jsonl": "jsonl", ".csv": "csv"}
 
 
-@register_format
 class LabelStore(Format):
     """The SQLite file that `grade` fills."""
 
@@ -53,7 +52,6 @@ class LabelStore(Format):
         raise InputError(f"{path} is a label store and holds no run; give the file of the run")
 
 
-@register_format
 class ExportedLabels(TableFormat):
     """A table that `store export` wrote: every label, with where it comes from."""
 
