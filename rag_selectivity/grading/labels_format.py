@@ -1,16 +1,16 @@
-"""A label store as a format of judgment files; `rag_selectivity.io` registers it."""
+"""A label store as a format of judgment files; `rag_selectivity.io` registers it.
+
+Reading any file asks these formats whether they recognise it: what a store needs is imported when there is one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.origins import stored_origins
-from rag_selectivity.grading.store import LabelReading, Store
 from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, suffix_of
 from rag_selectivity.io.opening import first_bytes
 
@@ -39,6 +39,9 @@ class LabelStore(Format):
 
         Without `humans`, the judges' grades alone.
         """
+        from rag_selectivity.grading.origins import stored_origins
+        from rag_selectivity.grading.store import LabelReading, Store
+
         with Store(path, read_only=True) as store:
             reading = LabelReading(store, judges=judges, rule=judge_rule, humans=humans)
             qrels = Qrels.from_records(reading.rows(), source=str(path), scale="utility")
@@ -65,7 +68,10 @@ class ExportedLabels(TableFormat):
         self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
     ) -> Qrels:
         """The labels as a store has them that imported the table."""
+        from tempfile import TemporaryDirectory
+
         from rag_selectivity.grading.importing import import_labels
+        from rag_selectivity.grading.store import Store
 
         with TemporaryDirectory() as folder:
             restored = Path(folder) / "labels.db"
