@@ -38,7 +38,9 @@ def parameter_rows(parameters: Iterable[Any], context: Any) -> list[tuple[str, t
         record = parameter.get_help_record(context)
         if record is not None:
             other = "Arguments" if parameter.param_type_name == "argument" else "Options"
-            rows.append((parameter.rich_help_panel or other, record))
+            # Older versions of typer escape brackets, for a library that draws boxes.
+            row = (record[0], record[1].replace("\\[", "["))
+            rows.append((getattr(parameter, "rich_help_panel", None) or other, row))
     return rows
 
 
