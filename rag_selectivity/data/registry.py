@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -119,7 +121,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
                 return
             # Before the loading, so that a module which looks a name up while it is imported does not start it again.
             self._loaded = True
-            for point in _entry_points().select(group=self.group):
+            for point in _entry_points(_searched()).select(group=self.group):
                 try:
                     entry = point.load()
                     self._check(entry)
@@ -140,12 +142,17 @@ class Registry(MutableMapping[str, T], Generic[T]):
             raise InputError(f"it is no {self.base.__name__}")
 
 
-@cache
-def _entry_points() -> Any:
-    """The entry points of all installed packages: finding them takes as long for one group as for all."""
+@lru_cache(maxsize=1)
+def _entry_points(searched: tuple[tuple[str, int | None], ...]) -> Any:
+    """The entry points of all packages in the folders that are searched: one group takes as long to find as all."""
     from importlib.metadata import entry_points
 
     return entry_points()
+
+
+def _searched() -> tuple[tuple[str, int | None], ...]:
+    """Where packages are searched for, with the time of the last installation there."""
+    return tuple((each, os.stat(each).st_mtime_ns if os.path.exists(each) else None) for each in sys.path)
 
 
 def _same(known: Any, entry: Any) -> bool:
