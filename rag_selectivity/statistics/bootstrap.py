@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -227,6 +226,8 @@ class Bootstrap:
         if len(sizes) < _CHUNKS_FOR_A_THREAD:
             yield from map(draw, sizes)
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(1) as thread:
             following = thread.submit(draw, sizes[0])
             for size in sizes[1:]:
