@@ -130,13 +130,21 @@ def is_path(value: Any) -> bool:
 
 def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, str, int]]:
     """(query, passage, rank) rows of a Run, a dict, a frame or a file, down to a depth."""
+    for query, passages in ranked_lists(run, depth, policy):
+        for rank, passage in enumerate(passages, 1):
+            yield query, passage, rank
+
+
+def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, list[str]]]:
+    """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth.
+
+    A list that comes again takes the place of the one that came before: the lines of its query are scattered.
+    """
     for part in _parts(run):
         ordered = part.ordered(policy)
         cuts = ordered.offsets.tolist()
         for query, start, stop in zip(ordered.queries, cuts, cuts[1:], strict=False):
-            last = stop if depth is None else min(stop, start + depth)
-            for rank, passage in enumerate(ordered.passages[start:last], 1):
-                yield query, passage, rank
+            yield query, list(ordered.passages[start : stop if depth is None else min(stop, start + depth)])
 
 
 def _parts(run: Any) -> Iterator[Run]:

@@ -59,7 +59,7 @@ def report_from_files(
     max_loss: float = DEFAULT_MAX_LOSS,
     by: Any = None,
     candidates: int = CANDIDATES,
-    whole_texts: bool = False,
+    all_texts: bool = False,
     title: str = "What retrieval is worth",
     ids: str | None = None,
     human: Any = None,
@@ -134,7 +134,7 @@ def report_from_files(
         reasons=reasons_in(qrels, list(judges) if judges else None),
         by=by,
         candidates=candidates,
-        whole_texts=whole_texts,
+        all_texts=all_texts,
         title=title,
     )
 
