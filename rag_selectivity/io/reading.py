@@ -161,6 +161,11 @@ def _parts(run: Any) -> Iterator[Run]:
 
 def read_corpus_ids(path: str | Path) -> Iterator[str]:
     """The passage ids of a corpus: JSONL with `_id` (a BEIR folder's corpus.jsonl too), or one of the tables."""
+    return (id_ for _, id_, _ in corpus_rows(path))
+
+
+def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
+    """(line, passage id, row) of a corpus."""
     file = Path(path)
     if file.is_dir():
         file = file / "corpus.jsonl"
@@ -170,7 +175,7 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
             column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
         if row.get(column) in (None, ""):
             raise InputError(f"{file}:{line}: the passage has no {column}")
-        yield str(row[column])
+        yield line, str(row[column]), row
     if column is None:
         raise InputError(f"{file}: the file has no rows")
 

@@ -14,11 +14,11 @@ from rag_selectivity.render.explorer.data import Contents, Plain, plain
 from rag_selectivity.render.explorer.texts import LEAST, Texts
 
 #: The most characters of base64 that the data should have.
-BUDGET = 7_000_000
+BUDGET = 8_000_000
 #: The most characters of a text, tried one after another until the data fits.
 LENGTHS = (20_000, 6_000, 3_000, LEAST, 800, 400, 200)
 #: How many queries of each group have texts where the page has no room for those of all: tried one after another.
-OF_A_GROUP = (50, 20)
+OF_A_GROUP = (50, 30, 20, 10)
 #: Text compresses to no less than this share of its characters.
 LEAST_SHARE = 0.1
 #: Passages whose texts are compressed at a time.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.data.forms import IdForm
+from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.texts import read_texts
 
 #: Texts of all queries are not cut to fewer characters than these: rather, those of some queries are left out.
@@ -53,8 +54,14 @@ def texts_with_room(
     held = Texts()
     if source is None:
         return held
+    if isinstance(source, CorpusFile):
+        if room is not None and sum(min(n, LEAST + 1) for key, n in source.characters() if form(key) in ids) > room:
+            held.complete = False
+        rows = source.texts(ids if held.complete else first, form)
+    else:
+        rows = read_texts(source, what)
     size = 0
-    for key, given in read_texts(source, what):
+    for key, given in rows:
         id_ = form(key)
         if id_ not in ids or id_ in held.texts or not (held.complete or id_ in first):
             continue
