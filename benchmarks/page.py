@@ -3,8 +3,8 @@
     python -m benchmarks.page [--queries 6980] [--small]
 
 The data is made by the script: two runs of 50 passages, labels of 12 passages a query on the utility scale, and texts
-of 350 characters on average. `report` and `evaluate` of the same files run in processes of their own. The page is opened
-in Chromium if there is one; it is open when the table of queries is painted. `--small` adds a page of 225 queries.
+of 350 characters on average. `report` and `evaluate` of the same files run in processes of their own. The page is
+opened in Chromium if there is one; it is open when the table of queries is painted. `--small` adds one of 225 queries.
 """
 
 from __future__ import annotations
