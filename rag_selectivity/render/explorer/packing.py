@@ -73,8 +73,9 @@ def pack(
 ) -> Packed:
     """Pack the contents with the texts of passages, as long as the budget allows.
 
-    The texts of all queries are cut to 1,500 characters at the least. If these do not fit, texts of the queries that
-    matter are kept, whole or cut. If there is no room for these either, lists end at K; then there are no texts.
+    The texts of all queries are cut to no fewer than 1,500 characters. If these do not fit, the texts of the queries
+    that matter are kept, whole or cut. If there is no room for these either, lists end at K. If that is too much, there
+    are no texts, and the lists are whole again where they fit.
 
     Parameters
     ----------
