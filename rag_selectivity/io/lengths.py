@@ -72,7 +72,7 @@ def estimated_tokens(
         lengths = corpus.characters()
     else:
         lengths = ((passage, len(text)) for passage, text in read_texts(corpus, "corpus"))
-    known = ((form(passage), length) for passage, length in lengths)
+    known = ((form(passage), length) for passage, length in lengths) if form.changes_ids else lengths
     return {
         passage: length / CHARACTERS_A_TOKEN for passage, length in known if passages is None or passage in passages
     }

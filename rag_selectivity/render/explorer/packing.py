@@ -136,8 +136,8 @@ class _Start:
     def __init__(self, contents: Contents, reach: int) -> None:
         self._contents, self._reach = contents, reach
         self._plain: Plain = plain(contents, reach)
-        # Without the time, the same report gives the same page. Higher levels take three times as long and save 1 %.
-        self._packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+        # No time is written, so that the same report gives the same page. Level 6 takes three times as long, saves 5 %.
+        self._packer = zlib.compressobj(4, zlib.DEFLATED, 31)
         self._packed = self._packer.compress(_json(self._plain.values)[:-1])
 
     def first_that_fits(self, texts: Texts, choices: Sequence[_Choice], room: int | None) -> Packed | None:
