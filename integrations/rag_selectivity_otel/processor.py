@@ -18,7 +18,7 @@ from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
-from rag_selectivity_otel.worker import Worker
+from rag_selectivity.live.worker import Worker
 
 __all__ = ["SelectivitySpanProcessor"]
 
