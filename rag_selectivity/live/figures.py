@@ -35,7 +35,7 @@ from rag_selectivity.statistics.placebos import PlaceboSums
 from rag_selectivity.wording import counted
 
 #: Reasons name values of the application; these bound what a faulty one can fill.
-_MOST_REASONS, _OTHER_REASONS = 100, "other reasons (the first 100 are named)"
+_MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
 
 #: Gives the outcome of a measure and the column of its depth; None where the labels lack what the measure needs.
 OutcomeOf = Callable[[Measure], tuple[Outcome, int] | None]

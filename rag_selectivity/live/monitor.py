@@ -99,7 +99,14 @@ class Monitor:
         Name of the run in the report.
     seed : int
 
-    Every method may be called from any thread.
+    Every method may be called from any thread. A thread of its own, which the first full batch starts, measures what was
+    recorded, and calls `on_alert`; whoever asks for figures measures what waits.
+
+    Memory has these limits, however many retrievals there are. Counts, means and intervals are of all retrievals: their
+    sums are exact, and quantiles of the traffic come from a histogram. Figures of single queries are those of the
+    random sample, which the report says. An outcome that becomes known late finds the last 50,000 requests; the others
+    are counted as lost. 16 arms have figures of their own, and the first 100 reasons for which retrievals could not be
+    measured are named. At most 8,192 retrievals wait to be measured, and none is left out.
 
     Examples
     --------
@@ -177,9 +184,7 @@ class Monitor:
         self._due = time.monotonic() + _SECONDS
         self._traffic = LiveTraffic()
         self._arms = Arms(new_figures)
-        self._measuring = Measuring(
-            self._figures, self._arms, self._alerts, self._traffic, self._count_passages, name
-        )
+        self._measuring = Measuring(self._figures, self._arms, self._alerts, self._traffic, self._count_passages, name)
         self._sample_rate = float(sample_rate)
         self._random = random.Random(seed)
         self._choice: IdentityChoice | None = None

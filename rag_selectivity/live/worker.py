@@ -42,6 +42,8 @@ class Worker(Generic[Item]):
     is being worked on, since the child gets the locks that the work uses as they are.
     """
 
+    #: Whether the interpreter is about to end: what is put now may find no thread any more.
+    exiting = False
     _thread: threading.Thread | None
     _worked_by: int | None
 
@@ -85,13 +87,21 @@ class Worker(Generic[Item]):
             if time.monotonic() >= until:
                 return not self._queue
 
-    def take(self) -> list[Item]:
-        """Take out the items that wait, so that the caller works on them."""
+    def take(self, most: int | None = None) -> list[Item]:
+        """Take out items that wait, as many as their sizes add up to `most`, for the caller to work on."""
+        items: list[Item] = []
         with self._lock:
-            items = [item for item, _ in self._queue]
-            self._queue.clear()
-            self._waiting = 0
+            while self._queue and (most is None or self._queue[0][1] <= most):
+                item, size = self._queue.popleft()
+                self._waiting -= size
+                most = None if most is None else most - size
+                items.append(item)
         return items
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait."""
+        return len(self._queue)
 
     def stop(self, seconds: float) -> int:
         """Take no more items, work off what waits, and end the thread. Returns how many items were given up."""
@@ -160,6 +170,7 @@ class Worker(Generic[Item]):
         return self._worked_by == threading.get_ident()
 
     def _at_exit(self) -> None:
+        Worker.exiting = True
         self.stop(30)
 
     # -- forks ---------------------------------------------------------------------------------------
@@ -203,6 +214,4 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
