@@ -51,8 +51,8 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     20,000 spans the oldest trace is measured before its end; the report says so.
 
     A thread of its own interprets traces a moment after their end, as `BatchSpanProcessor` exports them; the monitor's
-    thread measures them and calls `on_alert`. The report, the counts and `monitor` wait until every trace that has ended is
-    measured.
+    thread measures them and calls `on_alert`. The report, the counts and `monitor` wait until every trace that has
+    ended is measured.
 
     Parameters
     ----------

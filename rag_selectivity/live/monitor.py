@@ -99,8 +99,8 @@ class Monitor:
         Name of the run in the report.
     seed : int
 
-    Every method may be called from any thread. A thread of its own, which the first full batch starts, measures what was
-    recorded, and calls `on_alert`; whoever asks for figures measures what waits.
+    Every method may be called from any thread. A thread of its own, which the first full batch starts, measures what
+    was recorded, and calls `on_alert`; whoever asks for figures measures what waits.
 
     Memory has these limits, however many retrievals there are. Counts, means and intervals are of all retrievals: their
     sums are exact, and quantiles of the traffic come from a histogram. Figures of single queries are those of the
