@@ -28,7 +28,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 
 EVENTS, ROUNDS, DOCUMENTS, QUERIES, CORPUS = 2000, 9, 20, 200, 5000
-#: Microseconds an event, and the growth of the time at four times the retrievals: 4 with room for noise, 16 if quadratic.
+#: Microseconds an event; and growth at four times the retrievals: 4 with room for noise, 16 if quadratic.
 MOST_MICROSECONDS, MOST_GROWTH = 20.0, 6.0
 RETRIEVALS = 5_000
 
