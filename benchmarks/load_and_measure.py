@@ -49,7 +49,7 @@ def generate(folder: Path, queries: int, depth: int) -> None:
         files["ties"].write(_text(query, passages, [f"{score:.1f}" for score in scores.tolist()]))
         files["repr"].write(_text(query, passages, [repr(score) for score in scores.tolist()]))
         files["unsorted"].writelines(lines[len(lines) - depth + i] for i in rng.permutation(depth).tolist())
-        for place in rng.integers(0, int(1.3 * depth), size=1 + (rng.random() < 0.07)).tolist():
+        for place in rng.choice(int(1.3 * depth), size=1 + (rng.random() < 0.07), replace=False).tolist():
             judged = passages[place] if place < depth else CORPUS_SIZE + place
             files["qrels"].write(b"%d 0 %d 1\n" % (query, judged))
         for place in rng.choice(depth, depth // 10, replace=False).tolist():
@@ -106,21 +106,13 @@ def polars(folder: Path) -> dict[str, float]:
     import polars as pl
 
     def work() -> dict[str, float]:
+        ids = {"column_1": pl.String, "column_3": pl.String}
+        form: dict[str, Any] = {"separator": " ", "has_header": False}
         run = pl.read_csv(
-            folder / "run.trec",
-            separator=" ",
-            has_header=False,
-            columns=[0, 2, 4],
-            new_columns=["query", "passage", "score"],
-            schema_overrides=[pl.String, pl.String, pl.Float64],
-        )
-        qrels = pl.read_csv(
-            folder / "qrels.trec",
-            separator=" ",
-            has_header=False,
-            columns=[0, 2, 3],
-            new_columns=["query", "passage", "grade"],
-            schema_overrides=[pl.String, pl.String, pl.Int64],
+            folder / "run.trec", columns=[0, 2, 4], schema_overrides={**ids, "column_5": pl.Float64}, **form
+        ).rename({"column_1": "query", "column_3": "passage", "column_5": "score"})
+        qrels = pl.read_csv(folder / "qrels.trec", columns=[0, 2, 3], schema_overrides=ids, **form).rename(
+            {"column_1": "query", "column_3": "passage", "column_4": "grade"}
         )
         ranked = run.with_columns(rank=pl.col("score").rank("ordinal", descending=True).over("query"))
         first = ranked.join(qrels, on=["query", "passage"]).group_by("query").agg(pl.col("rank").min())

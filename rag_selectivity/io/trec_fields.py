@@ -200,7 +200,7 @@ def _unsigned(
     read &= (lengths > dotted) & (behind < len(_POWERS))
     powers = _POWERS[np.minimum(behind, len(_POWERS) - 1)]
     values = whole.astype(np.float64) / powers
-    inexact = np.flatnonzero(whole >= _EXACT)
+    inexact = np.flatnonzero(read & (whole >= _EXACT))
     if len(inexact):
         values[inexact], sure = _quotients(whole[inexact], powers[inexact])
         read[inexact] &= sure
