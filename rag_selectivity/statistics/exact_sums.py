@@ -16,9 +16,10 @@ from rag_selectivity.measures.base import FloatArray
 #: million of those, are whole numbers below 2^53, which floats hold exactly, so that BLAS may do the work.
 _BITS, _TOP, _LIMBS = 24, 40, 8
 _BOTTOM = _TOP - _BITS * _LIMBS
-_ROWS = 1 << 20
 #: The weighted sums of so many cells are made at a time.
 _CELLS = 1 << 20
+#: A plain sum has as many limbs beside so many cells, which stay in the processor's cache.
+_CELLS_OF_A_PLAIN_SUM = 1 << 15
 _COLUMNS = 256
 #: A column of more different values is summed limb by limb.
 _FEW_VALUES = 16
@@ -53,8 +54,9 @@ class ExactSums:
     def of(cls, rows: FloatArray) -> ExactSums:
         """The sums of float64[rows, ...] over the first axis."""
         result = cls.zeros(rows.shape[1:])
-        for start in range(0, len(rows), _ROWS):
-            for limb, part in _split(rows[start : start + _ROWS]):
+        at_once = max(1, _CELLS_OF_A_PLAIN_SUM // max(1, rows[:1].size))
+        for start in range(0, len(rows), at_once):
+            for limb, part in _split(rows[start : start + at_once]):
                 result.limbs[limb] += part.sum(axis=0).astype(np.int64)
         return result
 
