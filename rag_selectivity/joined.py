@@ -13,6 +13,7 @@ import numpy as np
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.data.columns import is_frame
+from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy
@@ -78,8 +79,8 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
-                run_parts(run),
-                pool=run_parts(pools[name]) if name in pools else None,
+                DictRun.of(run) or run_parts(run),
+                pool=DictRun.of(pools[name]) or run_parts(pools[name]) if name in pools else None,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 passages_of=counts,

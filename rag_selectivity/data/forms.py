@@ -64,6 +64,14 @@ _WITH_TEXT: dict[str, Callable[[str, str], str]] = {"prefix": str.removeprefix, 
 _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 
 
+def _only_case_can_change(texts: list[str], joined: str) -> bool:
+    """Whether no form without a text of its own changes more than the case of ids, which are also joined by lines."""
+    if not joined.isascii() or any(mark in joined for mark in "/\\#.") or "\n0" in joined or joined.startswith("0"):
+        return False
+    # A blank or a line end in an id would make other words.
+    return joined.split() == texts
+
+
 @dataclass(frozen=True, slots=True)
 class IdForm:
     """One or more forms. They are applied to an id one after another.
@@ -124,12 +132,24 @@ class IdForm:
             text = step(text) or text
         return text
 
+    def of_each(self, texts: list[str]) -> list[str]:
+        """The ids in this form, in the order given; the same list if none of them changes.
+
+        >>> IdForm.of("strip,casefold").of_each(["D1", "D2"]), IdForm.of("casefold").of_each([" D1", "ß"])
+        (['d1', 'd2'], [' d1', 'ss'])
+        """
+        joined = "\n".join(texts)
+        if self._removes_text or not _only_case_can_change(texts, joined):
+            return list(map(self, texts))
+        folded = joined.casefold() if "casefold" in self.parts else joined
+        return texts if folded == joined else folded.split("\n")
+
     def __str__(self) -> str:
         return ",".join(self.parts)
 
     def column(self, ids: IdColumn) -> IdColumn:
         """The ids of a column in this form."""
-        return IdColumn.from_strings([self(text) for text in ids]) if self.changes_ids else ids
+        return IdColumn.from_strings(self.of_each(list(ids))) if self.changes_ids else ids
 
 
 AS_THEY_ARE = IdForm()

@@ -21,6 +21,7 @@ from rag_selectivity.data.columns import (
     grade_column,
     ranking_columns,
 )
+from rag_selectivity.data.dicts import labels_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
@@ -80,6 +81,7 @@ class Qrels(Held):
         scale: str | None = None,
         levels: Iterable[int] = (),
         origins: LabelOrigins | None = None,
+        texts: list[str] | None = None,
     ) -> None:
         self.remarks = remarks
         self.form = AS_THEY_ARE
@@ -91,23 +93,30 @@ class Qrels(Held):
         if "" in self._position:
             raise InputError(f"{source or 'qrels'}: a query id is empty")
 
-        judged_rows = np.flatnonzero(grade >= 0)
-        self.negative = len(grade) - len(judged_rows)
-        order = judged_rows[np.argsort(query[judged_rows], kind="stable")]
-        self.query: IntArray = query[order].astype(np.int64)
-        self.grade: IntArray = grade[order].astype(np.int64)
-        self.passages = passages.take(order)
-        self._lines = lines[order] if lines is not None else None
-        self.expected = expected[order] if expected is not None and expected.any() else None
-        self.origins = origins.take(order) if origins is not None else None
-        self.repeated = 0
-        self._build_index()
+        self.repeated = self.negative = 0
+        self.query: IntArray = query.astype(np.int64)
+        self.grade: IntArray = grade.astype(np.int64)
+        self.passages = passages
+        self._lines, self.origins = lines, origins
+        self.expected = expected if expected is not None and expected.any() else None
+        #: The passages as they were given, if these were distinct texts, by query and none of them below 0.
+        self.texts = texts
+        self._indexed = False
+        if texts is None:
+            judged_rows = np.flatnonzero(grade >= 0)
+            self.negative = len(grade) - len(judged_rows)
+            self._keep(judged_rows[np.argsort(query[judged_rows], kind="stable")])
+            self._build_index()
 
     # -- making one ------------------------------------------------------------------------------
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
         """From {query: {passage: grade}}; in place of a dict, a list or set of passages names the relevant ones."""
+        plain = labels_of_dicts(judgments)
+        if plain is not None:
+            query, texts, grade = plain
+            return cls(tuple(judgments), query, IdColumn.from_strings(texts), grade, texts=texts)
         rows: list[tuple[Any, Any, Any]] = []
         expected: list[bool] = []
         listed = 0
@@ -262,7 +271,13 @@ class Qrels(Held):
         return result
 
     def _derived(
-        self, queries: Sequence[str], query: IntArray, rows: IntArray, passages: IdColumn, grade: IntArray | None = None
+        self,
+        queries: Sequence[str],
+        query: IntArray,
+        rows: IntArray,
+        passages: IdColumn,
+        grade: IntArray | None = None,
+        texts: list[str] | None = None,
     ) -> Qrels:
         """Judgments made of some of these rows, with other queries, passages or grades; the rest is the same."""
         result = Qrels(
@@ -277,6 +292,7 @@ class Qrels(Held):
             scale=self.scale,
             levels=self.levels,
             origins=None if self.origins is None else self.origins.take(rows),
+            texts=texts,
         )
         result.form = self.form
         return result
@@ -355,7 +371,8 @@ class Qrels(Held):
         return settled
 
     def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
-        result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades)
+        texts = self.texts if grades.min(initial=0) >= 0 else None
+        result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades, texts)
         result.scale = scale
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
@@ -402,6 +419,8 @@ class Qrels(Held):
         rows, judgments : int64[hits]
             Positions among the given rows, and the positions of their judgments.
         """
+        if not self._indexed:
+            self._build_index()
         candidates = np.flatnonzero(self._filter[keys >> self._filter_shift] & (query >= 0))
         rows, judgments = [], []
         place = np.searchsorted(self._sorted_keys, keys[candidates])
@@ -424,7 +443,16 @@ class Qrels(Held):
 
     # -- inside ----------------------------------------------------------------------------------
 
+    def _keep(self, rows: IntArray) -> None:
+        """Keep some of the judgments, in this order."""
+        self.query, self.grade = self.query[rows], self.grade[rows]
+        self.passages = self.passages.take(rows)
+        self._lines = self._lines[rows] if self._lines is not None else None
+        self.expected = self.expected[rows] if self.expected is not None else None
+        self.origins = self.origins.take(rows) if self.origins is not None else None
+
     def _build_index(self) -> None:
+        self._indexed = True
         keys = pair_keys(self.query, self.passages)
         by_key = np.argsort(keys, kind="stable")
         keys = keys[by_key]
@@ -433,12 +461,7 @@ class Qrels(Held):
             self.repeated = len(doubles)
             is_first = np.ones(len(self.query), bool)
             is_first[doubles] = False
-            rows = np.flatnonzero(is_first)
-            self.query, self.grade = self.query[rows], self.grade[rows]
-            self.passages = self.passages.take(rows)
-            self._lines = self._lines[rows] if self._lines is not None else None
-            self.expected = self.expected[rows] if self.expected is not None else None
-            self.origins = self.origins.take(rows) if self.origins is not None else None
+            self._keep(np.flatnonzero(is_first))
             self._build_index_from(pair_keys(self.query, self.passages))
         else:
             self._sorted_keys, self._by_key = keys, by_key

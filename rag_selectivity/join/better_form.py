@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import chain, islice, product
 
 from rag_selectivity.data.forms import FORMS, IdForm
 
@@ -58,22 +58,16 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     >>> better_form([(["notes.txt", "notes.py"], ["notes.md"]), (["plan.md"], ["plan.md"])]) is None
     True
     """
-    apart: list[Sides] = []
-    labelled: set[str] = set()
-    others: set[str] = set()
-    some_meet = False
-    for one, other in pairs:
-        first, second = frozenset(one), frozenset(other)
-        labelled |= second
-        others |= first
-        some_meet |= not first.isdisjoint(second)
-        if first - second and second - first:
-            apart.append((first - second, second - first))
-    distinct = _Distinct(labelled, labelled | others if some_meet else labelled)
+    both = [(frozenset(one), frozenset(other)) for one, other in pairs]
+    apart = [(first - second, second - first) for first, second in both]
+    apart = [(first, second) for first, second in apart if first and second]
     every = IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
     candidates = [form for form in (every, *_with_cuts(apart)) if _meeting(form, apart)]
     if not candidates:
         return None
+    labelled = frozenset().union(*(second for _, second in both))
+    some_meet = any(not first.isdisjoint(second) for first, second in both)
+    distinct = _Distinct(labelled, labelled.union(*(first for first, _ in both)) if some_meet else labelled)
     candidates.append(IdForm.of([part for part in every.parts if part != "name"]))
     gains = {form: _meeting(form, apart) for form in candidates if distinct.kept(form, _meeting(form, apart))}
     if not gains:
@@ -88,9 +82,15 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     return BetterForm(best, more, tuple(one for one, _ in shown), tuple(other for _, other in shown))
 
 
-def _meeting(form: IdForm, apart: Iterable[Sides]) -> int:
+def _meeting(form: IdForm, apart: Sequence[Sides]) -> int:
     """How many ids of the second sides meet an id of the first in a form."""
-    return sum(len({form(text) for text in first} & {form(text) for text in second}) for first, second in apart)
+    given = list(set().union(*chain.from_iterable(apart)))
+    formed = form.of_each(given)
+    # Ids that stay different do not meet.
+    if formed is given or len(set(formed)) == len(given):
+        return 0
+    of = dict(zip(given, formed, strict=True)).__getitem__
+    return sum(len({*map(of, first)} & {*map(of, second)}) for first, second in apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,10 @@ def _with_cuts(apart: Sequence[Sides]) -> list[IdForm]:
     Without one on each side, any two numberings would meet.
     """
     before = IdForm.of(_BEFORE_CUTS)
-    formed: list[Sides] = [
-        ({before(text) for text in first}, {before(text) for text in second}) for first, second in apart
-    ]
-    sides = [{text for pair in formed for text in pair[side]} for side in (0, 1)]
+    formed: list[Sides] = [({*before.of_each([*first])}, {*before.of_each([*second])}) for first, second in apart]
+    sides: list[Set[str]] = [set().union(*(pair[side] for pair in formed)) for side in (0, 1)]
     prefixes = [["", *(f"prefix={cut}" for cut in _cuts(ids))] for ids in sides]
-    suffixes = [["", *(f"suffix={cut[::-1]}" for cut in _cuts({text[::-1] for text in ids}))] for ids in sides]
+    suffixes = [["", *(f"suffix={cut[::-1]}" for cut in _cuts(_backwards(ids)))] for ids in sides]
     # What both sides have keeps no ids apart.
     prefixes, suffixes = ([[""], [""]] if cuts[0] == cuts[1] else cuts for cuts in (prefixes, suffixes))
     combined = {*product(prefixes[0], suffixes[0]), *product(prefixes[1], suffixes[1])}
@@ -136,6 +134,12 @@ def _with_cuts(apart: Sequence[Sides]) -> list[IdForm]:
 def _length(parts: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     """Sorts the longest cuts first."""
     return -sum(map(len, parts)), parts
+
+
+def _backwards(ids: Set[str]) -> Set[str]:
+    """The ids from their ends; none where they have no ending in common."""
+    last = next(iter(ids), " ")[-1:]
+    return {text[::-1] for text in ids} if all(text.endswith(last) for text in ids) else set()
 
 
 def _cuts(ids: Set[str]) -> list[str]:

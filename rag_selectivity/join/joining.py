@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import HashArray, IntArray, mix
@@ -20,6 +22,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes, size_with_counts
+from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun
 from rag_selectivity.join.lists import JudgedLists, judge_lists
@@ -28,9 +31,9 @@ from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
 def join(
     qrels: Qrels,
-    run: Run | Iterable[Run],
+    run: Run | DictRun | Iterable[Run],
     *,
-    pool: Run | Iterable[Run] | None = None,
+    pool: Run | DictRun | Iterable[Run] | None = None,
     controls: Qrels | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
@@ -46,9 +49,9 @@ def join(
     Parameters
     ----------
     qrels : Qrels
-    run : Run or iterable of Runs over different queries
+    run : Run, DictRun, or iterable of Runs over different queries
         An iterable lets a file of any length be streamed.
-    pool : Run or iterable of Runs, optional
+    pool : Run, DictRun or iterable of Runs, optional
         The candidates before reranking or selection, which include the run's passages.
     controls : Qrels, optional
         Judgments of passages drawn at random from the corpus, separately for each query, by the judge of the labels.
@@ -103,10 +106,10 @@ def join(
     corpus_size = size_with_counts(corpus_size, counts, form)
     documents = None if counts is None else _documents(qrels, counts, scale, policy)
 
-    joined = judge_lists(qrels, run, policy, name, form, counts, drawn)
+    joined = _judged(qrels, run, policy, name, form, counts, drawn)
     candidates = None
     if pool is not None:
-        candidates = judge_lists(qrels, pool, policy, f"the pool of {name}", form, controls=drawn)
+        candidates = _judged(qrels, pool, policy, f"the pool of {name}", form, None, drawn)
     returned, hits = joined.returned, joined.hits
 
     present = returned >= 0
@@ -165,6 +168,24 @@ def join(
     not_in_pool = len(judged.hits_outside_pool().query)
     judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
+
+
+def _judged(
+    qrels: Qrels,
+    run: Run | DictRun | Iterable[Run],
+    policy: Policy,
+    name: str,
+    form: IdForm,
+    counts: PassageCounts | None,
+    drawn: NDArray[np.bool_] | None,
+) -> JudgedLists:
+    """The lists with their judgments; those of a dict by its own look-ups where these are enough."""
+    if isinstance(run, DictRun):
+        found = judge_dicts(qrels, run, policy, form) if counts is None and drawn is None else None
+        if found is not None:
+            return found
+        run = Run.from_dict(run.lists)
+    return judge_lists(qrels, run, policy, name, form, counts, drawn)
 
 
 def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy) -> Documents:

@@ -15,7 +15,7 @@ from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels, pair_keys
-from rag_selectivity.data.remarks import without
+from rag_selectivity.data.remarks import NO_REMARKS, without
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.facts import TOP, JoinFacts, first_ids
@@ -98,14 +98,14 @@ def _judge_parts(
             retrieved=int(part.lengths[inside].sum()),
             promised=int(np.minimum(labels[position[inside]], room).sum()),
             kept=kept,
-            **_facts_of_scores(part, inside, policy),
+            **facts_of_scores(part.scores, part.lengths, inside, policy, part.remarks),
         )
         if counts is not None:
             facts += JoinFacts(
                 beyond_count=_beyond_count(part, copies, counts), uncounted=_uncounted(part, inside, counts)
             )
         if not inside.all():
-            facts += _facts_of_unknown([part.queries[i] for i in np.flatnonzero(~inside).tolist()], form)
+            facts += facts_of_unknown([part.queries[i] for i in np.flatnonzero(~inside).tolist()], form)
     if sampler is not None:
         facts += JoinFacts(sampled=sampler.sampled())
     columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
@@ -129,15 +129,20 @@ def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, 
     raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
 
-def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
+def facts_of_scores(
+    scores: NDArray[np.float64] | None,
+    lengths: IntArray,
+    inside: NDArray[np.bool_],
+    policy: Policy,
+    remarks: Mapping[str, int] = NO_REMARKS,
+) -> dict[str, Any]:
     """What the scores of the lists tell, which are in rank order, if these decide the order."""
     if policy.order == "rank":
-        return {"remarks": remarks_by(policy, part.remarks)}
-    if part.scores is None:
-        return {"remarks": part.remarks}
-    row_inside = np.repeat(inside, part.lengths)
-    query = part.row_queries()
-    scores = part.scores
+        return {"remarks": remarks_by(policy, remarks)}
+    if scores is None:
+        return {"remarks": remarks}
+    row_inside = np.repeat(inside, lengths)
+    query = np.repeat(np.arange(len(lengths)), lengths)
     neighbours = (query[1:] == query[:-1]) & row_inside[1:]
     whole = (scores >= 0) & (scores <= 5) & (scores == np.floor(scores))
     return {
@@ -145,13 +150,13 @@ def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> di
         "graded": int((whole & row_inside).sum()),
         "neighbours": int(neighbours.sum()),
         "tied": int((neighbours & (scores[1:] == scores[:-1])).sum()) if policy.ties != "as_given" else 0,
-        "remarks": part.remarks,
+        "remarks": remarks,
     }
 
 
 def facts_of_run(run: Run, policy: Policy, form: IdForm) -> JoinFacts:
     """The facts of a run without judgments of its queries."""
-    return _facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=remarks_by(policy, run.remarks))
+    return facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=remarks_by(policy, run.remarks))
 
 
 def remarks_by(policy: Policy, remarks: Mapping[str, int]) -> Mapping[str, int]:
@@ -159,7 +164,7 @@ def remarks_by(policy: Policy, remarks: Mapping[str, int]) -> Mapping[str, int]:
     return without(remarks, "rank_against_score") if policy.order == "rank" else remarks
 
 
-def _facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:
+def facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:
     return JoinFacts(
         unknown=len(queries),
         unknown_ids=first_ids(queries),

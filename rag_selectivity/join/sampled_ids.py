@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
@@ -107,22 +107,33 @@ class IdSampler:
 
     def add(self, part: Run, position: IntArray) -> None:
         """Add a part in rank order; `position` is that of its queries in the qrels, −1 for those that are not there."""
+        offsets = part.offsets
+        self.add_lists(
+            position,
+            part.lengths,
+            lambda i, most: tuple(part.passages[int(offsets[i]) : min(int(offsets[i]) + most, int(offsets[i + 1]))]),
+        )
+
+    def add_lists(self, position: IntArray, lengths: IntArray, first_of: Callable[[int, int], tuple[str, ...]]) -> None:
+        """As `add`; `first_of(i, most)` gives the first passages of list i, and at most so many."""
         labels = np.diff(self._starts)
-        usable = np.flatnonzero((position >= 0) & (part.lengths > 0))
+        usable = np.flatnonzero((position >= 0) & (lengths > 0))
         usable = usable[labels[position[usable]] > 0]
         hashes = self._hashes[position[usable]]
         usable = usable[hashes <= self._largest]
         chosen = usable[np.argsort(self._hashes[position[usable]], kind="stable")[:_QUERIES]]
         for i in chosen.tolist():
-            start = int(part.offsets[i])
-            retrieved = tuple(part.passages[start : min(start + _RETRIEVED, int(part.offsets[i + 1]))])
+            retrieved = first_of(i, _RETRIEVED)
             self._lists.append((int(self._hashes[position[i]]), retrieved, self._labelled(int(position[i]))))
         if len(self._lists) > _QUERIES:
             self._lists = nsmallest(_QUERIES, self._lists)
             self._largest = np.uint64(self._lists[-1][0])
 
     def _labelled(self, position: int) -> tuple[str, ...]:
-        passages = self._qrels.passages[int(self._starts[position]) : int(self._starts[position + 1])]
+        start, stop = int(self._starts[position]), int(self._starts[position + 1])
+        if self._qrels.texts is not None and stop - start <= _LABELLED:
+            return tuple(sorted(self._qrels.texts[start:stop]))
+        passages = self._qrels.passages[start:stop]
         if len(passages) > _LABELLED:
             passages = passages.take(np.argsort(passages.hashes(), kind="stable")[:_LABELLED])
         return tuple(sorted(passages))
