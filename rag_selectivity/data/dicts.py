@@ -33,9 +33,13 @@ def labels_of_dicts(judgments: Mapping[Any, Any]) -> tuple[IntArray, list[str], 
     grades = list(chain.from_iterable([judged.values() for judged in given]))
     if not _ONLY_STR.issuperset(map(type, passages)) or not _ONLY_INT.issuperset(map(type, grades)):
         return None
-    if grades and (min(grades) < 0 or max(grades) >= LARGEST_GRADE):
+    try:
+        column = np.array(grades, np.int64)
+    except OverflowError:
         return None
-    return np.repeat(np.arange(len(given)), _lengths(given)), passages, np.array(grades, np.int64)
+    if column.min(initial=0) < 0 or column.max(initial=0) >= LARGEST_GRADE:
+        return None
+    return np.repeat(np.arange(len(given)), _lengths(given)), passages, column
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class DictRun:
 
         >>> DictRun.of({"q1": {"d1": 0.5, "d2": 2}, "q2": {}}).scores.tolist()
         [0.5, 2.0]
-        >>> DictRun.of({"q1": [1, 2]}) is DictRun.of({"q1": {"d1": None}}) is DictRun.of({"q1": ["d1"], "q2": {}}) is None
+        >>> DictRun.of({"q1": [1, 2]}) is DictRun.of({"q1": {"d1": None}}) is None
         True
         """
         if not isinstance(lists, Mapping) or not _has_only_texts(lists):

@@ -64,8 +64,14 @@ _WITH_TEXT: dict[str, Callable[[str, str], str]] = {"prefix": str.removeprefix, 
 _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 
 
-def _only_case_can_change(texts: list[str], joined: str) -> bool:
-    """Whether no form without a text of its own changes more than the case of ids, which are also joined by lines."""
+def only_case_can_change(texts: list[str], joined: str) -> bool:
+    """Whether no form without a text of its own changes more than the case of some ids.
+
+    Seen at once in the ids joined by line ends, so that ids that could be changed otherwise may be found among others.
+
+    >>> [only_case_can_change(ids, "\\n".join(ids)) for ids in (["D1", "7-a"], ["d 1"], ["07"], ["a.txt"], ["é"])]
+    [True, False, False, False, False]
+    """
     if not joined.isascii() or any(mark in joined for mark in "/\\#.") or "\n0" in joined or joined.startswith("0"):
         return False
     # A blank or a line end in an id would make other words.
@@ -139,7 +145,7 @@ class IdForm:
         (['d1', 'd2'], [' d1', 'ss'])
         """
         joined = "\n".join(texts)
-        if self._removes_text or not _only_case_can_change(texts, joined):
+        if self._removes_text or not only_case_can_change(texts, joined):
             return list(map(self, texts))
         folded = joined.casefold() if "casefold" in self.parts else joined
         return texts if folded == joined else folded.split("\n")

@@ -23,7 +23,7 @@ from rag_selectivity.data.columns import (
 )
 from rag_selectivity.data.dicts import labels_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
+from rag_selectivity.data.grades import Scale, distinct_grades, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
@@ -102,6 +102,8 @@ class Qrels(Held):
         #: The passages as they were given, if these were distinct texts, by query and none of them below 0.
         self.texts = texts
         self._indexed = False
+        #: The scale that all grades are known to be on.
+        self._settled: Scale | None = None
         if texts is None:
             judged_rows = np.flatnonzero(grade >= 0)
             self.negative = len(grade) - len(judged_rows)
@@ -356,18 +358,19 @@ class Qrels(Held):
         InputError
             If the scale is not known, or a grade is not on it.
         """
+        if self._settled is not None and given in (self._settled, self._settled.name):
+            return self
         graded = self.grade if self.expected is None else self.grade[~self.expected]
-        scale = settled_scale(given, self.scale, np.unique(graded).tolist(), self.source or "qrels")
+        scale = settled_scale(given, self.scale, distinct_grades(graded), self.source or "qrels")
         grades = self.grade
         if self.expected is not None:
             grades = np.where(self.expected, scale.relevant_from, grades)
         settled = self
         if (grades != self.grade).any():
             settled = self._with_grades(grades, scale.name)
-        elif self.scale != scale.name:
-            settled = copy(self)
-            settled.scale = scale.name
         settled.check_scale(scale)
+        settled = copy(settled)
+        settled.scale, settled._settled = scale.name, scale
         return settled
 
     def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
@@ -462,17 +465,10 @@ class Qrels(Held):
             is_first = np.ones(len(self.query), bool)
             is_first[doubles] = False
             self._keep(np.flatnonzero(is_first))
-            self._build_index_from(pair_keys(self.query, self.passages))
-        else:
-            self._sorted_keys, self._by_key = keys, by_key
-            self._build_filter()
-
-    def _build_index_from(self, keys: HashArray) -> None:
-        self._by_key = np.argsort(keys, kind="stable")
-        self._sorted_keys = keys[self._by_key]
-        self._build_filter()
-
-    def _build_filter(self) -> None:
+            keys = pair_keys(self.query, self.passages)
+            by_key = np.argsort(keys, kind="stable")
+            keys = keys[by_key]
+        self._sorted_keys, self._by_key = keys, by_key
         # A bit table before the search: most rows of a run are unjudged, and this table rules most of them out.
         bits = max(10, int(np.ceil(np.log2(16 * (len(self._sorted_keys) + 1)))))
         self._filter_shift = np.uint64(64 - bits)

@@ -91,7 +91,8 @@ class Run(Held):
         """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
         plain = DictRun.of(lists)
         if plain is not None:
-            return cls(tuple(lists), np.append(0, np.cumsum(plain.lengths)), IdColumn.from_strings(plain.passages()), plain.scores)
+            offsets = np.append(0, np.cumsum(plain.lengths))
+            return cls(tuple(lists), offsets, IdColumn.from_strings(plain.passages()), plain.scores)
         queries, lengths, passages, scores = [], [], [], []
         scored: bool | None = None
         for query, ranked in lists.items():

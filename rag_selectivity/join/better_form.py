@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice, product
 
-from rag_selectivity.data.forms import FORMS, IdForm
+from rag_selectivity.data.forms import FORMS, IdForm, only_case_can_change
 
 #: Ids of one query on two sides, such as those retrieved and those labelled; ids that are on both sides are left out.
 Sides = tuple[Set[str], Set[str]]
@@ -18,6 +18,8 @@ _LEFT_OUT_FIRST = ("name", "casefold", "number", "nfc", "strip")
 _LONGEST_CUT = 20
 #: How many queries decide where beginnings and endings are cut.
 _QUERIES_FOR_CUTS = 20
+#: How many queries are looked at before all are.
+_QUERIES_FOR_PROOF = 3
 _EXAMPLES = 3
 
 
@@ -40,7 +42,7 @@ class BetterForm:
     second: tuple[str, ...]
 
 
-def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterForm | None:
+def better_form(pairs: Iterable[tuple[Collection[str], Collection[str]]]) -> BetterForm | None:
     """The simplest form in which the most ids meet; None if no further ids meet in any form.
 
     A form that makes different ids of the second side alike must make ten ids meet for each of them: other ids
@@ -58,9 +60,11 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     >>> better_form([(["notes.txt", "notes.py"], ["notes.md"]), (["plan.md"], ["plan.md"])]) is None
     True
     """
-    both = [(frozenset(one), frozenset(other)) for one, other in pairs]
-    apart = [(first - second, second - first) for first, second in both]
-    apart = [(first, second) for first, second in apart if first and second]
+    given = list(pairs)
+    if _stay_apart(given):
+        return None
+    both = [(frozenset(one), frozenset(other)) for one, other in given]
+    apart = _apart(both)
     every = IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
     candidates = [form for form in (every, *_with_cuts(apart)) if _meeting(form, apart)]
     if not candidates:
@@ -82,15 +86,50 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     return BetterForm(best, more, tuple(one for one, _ in shown), tuple(other for _, other in shown))
 
 
+def _apart(pairs: Iterable[tuple[Collection[str], Collection[str]]]) -> list[Sides]:
+    """The ids of both sides without those that meet as they are, where both have some."""
+    differing = ((frozenset(one).difference(other), frozenset(other).difference(one)) for one, other in pairs)
+    return [(first, second) for first, second in differing if first and second]
+
+
+def _stay_apart(pairs: Sequence[tuple[Collection[str], Collection[str]]]) -> bool:
+    """Whether it is plain that no further ids meet in any form, at a small part of the cost of trying all of them.
+
+    It is, where no form changes more than their case, they differ without it too, and all begin and end alike, so that
+    there is nothing to cut from one side only.
+    """
+    texts = list(chain.from_iterable(chain.from_iterable(pairs)))
+    joined = "\n".join(texts)
+    if not only_case_can_change(texts, joined):
+        return False
+    folded = joined.casefold()
+    if folded != joined and len({*folded.split("\n")}) < len({*texts}):
+        return False
+    # What is common to all ids of a side is common to a few of them; what these do not have, no side has.
+    few = _apart(pairs[:_QUERIES_FOR_PROOF])
+    first, second = (frozenset().union(*(sides[i] for sides in few)) for i in (0, 1))
+    if min(len(first), len(second)) < 2:
+        return False
+    cuts = _cuts(first)
+    if cuts != _cuts(second) or _backwards(first) or _backwards(second):
+        return False
+    return not cuts or (joined.startswith(cuts[-1]) and joined.count("\n" + cuts[-1]) == len(texts) - 1)
+
+
 def _meeting(form: IdForm, apart: Sequence[Sides]) -> int:
     """How many ids of the second sides meet an id of the first in a form."""
+    formed = _in_form(form, apart)
+    return 0 if formed is apart else sum(len(first & second) for first, second in formed)
+
+
+def _in_form(form: IdForm, apart: Sequence[Sides]) -> Sequence[Sides]:
+    """The sides with their ids in a form; the very same if none changes."""
     given = list(set().union(*chain.from_iterable(apart)))
     formed = form.of_each(given)
-    # Ids that stay different do not meet.
-    if formed is given or len(set(formed)) == len(given):
-        return 0
+    if formed is given:
+        return apart
     of = dict(zip(given, formed, strict=True)).__getitem__
-    return sum(len({*map(of, first)} & {*map(of, second)}) for first, second in apart)
+    return [({*map(of, first)}, {*map(of, second)}) for first, second in apart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +156,7 @@ def _with_cuts(apart: Sequence[Sides]) -> list[IdForm]:
 
     Without one on each side, any two numberings would meet.
     """
-    before = IdForm.of(_BEFORE_CUTS)
-    formed: list[Sides] = [({*before.of_each([*first])}, {*before.of_each([*second])}) for first, second in apart]
+    formed = _in_form(IdForm.of(_BEFORE_CUTS), apart)
     sides: list[Set[str]] = [set().union(*(pair[side] for pair in formed)) for side in (0, 1)]
     prefixes = [["", *(f"prefix={cut}" for cut in _cuts(ids))] for ids in sides]
     suffixes = [["", *(f"suffix={cut[::-1]}" for cut in _cuts(_backwards(ids)))] for ids in sides]

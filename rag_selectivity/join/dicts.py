@@ -1,4 +1,4 @@
-"""The lists of a run that was given as a dict, with their judgments: by the dicts' own look-ups, without columns of ids.
+"""The lists of a run that was given as a dict, with their judgments, by the look-ups of dicts: without columns of ids.
 
 What `judge_lists` gives for the same run; tests/test_join_of_dicts.py compares the two.
 """
@@ -6,7 +6,7 @@ What `judge_lists` gives for the same run; tests/test_join_of_dicts.py compares 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import count, islice, pairwise
+from itertools import chain, count, islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,12 +116,13 @@ class _RankedLists:
             values = {query: dict(zip(passages, count(1))) for query, passages in self._by_query.items()}
             if sum(map(len, values.values())) < len(self._list_of_row):
                 return None
-        found: list[float | None] = []
         cuts = np.searchsorted(qrels.query, np.arange(len(qrels) + 1)).tolist()
-        for name, (start, stop) in zip(qrels.queries, pairwise(cuts), strict=True):
-            found.extend(map(values.get(name, _NOTHING).get, texts[start:stop]))
+        found = (
+            map(values.get(query, _NOTHING).get, texts[start:stop])
+            for query, (start, stop) in zip(qrels.queries, pairwise(cuts), strict=True)
+        )
         # NumPy reads None, what the list does not hold, as NaN.
-        value = np.fromiter(found, np.float64, len(found))
+        value = np.fromiter(chain.from_iterable(found), np.float64, len(texts))
         judgment = np.flatnonzero(~np.isnan(value))
         query = qrels.query[judgment]
         if self.scores is None:

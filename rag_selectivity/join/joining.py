@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale, scale_named
+from rag_selectivity.data.grades import Scale, distinct_grades, scale_named
 from rag_selectivity.data.ids import HashArray, IntArray, mix
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -121,7 +121,9 @@ def join(
         qrels.query, None if documents is None else documents.passages, minlength=len(qrels)
     ).astype(np.int64)
     sizes = corpus_sizes(corpus_size, qrels, judged_passages, part_of_whole)
-    facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
+    overlong = _overlong(qrels, returned, sizes)
+    if overlong is not None:
+        facts = replace(facts, overlong=overlong)
     if documents is not None and documents.complete:
         lost = (documents.passages == 0) & (documents.grade >= scale.relevant_from)
         facts = replace(facts, not_in_index=int(lost.sum()))
@@ -133,9 +135,9 @@ def join(
             warnings.warn(doubt, stacklevel=2)
     missing = int((~present).sum())
 
-    grades = np.unique(np.append(labels_of.grade, np.array(labels_of.levels, np.int64)))
-    labels = np.zeros((len(qrels), len(grades)), np.int64)
-    np.add.at(labels, (labels_of.query, np.searchsorted(grades, labels_of.grade)), 1)
+    grades = np.array(sorted({*distinct_grades(labels_of.grade), *labels_of.levels}), np.int64)
+    cells = labels_of.query * len(grades) + np.searchsorted(grades, labels_of.grade)
+    labels = np.bincount(cells, minlength=len(qrels) * len(grades)).reshape(len(qrels), len(grades))
     judged = JudgedRun(
         queries=qrels.queries,
         hits=hits,
@@ -164,9 +166,9 @@ def join(
         facts=facts,
         qrels=qrels,
     )
-    own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
-    not_in_pool = len(judged.hits_outside_pool().query)
-    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
+    if judged.own_pool is not None:
+        own, not_in_pool = int((judged.own_pool & present).sum()), len(judged.hits_outside_pool().query)
+        judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
 
 
@@ -219,7 +221,8 @@ def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> J
     missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
     if len(qrels.query):
-        first = min(qrels.queries[i] for i in np.unique(qrels.query).tolist())
+        labelled = np.bincount(qrels.query)
+        first = min(qrels.queries[i] for i in np.flatnonzero(labelled).tolist())
         passages = first, first_ids(qrels[first])
     of_qrels = JoinFacts(
         queries=len(qrels),

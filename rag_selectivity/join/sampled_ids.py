@@ -56,7 +56,7 @@ class SampledIds:
     @cached_property
     def matching(self) -> int:
         """How many of the labelled passages are among the retrieved ones of their query."""
-        return sum(len({*retrieved} & {*labelled}) for _, retrieved, labelled in self.lists)
+        return sum(len({*labelled}.intersection(retrieved)) for _, retrieved, labelled in self.lists)
 
     @cached_property
     def better_for_passages(self) -> BetterForm | None:
@@ -72,8 +72,8 @@ class SampledIds:
     @cached_property
     def labelled_for_any(self) -> float:
         """The share of the retrieved passages that have a label for any of these queries."""
-        retrieved = {passage for _, of_query, _ in self.lists for passage in of_query}
-        labelled = {passage for _, _, of_query in self.lists for passage in of_query}
+        retrieved: set[str] = set().union(*(of_query for _, of_query, _ in self.lists))
+        labelled: set[str] = set().union(*(of_query for _, _, of_query in self.lists))
         return len(retrieved & labelled) / max(1, len(retrieved))
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Real
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.statistics.moments import Moments
 
@@ -55,8 +55,8 @@ class PlaceboSums:
         figures = list(outcomes)
         for of_labels in (True, False) if in_corpus and judged.corpus_size is not None else (True,):
             chosen = {measure: np.full(len(at), of_labels) for measure, at in plan}
-            for measure, pair in _sums(judged, plan, figures, chosen):
-                self._merge((measure, of_labels), pair)
+            for measure, placebo, known in _placebos(judged, plan, figures, chosen):
+                self._merge((measure, of_labels), (_moments(placebo.outcome, known), _moments(placebo.beyond, known)))
 
     def merge(self, other: PlaceboSums) -> None:
         """Add the sums of other queries."""
@@ -90,24 +90,23 @@ def placebo_figures(
 ) -> dict[Measure, PlaceboFigures]:
     """The placebos of a whole dataset, where the universe of each depth is known."""
     found = {}
-    for measure, pair in _sums(judged, plan, outcomes, of_labels):
-        figures = _figures(pair, len(of_labels[measure]), level)
-        if figures is not None:
-            found[measure] = figures
+    for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels):
+        value = _moments(placebo.outcome, known).value
+        ends = [np.full(len(known), np.nan)] * 2 if level is None else _moments(placebo.beyond, known).interval(level)
+        found[measure] = PlaceboFigures(value, *ends)
     return found
 
 
-def _sums(
+def _placebos(
     judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
-) -> Iterable[tuple[Measure, tuple[Moments, Moments]]]:
+) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
+    """The placebo of each measure that has one, and at which depths its universe is known."""
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at):
             continue
         placebo = measure.placebo(judged, Universe(judged, at, of_labels[measure]), outcome)
         if placebo is not None:
-            known = of_labels[measure] | (judged.corpus_size is not None)
-            pair = _moments(placebo.outcome, known), _moments(placebo.beyond, known)
-            yield measure, pair
+            yield measure, placebo, of_labels[measure] | (judged.corpus_size is not None)
 
 
 def _moments(outcome: Outcome, known: NDArray[np.bool_]) -> Moments:
