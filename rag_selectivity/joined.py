@@ -109,7 +109,8 @@ def named_runs(runs: Any) -> dict[str, Any]:
         if not runs:
             raise InputError("there are no runs to evaluate")
         values = list(runs.values())
-        if all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values) and not any(
+        # A dict is known at once; whether something else is a mapping takes longer.
+        if all(isinstance(value, (dict, str, Path, Run, Mapping)) or is_frame(value) for value in values) and not any(
             isinstance(value, Mapping)
             and all(isinstance(score, (int, float, np.number)) for score in value.values())
             and value

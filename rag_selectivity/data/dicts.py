@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +15,7 @@ from rag_selectivity.data.cells import LARGEST_GRADE
 from rag_selectivity.data.ids import IntArray
 
 _ONLY_DICT, _ONLY_LISTS = frozenset([dict]), frozenset([list, tuple])
-_ONLY_STR, _ONLY_INT = frozenset([str]), frozenset([int])
+_ONLY_STR = frozenset([str])
 
 
 def labels_of_dicts(judgments: Mapping[Any, Any]) -> tuple[IntArray, list[str], IntArray] | None:
@@ -30,13 +31,14 @@ def labels_of_dicts(judgments: Mapping[Any, Any]) -> tuple[IntArray, list[str], 
     if not _ONLY_DICT.issuperset(map(type, given)) or not _has_only_texts(judgments):
         return None
     passages = list(chain.from_iterable(given))
-    grades = list(chain.from_iterable([judged.values() for judged in given]))
-    if not _ONLY_STR.issuperset(map(type, passages)) or not _ONLY_INT.issuperset(map(type, grades)):
+    if not _has_only_ids(given, passages):
         return None
     try:
-        column = np.array(grades, np.int64)
-    except OverflowError:
+        # Unlike NumPy, an array takes whole numbers only.
+        grades = array("q", chain.from_iterable([judged.values() for judged in given]))
+    except (TypeError, OverflowError):
         return None
+    column = np.frombuffer(grades, np.int64)
     if column.min(initial=0) < 0 or column.max(initial=0) >= LARGEST_GRADE:
         return None
     return np.repeat(np.arange(len(given)), _lengths(given)), passages, column
@@ -74,14 +76,11 @@ class DictRun:
         scored = _ONLY_DICT.issuperset(map(type, given))
         if not scored and not _ONLY_LISTS.issuperset(map(type, given)):
             return None
-        try:
-            text = "".join(chain.from_iterable(given))
-        except TypeError:
-            return None
-        if "\0" in text or any("" in ranked for ranked in given) or not (text.isascii() or _is_unicode(text)):
+        passages = list(chain.from_iterable(given))
+        if not _has_only_ids(given, passages):
             return None
         lengths = _lengths(given)
-        if not scored or not text:
+        if not scored or not passages:
             return cls(lists, lengths, None)
         try:
             scores = np.fromiter(chain.from_iterable([ranked.values() for ranked in given]), np.float64, lengths.sum())
@@ -96,6 +95,14 @@ class DictRun:
 
 def _has_only_texts(queries: Mapping[Any, Any]) -> bool:
     return "" not in queries and _ONLY_STR.issuperset(map(type, queries))
+
+
+def _has_only_ids(given: list[Any], passages: list[Any]) -> bool:
+    """Whether all passages are ids as `IdColumn` takes them, and texts."""
+    if list(map(type, passages)).count(str) < len(passages) or any("" in ids for ids in given):
+        return False
+    text = "".join(passages)
+    return "\0" not in text and (text.isascii() or _is_unicode(text))
 
 
 def _lengths(given: list[Any]) -> IntArray:

@@ -64,6 +64,10 @@ _WITH_TEXT: dict[str, Callable[[str, str], str]] = {"prefix": str.removeprefix, 
 _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 
 
+#: What a form without a text of its own may take as part of a path, a number or a margin.
+_MARKS = "/\\#. \t\r\v\f\x1c\x1d\x1e\x1f"
+
+
 def only_case_can_change(texts: list[str], joined: str) -> bool:
     """Whether no form without a text of its own changes more than the case of some ids.
 
@@ -72,10 +76,9 @@ def only_case_can_change(texts: list[str], joined: str) -> bool:
     >>> [only_case_can_change(ids, "\\n".join(ids)) for ids in (["D1", "7-a"], ["d 1"], ["07"], ["a.txt"], ["é"])]
     [True, False, False, False, False]
     """
-    if not joined.isascii() or any(mark in joined for mark in "/\\#.") or "\n0" in joined or joined.startswith("0"):
+    if not joined.isascii() or joined.count("\n") != len(texts) - 1:
         return False
-    # A blank or a line end in an id would make other words.
-    return joined.split() == texts
+    return not (any(mark in joined for mark in _MARKS) or "\n0" in joined or joined.startswith("0"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class Qrels(Held):
         The position of each judgment's query in `queries`, and its grade; sorted by query.
     passages : IdColumn
         The passage of each judgment.
+    texts : list of str or None
+        The same as they were given, if these were distinct texts, by query, and no grade was below zero.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     remarks : {code: count}
@@ -71,7 +73,7 @@ class Qrels(Held):
         self,
         queries: Sequence[str],
         query: NDArray[np.integer[Any]],
-        passages: IdColumn,
+        passages: IdColumn | list[str],
         grade: NDArray[np.integer[Any]],
         *,
         source: str | None = None,
@@ -81,7 +83,6 @@ class Qrels(Held):
         scale: str | None = None,
         levels: Iterable[int] = (),
         origins: LabelOrigins | None = None,
-        texts: list[str] | None = None,
     ) -> None:
         self.remarks = remarks
         self.form = AS_THEY_ARE
@@ -96,15 +97,14 @@ class Qrels(Held):
         self.repeated = self.negative = 0
         self.query: IntArray = query.astype(np.int64)
         self.grade: IntArray = grade.astype(np.int64)
-        self.passages = passages
+        self.texts: list[str] | None = None if isinstance(passages, IdColumn) else passages
+        self._passages: IdColumn | None = passages if isinstance(passages, IdColumn) else None
         self._lines, self.origins = lines, origins
         self.expected = expected if expected is not None and expected.any() else None
-        #: The passages as they were given, if these were distinct texts, by query and none of them below 0.
-        self.texts = texts
         self._indexed = False
         #: The scale that all grades are known to be on.
         self._settled: Scale | None = None
-        if texts is None:
+        if self.texts is None:
             judged_rows = np.flatnonzero(grade >= 0)
             self.negative = len(grade) - len(judged_rows)
             self._keep(judged_rows[np.argsort(query[judged_rows], kind="stable")])
@@ -118,7 +118,7 @@ class Qrels(Held):
         plain = labels_of_dicts(judgments)
         if plain is not None:
             query, texts, grade = plain
-            return cls(tuple(judgments), query, IdColumn.from_strings(texts), grade, texts=texts)
+            return cls(tuple(judgments), query, texts, grade)
         rows: list[tuple[Any, Any, Any]] = []
         expected: list[bool] = []
         listed = 0
@@ -277,9 +277,8 @@ class Qrels(Held):
         queries: Sequence[str],
         query: IntArray,
         rows: IntArray,
-        passages: IdColumn,
+        passages: IdColumn | list[str],
         grade: IntArray | None = None,
-        texts: list[str] | None = None,
     ) -> Qrels:
         """Judgments made of some of these rows, with other queries, passages or grades; the rest is the same."""
         result = Qrels(
@@ -294,12 +293,17 @@ class Qrels(Held):
             scale=self.scale,
             levels=self.levels,
             origins=None if self.origins is None else self.origins.take(rows),
-            texts=texts,
         )
         result.form = self.form
         return result
 
     # -- reading it ------------------------------------------------------------------------------
+
+    @property
+    def passages(self) -> IdColumn:
+        if self._passages is None:
+            self._passages = IdColumn.from_strings(self.texts or [])
+        return self._passages
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -312,7 +316,8 @@ class Qrels(Held):
 
     def __getitem__(self, query: str) -> dict[str, int]:
         start, stop = np.searchsorted(self.query, [self._position[query], self._position[query] + 1])
-        return dict(zip(self.passages[start:stop], self.grade[start:stop].tolist(), strict=True))
+        passages = self.passages if self.texts is None else self.texts
+        return dict(zip(passages[start:stop], self.grade[start:stop].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """As {query: {passage: grade}}."""
@@ -374,8 +379,8 @@ class Qrels(Held):
         return settled
 
     def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
-        texts = self.texts if grades.min(initial=0) >= 0 else None
-        result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades, texts)
+        passages = self.passages if self.texts is None or grades.min(initial=0) < 0 else self.texts
+        result = self._derived(self.queries, self.query, np.arange(len(self.query)), passages, grades)
         result.scale = scale
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
@@ -449,7 +454,7 @@ class Qrels(Held):
     def _keep(self, rows: IntArray) -> None:
         """Keep some of the judgments, in this order."""
         self.query, self.grade = self.query[rows], self.grade[rows]
-        self.passages = self.passages.take(rows)
+        self._passages = self.passages.take(rows)
         self._lines = self._lines[rows] if self._lines is not None else None
         self.expected = self.expected[rows] if self.expected is not None else None
         self.origins = self.origins.take(rows) if self.origins is not None else None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, distinct_grades, scale_named
-from rag_selectivity.data.ids import HashArray, IntArray, mix
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
@@ -152,7 +152,6 @@ def join(
         if drawn is None
         else controls_of(qrels, drawn, joined.controls, grades, scale.relevant_from, control_notes),
         missing=~present if missing else None,
-        label_hashes=_label_hashes(labels_of, None if drawn is None else qrels.only(drawn)),
         documents=documents,
         coverage=Coverage(
             missing,
@@ -208,12 +207,6 @@ def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy
         )
     rows = np.arange(len(qrels.query))
     return Documents(qrels.query, rows, qrels.grade, passages, counts.fingerprint, counts.complete)
-
-
-def _label_hashes(labels: Qrels, controls: Qrels | None) -> HashArray:
-    """A hash of each query's judgments, including its controls."""
-    hashes = labels.label_hashes()
-    return hashes if controls is None else mix(hashes, mix(controls.label_hashes(), np.ones(len(labels), np.uint64)))
 
 
 def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> JoinFacts:

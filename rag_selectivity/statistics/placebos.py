@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.universe import Universe
+from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 
 #: A measure with its depths, as in a plan.
@@ -91,7 +92,7 @@ def placebo_figures(
     """The placebos of a whole dataset, where the universe of each depth is known."""
     found = {}
     for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels):
-        value = _moments(placebo.outcome, known).value
+        value = _value(_settled(placebo.outcome, known))
         ends = [np.full(len(known), np.nan)] * 2 if level is None else _moments(placebo.beyond, known).interval(level)
         found[measure] = PlaceboFigures(value, *ends)
     return found
@@ -110,10 +111,22 @@ def _placebos(
 
 
 def _moments(outcome: Outcome, known: NDArray[np.bool_]) -> Moments:
-    """The moments at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
+    return Moments.of(_settled(outcome, known))
+
+
+def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
+    """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
     settled = outcome.settled()
-    parts = tuple(np.where(known, part, np.nan) for part in settled.parts)
-    return Moments.of(replace(settled, parts=parts, baseline=None))
+    parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
+    return replace(settled, parts=parts, baseline=None)
+
+
+def _value(outcome: Outcome) -> FloatArray:
+    """`Moments.value` of a settled outcome, without the sums that only intervals need."""
+    defined = outcome.defined
+    sums = ExactSums.of(np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)).rounded()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return outcome.aggregate.value(*(sums / defined.sum(axis=0)))
 
 
 def _figures(pair: tuple[Moments, Moments] | None, depths: int, level: float | None) -> PlaceboFigures | None:
