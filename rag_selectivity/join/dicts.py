@@ -99,8 +99,12 @@ class _RankedLists:
         passages, tied = self._lists[i], bool(self._tied[i])
         if self._given is None or (self._given is self.scores and not tied):
             return passages
-        score_of = dict(zip(passages, self._given[self._starts[i] : self._starts[i + 1]].tolist(), strict=True))
-        return sorted(sorted(passages, reverse=True) if tied else passages, key=score_of.__getitem__, reverse=True)
+        scores = self._given[self._starts[i] : self._starts[i + 1]]
+        if not tied:
+            names = list(passages)
+            return [names[place] for place in np.argsort(-scores).tolist()]
+        score_of = dict(zip(passages, scores.tolist(), strict=True))
+        return sorted(sorted(passages, reverse=True), key=score_of.__getitem__, reverse=True)
 
     def first(self, i: int, most: int) -> tuple[str, ...]:
         """The first passages of a list, and at most so many."""
