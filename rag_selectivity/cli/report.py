@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import production_depth
 from rag_selectivity.cli.inputs import (
@@ -23,7 +23,6 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
 from rag_selectivity.errors import InputError
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
     "rag-selectivity report --qrels grades.trec --run bm25.trec --run dense.trec --scale utility "
@@ -87,8 +86,8 @@ def report(
     scale: o.ScaleOption = None,
     rel: o.RelOption = None,
     m: o.HitsOption = None,
-    max_k: o.MaxKOption = DEFAULT_MAX_K,
-    max_loss: o.MaxLossOption = DEFAULT_MAX_LOSS,
+    max_k: o.MaxKOption = o.DEFAULT_MAX_K,
+    max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
     policy: o.PolicyOption = "default",
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
@@ -155,7 +154,7 @@ def report(
         policy=policy,
         judges=judge,
         judge_rule=judge_rule,
-        bootstrap=Bootstrap(level=level),
+        bootstrap=rs.Bootstrap(level=level),
         rel=rel,
         m=m,
         max_k=max_k,

@@ -21,7 +21,7 @@ from rag_selectivity.data.columns import (
     grade_column,
     ranking_columns,
 )
-from rag_selectivity.data.dicts import labels_of_dicts
+from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import Scale, distinct_grades, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
@@ -119,21 +119,8 @@ class Qrels(Held):
         if plain is not None:
             query, texts, grade = plain
             return cls(tuple(judgments), query, texts, grade)
-        rows: list[tuple[Any, Any, Any]] = []
-        expected: list[bool] = []
-        listed = 0
-        for query, judged in judgments.items():
-            if isinstance(judged, Mapping):
-                rows.extend((query, passage, grade) for passage, grade in judged.items())
-            elif isinstance(judged, str) or not isinstance(judged, Iterable):
-                raise InputError(
-                    f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids, got {judged!r}"
-                )
-            else:
-                rows.extend((query, passage, 1) for passage in judged)
-                listed += 1
-            expected.extend([not isinstance(judged, Mapping)] * (len(rows) - len(expected)))
-        remarks = counted(lists_as_labels=listed)
+        rows, expected = records_of_dicts(judgments)
+        remarks = counted(lists_as_labels=sum(not isinstance(judged, Mapping) for judged in judgments.values()))
         return cls.from_records(rows, queries=judgments, expected=expected, remarks=remarks)
 
     @classmethod
@@ -475,7 +462,9 @@ class Qrels(Held):
             keys = keys[by_key]
         self._sorted_keys, self._by_key = keys, by_key
         # A bit table before the search: most rows of a run are unjudged, and this table rules most of them out.
-        bits = max(10, int(np.ceil(np.log2(16 * (len(self._sorted_keys) + 1)))))
+        # Where it is small enough for the processor's cache it has more places, so that fewer rows pass by chance.
+        judgments = (len(self._sorted_keys) + 1).bit_length()
+        bits = max(10, min(judgments + 6, 20), judgments + 4)
         self._filter_shift = np.uint64(64 - bits)
         self._filter = np.zeros(1 << bits, bool)
         self._filter[self._sorted_keys >> self._filter_shift] = True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, count, islice, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.join.facts import TOP, JoinFacts
+from rag_selectivity.join.judged_lists import JudgedLists, facts_of_unknown, whole_grades
 from rag_selectivity.join.judged_run import Hits
-from rag_selectivity.join.lists import JudgedLists, facts_of_scores, facts_of_unknown
 from rag_selectivity.join.sampled_ids import IdSampler
 
 FloatArray = NDArray[np.float64]
@@ -52,7 +53,7 @@ def judge_dicts(qrels: Qrels, run: DictRun, policy: Policy, form: IdForm) -> Jud
         retrieved=int(lengths.sum()),
         promised=int(np.minimum(labels, np.minimum(lengths, TOP)).sum()),
         kept=int((rank <= TOP).sum()),
-        **facts_of_scores(lists.scores, run.lengths, inside, policy),
+        **lists.facts_of_scores(inside),
     )
     if not inside.all():
         facts += facts_of_unknown([query for query in run.lists if query not in qrels], form)
@@ -82,13 +83,13 @@ class _RankedLists:
         self._given = self.scores = run.scores
         self._tied = np.zeros(len(self._lists), bool)
         if run.scores is not None:
-            same_list = self._list_of_row[1:] == self._list_of_row[:-1]
-            self.scores = self._sorted(run.scores, same_list)
-            ties = same_list & (self.scores[1:] == self.scores[:-1])
-            self._tied[self._list_of_row[1:][ties]] = True
+            self._same_list = self._list_of_row[1:] == self._list_of_row[:-1]
+            self.scores = self._sorted(run.scores)
+            self._ties = self._same_list & (self.scores[1:] == self.scores[:-1])
+            self._tied[self._list_of_row[1:][self._ties]] = True
 
-    def _sorted(self, scores: FloatArray, same_list: NDArray[np.bool_]) -> FloatArray:
-        if not (same_list & (scores[1:] > scores[:-1])).any():
+    def _sorted(self, scores: FloatArray) -> FloatArray:
+        if not (self._same_list & (scores[1:] > scores[:-1])).any():
             return scores
         falling = -scores
         for start, stop in pairwise(self._starts.tolist()):
@@ -109,6 +110,18 @@ class _RankedLists:
     def first(self, i: int, most: int) -> tuple[str, ...]:
         """The first passages of a list, and at most so many."""
         return tuple(islice(self._in_order(i), most))
+
+    def facts_of_scores(self, inside: NDArray[np.bool_]) -> dict[str, Any]:
+        """What the scores of some of the lists tell: bool[lists]."""
+        if self.scores is None:
+            return {}
+        rows = inside[self._list_of_row]
+        return {
+            "scored": int(rows.sum()),
+            "graded": int((whole_grades(self.scores) & rows).sum()),
+            "neighbours": int((self._same_list & rows[1:]).sum()),
+            "tied": int((self._ties & rows[1:]).sum()),
+        }
 
     def hits(self, qrels: Qrels, texts: list[str], position: IntArray) -> tuple[IntArray, IntArray] | None:
         """The judgments that the lists hold and their ranks, by query and rank; None if a list repeats a passage.

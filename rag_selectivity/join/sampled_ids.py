@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.data.forms import FORMS, IdForm
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray
+from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.join.better_form import BetterForm, better_form
@@ -102,31 +105,43 @@ class IdSampler:
         self._qrels = qrels
         self._starts = np.searchsorted(qrels.query, np.arange(len(qrels) + 1))
         self._hashes = _hashes(qrels.queries)
-        self._lists: list[Sampled] = []
+        self._lists: list[tuple[int, int, Iterable[str]]] = []
         self._largest = np.uint64(np.iinfo(np.uint64).max)
 
-    def add(self, part: Run, position: IntArray) -> None:
-        """Add a part in rank order; `position` is that of its queries in the qrels, −1 for those that are not there."""
-        offsets = part.offsets
-        self.add_lists(
-            position,
-            part.lengths,
-            lambda i, most: tuple(part.passages[int(offsets[i]) : min(int(offsets[i]) + most, int(offsets[i + 1]))]),
-        )
+    def best_of(self, position: IntArray) -> IntArray:
+        """Of some queries of the qrels, those whose lists would be collected."""
+        labelled = position[np.diff(self._starts)[position] > 0]
+        return labelled[np.argsort(self._hashes[labelled], kind="stable")[:_QUERIES]]
+
+    def add(self, part: Run, position: IntArray, policy: Policy) -> None:
+        """Add a part; `position` is that of its queries in the qrels, −1 for those that are not there."""
+        chosen = self._chosen(position, part.lengths)
+        if not len(chosen):
+            return
+        lists = part.of_lists(chosen).ordered(policy)
+        for i, (start, end) in zip(chosen.tolist(), pairwise(lists.offsets.tolist()), strict=True):
+            # Without the rest of its part.
+            retrieved = IdColumn.concatenate([lists.passages[start : min(start + _RETRIEVED, end)]])
+            self._lists.append((int(self._hashes[position[i]]), int(position[i]), retrieved))
+        self._keep_best()
 
     def add_lists(self, position: IntArray, lengths: IntArray, first_of: Callable[[int, int], tuple[str, ...]]) -> None:
         """As `add`; `first_of(i, most)` gives the first passages of list i, and at most so many."""
+        for i in self._chosen(position, lengths).tolist():
+            self._lists.append((int(self._hashes[position[i]]), int(position[i]), first_of(i, _RETRIEVED)))
+        self._keep_best()
+
+    def _chosen(self, position: IntArray, lengths: IntArray) -> IntArray:
         labels = np.diff(self._starts)
         usable = np.flatnonzero((position >= 0) & (lengths > 0))
         usable = usable[labels[position[usable]] > 0]
         hashes = self._hashes[position[usable]]
         usable = usable[hashes <= self._largest]
-        chosen = usable[np.argsort(self._hashes[position[usable]], kind="stable")[:_QUERIES]]
-        for i in chosen.tolist():
-            retrieved = first_of(i, _RETRIEVED)
-            self._lists.append((int(self._hashes[position[i]]), retrieved, self._labelled(int(position[i]))))
+        return usable[np.argsort(self._hashes[position[usable]], kind="stable")[:_QUERIES]]
+
+    def _keep_best(self) -> None:
         if len(self._lists) > _QUERIES:
-            self._lists = nsmallest(_QUERIES, self._lists)
+            self._lists = sorted(self._lists, key=itemgetter(0))[:_QUERIES]
             self._largest = np.uint64(self._lists[-1][0])
 
     def _labelled(self, position: int) -> tuple[str, ...]:
@@ -140,7 +155,8 @@ class IdSampler:
 
     def sampled(self) -> SampledIds:
         """The lists that were collected."""
-        return SampledIds(tuple(nsmallest(_QUERIES, self._lists)))
+        lists = ((hash, tuple(retrieved), self._labelled(position)) for hash, position, retrieved in self._lists)
+        return SampledIds(tuple(nsmallest(_QUERIES, lists)))
 
 
 def unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:
