@@ -40,7 +40,7 @@ class PageFormat(StrEnum):
 
 
 #: Options that only the page shows something of.
-ONLY_OF_THE_PAGE = ("queries", "quality", "by", "candidates", "whole_texts", "title", "open_it")
+ONLY_OF_THE_PAGE = ("queries", "quality", "by", "candidates", "all_texts", "title", "open_it")
 
 
 def report(
@@ -96,8 +96,8 @@ def report(
         Path | None, o.input_file("Table of query_id and columns to filter the queries by, such as type or language.")
     ] = None,
     candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
-    whole_texts: Annotated[
-        bool, o.flag(o.PAGE, "--whole-texts", "Keep long texts whole, even if the page becomes larger than 3 MB.")
+    all_texts: Annotated[
+        bool, o.flag(o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB.")
     ] = False,
     title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
     open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
@@ -161,7 +161,7 @@ def report(
         max_loss=max_loss,
         by=by,
         candidates=candidates,
-        whole_texts=whole_texts,
+        all_texts=all_texts,
         title=title,
         ids=ids,
         human=human,

@@ -40,8 +40,6 @@ _WHOLE = re.compile(rb"-?[0-9]{1,18}")
 _FURTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Within so many bytes lines are looked at one by one.
 _FEW_BYTES = 1 << 11
-# As many numbers are read by pyarrow, if it is there, and fewer by Python.
-_MANY = 1000
 
 
 class Trec(Format):
@@ -406,29 +404,11 @@ def _scores(fields: Fields) -> NDArray[np.float64] | None:
 
 def _floats(fields: Fields, rows: IntArray) -> NDArray[np.float64] | None:
     """Scores in any form that Python reads; None where one is in none."""
-    if len(rows) > _MANY and (values := _floats_by_pyarrow(fields.ids(4).take(rows))) is not None:
-        return values
     texts = fields.texts(4, rows)
     try:
         return None if any(b"_" in text for text in texts) else np.array(list(map(float, texts)))
     except ValueError:
         return None
-
-
-def _floats_by_pyarrow(texts: IdColumn) -> NDArray[np.float64] | None:
-    """None where pyarrow is missing or refuses one."""
-    try:
-        import pyarrow
-    except ImportError:
-        return None
-    offsets, data = texts.buffers()
-    buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
-    try:
-        values = pyarrow.Array.from_buffers(pyarrow.large_string(), len(texts), buffers).cast(pyarrow.float64())
-    except pyarrow.ArrowException:
-        return None
-    # By its buffer: pyarrow's own conversion imports pandas where it is installed, for 40 MB.
-    return np.frombuffer(values.buffers()[1], np.float64, count=len(values))
 
 
 def _ranks(fields: Fields) -> IntArray | None:

@@ -17,17 +17,19 @@ _SPACE, _TAB, _LINE_END, _COMMENT = 32, 9, 10, ord("#")
 _IS_WHITE = np.zeros(256, bool)
 _IS_WHITE[[9, 10, 11, 12, 13, 32]] = True
 _MINUS = ord("-")
-_WORD, _EXACT_DIGITS = 8, 15
+_WORD, _MOST_WORDS = 8, 3
 _PADDING = bytes(_WORD)
-_POWERS = 10.0 ** np.arange(2 * _WORD)
-_ONE, _TEN, _LOW_BYTE = np.uint64(1), np.uint64(10), np.uint64(0xFF)
+#: The powers of ten that floats hold exactly.
+_POWERS = np.array([float(10**power) for power in range(23)])
+_EXACT, _SPLITTER, _LITTLE = np.uint64(1 << 53), float((1 << 27) + 1), 2.0**-40
+_ONE, _TEN, _HUNDRED, _LOW_BYTE = np.uint64(1), np.uint64(10), np.uint64(100), np.uint64(0xFF)
 _SEVENTH, _BYTE, _TWO_BYTES, _FOUR_BYTES, _LAST_BYTE = (np.uint64(bits) for bits in (7, 8, 16, 32, 56))
 _EVERY_BIT, _EVERY_FOURTH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x000000FF000000FF)
 _SEVEN_BITS, _HIGH_BITS = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080)
 _TEN_TO_HIGH_BIT = np.uint64(0x7676767676767676)
 _ZEROS, _DOTS = np.uint64(0x3030303030303030), np.uint64(0x1E1E1E1E1E1E1E1E)  # of "." ^ "0"
 _HUNDRED_AND_MILLION, _ONE_AND_TEN_THOUSAND = np.uint64(100 + (1_000_000 << 32)), np.uint64(1 + (10_000 << 32))
-_TEN_TO_THE_EIGHTH = np.uint64(100_000_000)
+_POWERS_OF_WORDS = tuple(np.uint64(10**power) for power in (0, 8, 16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +159,7 @@ def whole_numbers(text: NDArray[np.uint8], starts: IntArray, ends: IntArray) -> 
 def decimals(
     text: NDArray[np.uint8], starts: IntArray, ends: IntArray
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Decimal numbers of at most 15 digits, and which of the fields are such numbers.
-
-    They are exact: whole numbers of 15 digits and powers of ten up to the 22nd are, so their quotient is the closest
-    float.
-    """
+    """Decimal numbers of up to 18 digits, and which of the fields are such numbers; each is the closest float."""
     values, read = _unsigned(text, starts, ends)
     rest = np.flatnonzero(~read)
     rest = rest[text[starts[rest]] == _MINUS]
@@ -175,20 +173,69 @@ def _unsigned(
     text: NDArray[np.uint8], starts: IntArray, ends: IntArray
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     lengths = ends - starts
-    low = _ending_at(text, ends, lengths)
-    long = bool((lengths > _WORD).any())
-    high = _ending_at(text, np.maximum(ends - _WORD, _WORD), lengths - _WORD) if long else np.zeros_like(low)
-    low_dot, high_dot = _dots(low), _dots(high)
-    in_low, in_high = low_dot != 0, high_dot != 0
-    # What is before the dot moves into its place.
-    digits = np.where(in_low, _without(low, low_dot) | (high >> _LAST_BYTE), low)
-    more = np.where(in_low, high << _BYTE, np.where(in_high, _without(high, high_dot), high))
-    dotted = in_low | in_high
-    one_dot = ((low_dot & (low_dot - _ONE)) == 0) & ((high_dot & (high_dot - _ONE)) == 0)
-    read = _are_digits(digits) & _are_digits(more) & one_dot & (lengths > dotted) & (lengths - dotted <= _EXACT_DIGITS)
-    behind = np.where(in_low, _WORD - 1 - _place(low_dot), np.where(in_high, 2 * _WORD - 1 - _place(high_dot), 0))
-    whole = _eight_digits(more) * _TEN_TO_THE_EIGHTH + _eight_digits(digits)
-    return whole.astype(np.float64) / _POWERS[behind], read
+    words = min(_MOST_WORDS, -(-int(lengths.max(initial=1)) // _WORD))
+    characters = [
+        _ending_at(text, np.maximum(ends - word * _WORD, _WORD), lengths - word * _WORD) for word in range(words)
+    ]
+    characters.append(np.zeros_like(characters[0]))
+    dotted = np.zeros(len(lengths), bool)
+    behind = np.zeros(len(lengths), np.int64)
+    whole = np.zeros(len(lengths), np.uint64)
+    read = lengths <= words * _WORD
+    for word, digits in enumerate(characters[:-1]):
+        dot = _dots(digits)
+        here = dot != 0
+        if here.any() or dotted.any():
+            # What is before the dot moves up into its place.
+            moved = np.where(here, _without(digits, dot), np.where(dotted, digits << _BYTE, digits))
+            behind = np.where(here, (word + 1) * _WORD - 1 - _place(dot), behind)
+            read &= ~(here & (dotted | ((dot & (dot - _ONE)) != 0)))
+            dotted |= here
+            digits = np.where(dotted, moved | (characters[word + 1] >> _LAST_BYTE), moved)
+        read &= _are_digits(digits)
+        number = _eight_digits(digits)
+        if word == 2:
+            read &= number < _HUNDRED
+        whole += number * _POWERS_OF_WORDS[word]
+    read &= (lengths > dotted) & (behind < len(_POWERS))
+    powers = _POWERS[np.minimum(behind, len(_POWERS) - 1)]
+    values = whole.astype(np.float64) / powers
+    inexact = np.flatnonzero(read & (whole >= _EXACT))
+    if len(inexact):
+        values[inexact], sure = _quotients(whole[inexact], powers[inexact])
+        read[inexact] &= sure
+    return values, read
+
+
+def _quotients(whole: HashArray, powers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The closest floats to whole numbers below 10^18 divided by exact powers of ten, and which of them are sure to be.
+
+    A first quotient is corrected by what it leaves over, which Dekker's product gives exactly. It is sure where the
+    correction may be a little larger or smaller.
+    """
+    high = whole.astype(np.float64)
+    low = (whole.view(np.int64) - high.astype(np.int64)).astype(np.float64)
+    first = high / powers
+    product, error = _product(first, powers)
+    correction = (((high - product) - error) + low) / powers
+    result = first + correction * (1 + _LITTLE)
+    return result, result == first + correction * (1 - _LITTLE)
+
+
+def _product(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A product as the sum of two floats, without an error."""
+    product = one * other
+    one_high, one_low = _halves(one)
+    other_high, other_low = _halves(other)
+    error = ((one_high * other_high - product) + one_high * other_low + one_low * other_high) + one_low * other_low
+    return product, error
+
+
+def _halves(number: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two floats of half the digits whose sum is the number."""
+    scaled = number * _SPLITTER
+    high = scaled - (scaled - number)
+    return high, number - high
 
 
 def _ending_at(text: NDArray[np.uint8], ends: IntArray, lengths: IntArray) -> HashArray:
