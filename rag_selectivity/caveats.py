@@ -127,7 +127,7 @@ def _with_placebo(
     facts: LabelFacts,
     plan: Mapping[Measure, Any],
 ) -> Estimate:
-    base = replace(measure, at=None)
+    base = measure.without_depth
     if base not in facts.placebos or not math.isfinite(estimate.value) or estimate.basis not in (AS_JUDGED, WITH_TAIL):
         return estimate
     at = WHOLE_LIST if measure.at is None else measure.at

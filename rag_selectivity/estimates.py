@@ -57,11 +57,11 @@ def with_caveats(
     ranges (`Estimate.possible`). `exhaustive` is True if the user declared that every unjudged passage has the lowest
     grade.
     """
-    shown = {replace(measure, at=None) for measure in measures}
+    shown = {measure.without_depth for measure in measures}
     qualified = {}
     for key, estimate in estimates.items():
         measure = parse_measure(key)
-        if replace(measure, at=None) not in shown:
+        if measure.without_depth not in shown:
             continue
         if measure.upper_end is not None or (measure.unjudged_is_a_miss and not exhaustive):
             estimate = _judged_in_part(measure, estimate, estimates)

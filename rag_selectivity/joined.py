@@ -13,6 +13,7 @@ import numpy as np
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.data.columns import is_frame
+from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy
@@ -78,8 +79,8 @@ def join_runs(
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
-                run_parts(run),
-                pool=run_parts(pools[name]) if name in pools else None,
+                DictRun.of(run) or run_parts(run),
+                pool=DictRun.of(pools[name]) or run_parts(pools[name]) if name in pools else None,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 passages_of=counts,
@@ -108,7 +109,8 @@ def named_runs(runs: Any) -> dict[str, Any]:
         if not runs:
             raise InputError("there are no runs to evaluate")
         values = list(runs.values())
-        if all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values) and not any(
+        # A dict is known at once; whether something else is a mapping takes longer.
+        if all(isinstance(value, (dict, str, Path, Run, Mapping)) or is_frame(value) for value in values) and not any(
             isinstance(value, Mapping)
             and all(isinstance(score, (int, float, np.number)) for score in value.values())
             and value

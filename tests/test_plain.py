@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.measures import parse_measure
+from rag_selectivity.measures.one_query import measure_query
 from rag_selectivity.measures.plain import PLAIN_MEASURES
 from rag_selectivity.single import QueryLists, evaluate_queries, evaluate_query, join_query, plain_figures, query_figure
 
@@ -19,6 +19,10 @@ SPELLINGS = {
     "Harm": ["Harm", "Harm(max_grade=1)", "Harm(unjudged=harmful)"],
     "Success": ["Success", "Success(rel=5)", "Success(m=2)", "Success(rel=1,m=3)"],
     "RandomSuccess": ["RandomSuccess", "RandomSuccess(m=2)", "RandomSuccess(rel=2)"],
+    "EF": ["EF", "EF(rel=2)"],
+    "BoR": ["BoR", "BoR(m=2)"],
+    "BoR_max": ["BoR_max", "BoR_max(m=3)"],
+    "lambda": ["lambda", "lambda(rel=5)"],
     "RA-nWG": ["RA-nWG", "RA-nWG(cap3=1,base4=.3)", "RA-nWG(fallback3=1,fallback4=.1)", "RA-nWG(alpha=2)"],
     "PROC": ["PROC", "PROC(base3=1,cap3=1)", "PROC(alpha=.5)"],
     "nDCG": ["nDCG", "nDCG(gain=exp)"],
@@ -38,7 +42,7 @@ def lists(draw, scale: str) -> QueryLists:
 
 def by_columns(measure, query: QueryLists, scale: str, levels):
     joined = join_query(query.grades, query.passages, corpus_size=query.corpus_size, scale=scale, levels=levels)
-    return query_figure(measure, joined)
+    return query_figure(measure, joined, details=True)
 
 
 def test_every_plain_form_is_compared_here() -> None:
@@ -59,9 +63,21 @@ def test_a_plain_figure_is_that_of_the_join_to_the_last_bit(spelled, scale) -> N
         measure = kind @ depth
         expected = by_columns(measure, query, scale, levels)
         figures = plain_figures([measure], query, scale=scale, levels=levels)
-        assert (figures is None) == (math.isnan(expected.value) or spelled in WITHOUT_PLAIN_FORM)
+        undefined = expected.outcome.settled().defined.sum() == 0
+        assert (figures is None) == (undefined or spelled in WITHOUT_PLAIN_FORM)
+        (with_details,) = measure_query(
+            [measure],
+            query.grades,
+            query.passages,
+            details=True,
+            corpus_size=query.corpus_size,
+            scale=scale,
+            levels=levels,
+        )
+        assert list(with_details.details.items()) == list(expected.details.items())
+        assert {type(number) for number in with_details.details.values()} <= {int, float}
         both = evaluate_queries([measure], [query, query], scale=scale, levels=levels)
-        for (found,) in [*([figures] if figures else []), *both]:
+        for (found,) in [*([figures] if figures else []), (with_details,), *both]:
             plain.append(found)
             assert np.array_equal(found.value, expected.value, equal_nan=True)
             assert (found.measure, found.reason) == (expected.measure, expected.reason)
@@ -78,7 +94,7 @@ def test_a_plain_figure_is_that_of_the_join_to_the_last_bit(spelled, scale) -> N
 def test_they_are_the_rows_of_a_report_to_the_last_bit(depth) -> None:
     # At several depths at once a report adds up gains in another order, which may change the last bit.
     rng = np.random.default_rng(2)
-    names = [f"{name}@{depth}" for name in SPELLINGS]
+    names = [f"{name}@{depth}" for name in SPELLINGS if parse_measure(name).per_query]
     labels = {
         f"q{i}": {f"d{j}": int(rng.integers(1, 6)) for j in rng.permutation(60)[: rng.integers(1, 30)]}
         for i in range(80)

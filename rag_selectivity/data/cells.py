@@ -9,6 +9,9 @@ import numpy as np
 
 from rag_selectivity.errors import InputError
 
+#: Grades are smaller.
+LARGEST_GRADE = 1 << 31
+
 
 def query_text(query: Any, where: str) -> str:
     """A query id as a non-empty string."""
@@ -23,7 +26,7 @@ def whole_grade(value: Any, where: str) -> int:
     """A grade as an int; a fractional or non-numeric grade is an InputError."""
     try:
         grade = int(value)
-        if (isinstance(value, str) or grade == value) and abs(grade) < 1 << 31:
+        if (isinstance(value, str) or grade == value) and abs(grade) < LARGEST_GRADE:
             return grade
     except (TypeError, ValueError, OverflowError):
         pass

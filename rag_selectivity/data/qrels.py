@@ -21,8 +21,9 @@ from rag_selectivity.data.columns import (
     grade_column,
     ranking_columns,
 )
+from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
-from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
+from rag_selectivity.data.grades import Scale, distinct_grades, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
@@ -47,6 +48,8 @@ class Qrels(Held):
         The position of each judgment's query in `queries`, and its grade; sorted by query.
     passages : IdColumn
         The passage of each judgment.
+    texts : list of str or None
+        The same as they were given, if these were distinct texts, by query, and no grade was below zero.
     repeated, negative : int
         Judgments that were left out: repetitions with the same grade, and grades below zero (TREC: not judged).
     remarks : {code: count}
@@ -70,7 +73,7 @@ class Qrels(Held):
         self,
         queries: Sequence[str],
         query: NDArray[np.integer[Any]],
-        passages: IdColumn,
+        passages: IdColumn | list[str],
         grade: NDArray[np.integer[Any]],
         *,
         source: str | None = None,
@@ -91,38 +94,33 @@ class Qrels(Held):
         if "" in self._position:
             raise InputError(f"{source or 'qrels'}: a query id is empty")
 
-        judged_rows = np.flatnonzero(grade >= 0)
-        self.negative = len(grade) - len(judged_rows)
-        order = judged_rows[np.argsort(query[judged_rows], kind="stable")]
-        self.query: IntArray = query[order].astype(np.int64)
-        self.grade: IntArray = grade[order].astype(np.int64)
-        self.passages = passages.take(order)
-        self._lines = lines[order] if lines is not None else None
-        self.expected = expected[order] if expected is not None and expected.any() else None
-        self.origins = origins.take(order) if origins is not None else None
-        self.repeated = 0
-        self._build_index()
+        self.repeated = self.negative = 0
+        self.query: IntArray = query.astype(np.int64)
+        self.grade: IntArray = grade.astype(np.int64)
+        self.texts: list[str] | None = None if isinstance(passages, IdColumn) else passages
+        self._passages: IdColumn | None = passages if isinstance(passages, IdColumn) else None
+        self._lines, self.origins = lines, origins
+        self.expected = expected if expected is not None and expected.any() else None
+        self._indexed = False
+        #: The scale that all grades are known to be on.
+        self._settled: Scale | None = None
+        if self.texts is None:
+            judged_rows = np.flatnonzero(grade >= 0)
+            self.negative = len(grade) - len(judged_rows)
+            self._keep(judged_rows[np.argsort(query[judged_rows], kind="stable")])
+            self._build_index()
 
     # -- making one ------------------------------------------------------------------------------
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
         """From {query: {passage: grade}}; in place of a dict, a list or set of passages names the relevant ones."""
-        rows: list[tuple[Any, Any, Any]] = []
-        expected: list[bool] = []
-        listed = 0
-        for query, judged in judgments.items():
-            if isinstance(judged, Mapping):
-                rows.extend((query, passage, grade) for passage, grade in judged.items())
-            elif isinstance(judged, str) or not isinstance(judged, Iterable):
-                raise InputError(
-                    f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids, got {judged!r}"
-                )
-            else:
-                rows.extend((query, passage, 1) for passage in judged)
-                listed += 1
-            expected.extend([not isinstance(judged, Mapping)] * (len(rows) - len(expected)))
-        remarks = counted(lists_as_labels=listed)
+        plain = labels_of_dicts(judgments)
+        if plain is not None:
+            query, texts, grade = plain
+            return cls(tuple(judgments), query, texts, grade)
+        rows, expected = records_of_dicts(judgments)
+        remarks = counted(lists_as_labels=sum(not isinstance(judged, Mapping) for judged in judgments.values()))
         return cls.from_records(rows, queries=judgments, expected=expected, remarks=remarks)
 
     @classmethod
@@ -262,7 +260,12 @@ class Qrels(Held):
         return result
 
     def _derived(
-        self, queries: Sequence[str], query: IntArray, rows: IntArray, passages: IdColumn, grade: IntArray | None = None
+        self,
+        queries: Sequence[str],
+        query: IntArray,
+        rows: IntArray,
+        passages: IdColumn | list[str],
+        grade: IntArray | None = None,
     ) -> Qrels:
         """Judgments made of some of these rows, with other queries, passages or grades; the rest is the same."""
         result = Qrels(
@@ -283,6 +286,12 @@ class Qrels(Held):
 
     # -- reading it ------------------------------------------------------------------------------
 
+    @property
+    def passages(self) -> IdColumn:
+        if self._passages is None:
+            self._passages = IdColumn.from_strings(self.texts or [])
+        return self._passages
+
     def __len__(self) -> int:
         return len(self.queries)
 
@@ -294,7 +303,8 @@ class Qrels(Held):
 
     def __getitem__(self, query: str) -> dict[str, int]:
         start, stop = np.searchsorted(self.query, [self._position[query], self._position[query] + 1])
-        return dict(zip(self.passages[start:stop], self.grade[start:stop].tolist(), strict=True))
+        passages = self.passages if self.texts is None else self.texts
+        return dict(zip(passages[start:stop], self.grade[start:stop].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """As {query: {passage: grade}}."""
@@ -340,22 +350,24 @@ class Qrels(Held):
         InputError
             If the scale is not known, or a grade is not on it.
         """
+        if self._settled is not None and given in (self._settled, self._settled.name):
+            return self
         graded = self.grade if self.expected is None else self.grade[~self.expected]
-        scale = settled_scale(given, self.scale, np.unique(graded).tolist(), self.source or "qrels")
+        scale = settled_scale(given, self.scale, distinct_grades(graded), self.source or "qrels")
         grades = self.grade
         if self.expected is not None:
             grades = np.where(self.expected, scale.relevant_from, grades)
         settled = self
         if (grades != self.grade).any():
             settled = self._with_grades(grades, scale.name)
-        elif self.scale != scale.name:
-            settled = copy(self)
-            settled.scale = scale.name
         settled.check_scale(scale)
+        settled = copy(settled)
+        settled.scale, settled._settled = scale.name, scale
         return settled
 
     def _with_grades(self, grades: IntArray, scale: str | None) -> Qrels:
-        result = self._derived(self.queries, self.query, np.arange(len(self.query)), self.passages, grades)
+        passages = self.passages if self.texts is None or grades.min(initial=0) < 0 else self.texts
+        result = self._derived(self.queries, self.query, np.arange(len(self.query)), passages, grades)
         result.scale = scale
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
@@ -402,6 +414,8 @@ class Qrels(Held):
         rows, judgments : int64[hits]
             Positions among the given rows, and the positions of their judgments.
         """
+        if not self._indexed:
+            self._build_index()
         candidates = np.flatnonzero(self._filter[keys >> self._filter_shift] & (query >= 0))
         rows, judgments = [], []
         place = np.searchsorted(self._sorted_keys, keys[candidates])
@@ -424,7 +438,16 @@ class Qrels(Held):
 
     # -- inside ----------------------------------------------------------------------------------
 
+    def _keep(self, rows: IntArray) -> None:
+        """Keep some of the judgments, in this order."""
+        self.query, self.grade = self.query[rows], self.grade[rows]
+        self._passages = self.passages.take(rows)
+        self._lines = self._lines[rows] if self._lines is not None else None
+        self.expected = self.expected[rows] if self.expected is not None else None
+        self.origins = self.origins.take(rows) if self.origins is not None else None
+
     def _build_index(self) -> None:
+        self._indexed = True
         keys = pair_keys(self.query, self.passages)
         by_key = np.argsort(keys, kind="stable")
         keys = keys[by_key]
@@ -433,23 +456,11 @@ class Qrels(Held):
             self.repeated = len(doubles)
             is_first = np.ones(len(self.query), bool)
             is_first[doubles] = False
-            rows = np.flatnonzero(is_first)
-            self.query, self.grade = self.query[rows], self.grade[rows]
-            self.passages = self.passages.take(rows)
-            self._lines = self._lines[rows] if self._lines is not None else None
-            self.expected = self.expected[rows] if self.expected is not None else None
-            self.origins = self.origins.take(rows) if self.origins is not None else None
-            self._build_index_from(pair_keys(self.query, self.passages))
-        else:
-            self._sorted_keys, self._by_key = keys, by_key
-            self._build_filter()
-
-    def _build_index_from(self, keys: HashArray) -> None:
-        self._by_key = np.argsort(keys, kind="stable")
-        self._sorted_keys = keys[self._by_key]
-        self._build_filter()
-
-    def _build_filter(self) -> None:
+            self._keep(np.flatnonzero(is_first))
+            keys = pair_keys(self.query, self.passages)
+            by_key = np.argsort(keys, kind="stable")
+            keys = keys[by_key]
+        self._sorted_keys, self._by_key = keys, by_key
         # A bit table before the search: most rows of a run are unjudged, and this table rules most of them out.
         # Where it is small enough for the processor's cache it has more places, so that fewer rows pass by chance.
         judgments = (len(self._sorted_keys) + 1).bit_length()

@@ -22,6 +22,7 @@ from rag_selectivity.data.columns import (
     optional_column,
     token_count,
 )
+from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import IdColumn, IntArray
@@ -103,6 +104,10 @@ class Run(Held):
     @classmethod
     def from_dict(cls, lists: Mapping[Any, Any]) -> Run:
         """From {query: [passage, …]} (best first), {query: {passage: score}}, or {query: [(passage, score), …]}."""
+        plain = DictRun.of(lists)
+        if plain is not None:
+            offsets = np.append(0, np.cumsum(plain.lengths))
+            return cls(tuple(lists), offsets, IdColumn.from_strings(plain.passages()), plain.scores)
         queries, lengths, passages, scores = [], [], [], []
         scored: bool | None = None
         for query, ranked in lists.items():

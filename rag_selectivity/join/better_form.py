@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import chain, islice, product
 
-from rag_selectivity.data.forms import FORMS, IdForm
+from rag_selectivity.data.forms import FORMS, IdForm, only_case_can_change
 
 #: Ids of one query on two sides, such as those retrieved and those labelled; ids that are on both sides are left out.
 Sides = tuple[Set[str], Set[str]]
@@ -18,6 +18,8 @@ _LEFT_OUT_FIRST = ("name", "casefold", "number", "nfc", "strip")
 _LONGEST_CUT = 20
 #: How many queries decide where beginnings and endings are cut.
 _QUERIES_FOR_CUTS = 20
+#: How many queries are looked at before all are.
+_QUERIES_FOR_PROOF = 3
 _EXAMPLES = 3
 
 
@@ -40,7 +42,7 @@ class BetterForm:
     second: tuple[str, ...]
 
 
-def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterForm | None:
+def better_form(pairs: Iterable[tuple[Collection[str], Collection[str]]]) -> BetterForm | None:
     """The simplest form in which the most ids meet; None if no further ids meet in any form.
 
     A form that makes different ids of the second side alike must make ten ids meet for each of them: other ids
@@ -58,22 +60,18 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     >>> better_form([(["notes.txt", "notes.py"], ["notes.md"]), (["plan.md"], ["plan.md"])]) is None
     True
     """
-    apart: list[Sides] = []
-    labelled: set[str] = set()
-    others: set[str] = set()
-    some_meet = False
-    for one, other in pairs:
-        first, second = frozenset(one), frozenset(other)
-        labelled |= second
-        others |= first
-        some_meet |= not first.isdisjoint(second)
-        if first - second and second - first:
-            apart.append((first - second, second - first))
-    distinct = _Distinct(labelled, labelled | others if some_meet else labelled)
+    given = list(pairs)
+    if _stay_apart(given):
+        return None
+    both = [(frozenset(one), frozenset(other)) for one, other in given]
+    apart = _apart(both)
     every = IdForm.of([*_BEFORE_CUTS, *_AFTER_CUTS])
     candidates = [form for form in (every, *_with_cuts(apart)) if _meeting(form, apart)]
     if not candidates:
         return None
+    labelled = frozenset().union(*(second for _, second in both))
+    some_meet = any(not first.isdisjoint(second) for first, second in both)
+    distinct = _Distinct(labelled, labelled.union(*(first for first, _ in both)) if some_meet else labelled)
     candidates.append(IdForm.of([part for part in every.parts if part != "name"]))
     gains = {form: _meeting(form, apart) for form in candidates if distinct.kept(form, _meeting(form, apart))}
     if not gains:
@@ -88,9 +86,50 @@ def better_form(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> BetterF
     return BetterForm(best, more, tuple(one for one, _ in shown), tuple(other for _, other in shown))
 
 
-def _meeting(form: IdForm, apart: Iterable[Sides]) -> int:
+def _apart(pairs: Iterable[tuple[Collection[str], Collection[str]]]) -> list[Sides]:
+    """The ids of both sides without those that meet as they are, where both have some."""
+    differing = ((frozenset(one).difference(other), frozenset(other).difference(one)) for one, other in pairs)
+    return [(first, second) for first, second in differing if first and second]
+
+
+def _stay_apart(pairs: Sequence[tuple[Collection[str], Collection[str]]]) -> bool:
+    """Whether it is plain that no further ids meet in any form, at a small part of the cost of trying all of them.
+
+    It is, where no form changes more than their case, they differ without it too, and all begin and end alike, so that
+    there is nothing to cut from one side only.
+    """
+    texts = list(chain.from_iterable(chain.from_iterable(pairs)))
+    joined = "\n".join(texts)
+    if not only_case_can_change(texts, joined):
+        return False
+    folded = joined.casefold()
+    if folded != joined and len({*folded.split("\n")}) < len({*texts}):
+        return False
+    # What is common to all ids of a side is common to a few of them; what these do not have, no side has.
+    few = _apart(pairs[:_QUERIES_FOR_PROOF])
+    first, second = (frozenset().union(*(sides[i] for sides in few)) for i in (0, 1))
+    if min(len(first), len(second)) < 2:
+        return False
+    cuts = _cuts(first)
+    if cuts != _cuts(second) or _backwards(first) or _backwards(second):
+        return False
+    return not cuts or (joined.startswith(cuts[-1]) and joined.count("\n" + cuts[-1]) == len(texts) - 1)
+
+
+def _meeting(form: IdForm, apart: Sequence[Sides]) -> int:
     """How many ids of the second sides meet an id of the first in a form."""
-    return sum(len({form(text) for text in first} & {form(text) for text in second}) for first, second in apart)
+    formed = _in_form(form, apart)
+    return 0 if formed is apart else sum(len(first & second) for first, second in formed)
+
+
+def _in_form(form: IdForm, apart: Sequence[Sides]) -> Sequence[Sides]:
+    """The sides with their ids in a form; the very same if none changes."""
+    given = list(set().union(*chain.from_iterable(apart)))
+    formed = form.of_each(given)
+    if formed is given:
+        return apart
+    of = dict(zip(given, formed, strict=True)).__getitem__
+    return [({*map(of, first)}, {*map(of, second)}) for first, second in apart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +156,10 @@ def _with_cuts(apart: Sequence[Sides]) -> list[IdForm]:
 
     Without one on each side, any two numberings would meet.
     """
-    before = IdForm.of(_BEFORE_CUTS)
-    formed: list[Sides] = [
-        ({before(text) for text in first}, {before(text) for text in second}) for first, second in apart
-    ]
-    sides = [{text for pair in formed for text in pair[side]} for side in (0, 1)]
+    formed = _in_form(IdForm.of(_BEFORE_CUTS), apart)
+    sides: list[Set[str]] = [set().union(*(pair[side] for pair in formed)) for side in (0, 1)]
     prefixes = [["", *(f"prefix={cut}" for cut in _cuts(ids))] for ids in sides]
-    suffixes = [["", *(f"suffix={cut[::-1]}" for cut in _cuts({text[::-1] for text in ids}))] for ids in sides]
+    suffixes = [["", *(f"suffix={cut[::-1]}" for cut in _cuts(_backwards(ids)))] for ids in sides]
     # What both sides have keeps no ids apart.
     prefixes, suffixes = ([[""], [""]] if cuts[0] == cuts[1] else cuts for cuts in (prefixes, suffixes))
     combined = {*product(prefixes[0], suffixes[0]), *product(prefixes[1], suffixes[1])}
@@ -136,6 +172,12 @@ def _with_cuts(apart: Sequence[Sides]) -> list[IdForm]:
 def _length(parts: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     """Sorts the longest cuts first."""
     return -sum(map(len, parts)), parts
+
+
+def _backwards(ids: Set[str]) -> Set[str]:
+    """The ids from their ends; none where they have no ending in common."""
+    last = next(iter(ids), " ")[-1:]
+    return {text[::-1] for text in ids} if all(text.endswith(last) for text in ids) else set()
 
 
 def _cuts(ids: Set[str]) -> list[str]:

@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale, scale_named
-from rag_selectivity.data.ids import HashArray, IntArray, mix
+from rag_selectivity.data.grades import Scale, distinct_grades, scale_named
+from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
@@ -20,6 +22,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes, size_with_counts
+from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_lists import JudgedLists
 from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun
@@ -29,9 +32,9 @@ from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
 def join(
     qrels: Qrels,
-    run: Run | Iterable[Run],
+    run: Run | DictRun | Iterable[Run],
     *,
-    pool: Run | Iterable[Run] | None = None,
+    pool: Run | DictRun | Iterable[Run] | None = None,
     controls: Qrels | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
@@ -47,9 +50,9 @@ def join(
     Parameters
     ----------
     qrels : Qrels
-    run : Run or iterable of Runs over different queries
+    run : Run, DictRun, or iterable of Runs over different queries
         An iterable lets a file of any length be streamed.
-    pool : Run or iterable of Runs, optional
+    pool : Run, DictRun or iterable of Runs, optional
         The candidates before reranking or selection, which include the run's passages.
     controls : Qrels, optional
         Judgments of passages drawn at random from the corpus, separately for each query, by the judge of the labels.
@@ -104,10 +107,10 @@ def join(
     corpus_size = size_with_counts(corpus_size, counts, form)
     documents = None if counts is None else _documents(qrels, counts, scale, policy)
 
-    joined = judge_lists(qrels, run, policy, name, form, counts, drawn)
+    joined = _judged(qrels, run, policy, name, form, counts, drawn)
     candidates = None
     if pool is not None:
-        candidates = judge_lists(qrels, pool, policy, f"the pool of {name}", form, controls=drawn)
+        candidates = _judged(qrels, pool, policy, f"the pool of {name}", form, None, drawn)
     returned, hits = joined.returned, joined.hits
 
     present = returned >= 0
@@ -119,7 +122,9 @@ def join(
         qrels.query, None if documents is None else documents.passages, minlength=len(qrels)
     ).astype(np.int64)
     sizes = corpus_sizes(corpus_size, qrels, judged_passages, part_of_whole)
-    facts = replace(facts, overlong=_overlong(qrels, returned, sizes))
+    overlong = _overlong(qrels, returned, sizes)
+    if overlong is not None:
+        facts = replace(facts, overlong=overlong)
     if documents is not None and documents.complete:
         lost = (documents.passages == 0) & (documents.grade >= scale.relevant_from)
         facts = replace(facts, not_in_index=int(lost.sum()))
@@ -131,9 +136,9 @@ def join(
             warnings.warn(doubt, stacklevel=2)
     missing = int((~present).sum())
 
-    grades = np.unique(np.append(labels_of.grade, np.array(labels_of.levels, np.int64)))
-    labels = np.zeros((len(qrels), len(grades)), np.int64)
-    np.add.at(labels, (labels_of.query, np.searchsorted(grades, labels_of.grade)), 1)
+    grades = np.array(sorted({*distinct_grades(labels_of.grade), *labels_of.levels}), np.int64)
+    cells = labels_of.query * len(grades) + np.searchsorted(grades, labels_of.grade)
+    labels = np.bincount(cells, minlength=len(qrels) * len(grades)).reshape(len(qrels), len(grades))
     judged = JudgedRun(
         queries=qrels.queries,
         hits=hits,
@@ -148,7 +153,6 @@ def join(
         if drawn is None
         else controls_of(qrels, drawn, joined.controls, grades, scale.relevant_from, control_notes),
         missing=~present if missing else None,
-        label_hashes=_label_hashes(labels_of, None if drawn is None else qrels.only(drawn)),
         documents=documents,
         coverage=Coverage(
             missing,
@@ -162,10 +166,28 @@ def join(
         facts=facts,
         qrels=qrels,
     )
-    own = 0 if judged.own_pool is None else int((judged.own_pool & present).sum())
-    not_in_pool = len(judged.hits_outside_pool().query)
-    judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
+    if judged.own_pool is not None:
+        own, not_in_pool = int((judged.own_pool & present).sum()), len(judged.hits_outside_pool().query)
+        judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
+
+
+def _judged(
+    qrels: Qrels,
+    run: Run | DictRun | Iterable[Run],
+    policy: Policy,
+    name: str,
+    form: IdForm,
+    counts: PassageCounts | None,
+    drawn: NDArray[np.bool_] | None,
+) -> JudgedLists:
+    """The lists with their judgments; those of a dict by its own look-ups where these are enough."""
+    if isinstance(run, DictRun):
+        found = judge_dicts(qrels, run, policy, form) if counts is None and drawn is None else None
+        if found is not None:
+            return found
+        run = Run.from_dict(run.lists)
+    return judge_lists(qrels, run, policy, name, form, counts, drawn)
 
 
 def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy) -> Documents:
@@ -188,18 +210,13 @@ def _documents(qrels: Qrels, counts: PassageCounts, scale: Scale, policy: Policy
     return Documents(qrels.query, rows, qrels.grade, passages, counts.fingerprint, counts.complete)
 
 
-def _label_hashes(labels: Qrels, controls: Qrels | None) -> HashArray:
-    """A hash of each query's judgments, including its controls."""
-    hashes = labels.label_hashes()
-    return hashes if controls is None else mix(hashes, mix(controls.label_hashes(), np.ones(len(labels), np.uint64)))
-
-
 def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> JoinFacts:
     present = joined.returned >= 0
     missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
     if len(qrels.query):
-        first = min(qrels.queries[i] for i in np.unique(qrels.query).tolist())
+        labelled = np.bincount(qrels.query)
+        first = min(qrels.queries[i] for i in np.flatnonzero(labelled).tolist())
         passages = first, first_ids(qrels[first])
     of_qrels = JoinFacts(
         queries=len(qrels),

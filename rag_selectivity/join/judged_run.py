@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_selectivity.data.grades import SCALES, Scale
-from rag_selectivity.data.ids import HashArray, IntArray
+from rag_selectivity.data.ids import HashArray, IntArray, mix
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.controls import Controls
+from rag_selectivity.join.controls import Controls, control_rows
 from rag_selectivity.join.facts import JoinFacts
 
 
@@ -128,8 +128,6 @@ class JudgedRun:
         Passages drawn at random from the corpus, with their grades; they are not among the labels.
     missing : bool[queries] or None
         The queries that the run lacks; None if it lacks none, or if this is unknown.
-    label_hashes : uint64[queries] or None
-        A hash of each query's judgments, including the controls; None if only counts are known.
     documents : Documents or None
         The numbers of passages of the judged documents. None if passages are judged and retrieved as they are.
     facts : JoinFacts
@@ -152,7 +150,6 @@ class JudgedRun:
     own_pool: NDArray[np.bool_] | None = None
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
-    label_hashes: HashArray | None = None
     documents: Documents | None = None
     facts: JoinFacts = field(default_factory=JoinFacts)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
@@ -205,6 +202,19 @@ class JudgedRun:
         return np.ones(len(self), bool) if self.missing is None else ~self.missing
 
     @property
+    def label_hashes(self) -> HashArray | None:
+        """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
+        if self.qrels is None:
+            return None
+        drawn = control_rows(self.qrels)
+        if drawn is None:
+            hashes = self.qrels.label_hashes()
+        else:
+            of_controls = self.qrels.only(drawn).label_hashes()
+            hashes = mix(self.qrels.only(~drawn).label_hashes(), mix(of_controls, np.ones_like(of_controls)))
+        return hashes[self.qrels.positions(self.queries)]
+
+    @property
     def unexplained_repeats(self) -> int:
         """How many slots repeat a passage of their list, if it is unknown whether they are chunks or copies."""
         known = self.documents is not None or self.policy.duplicates != "count_once"
@@ -224,7 +234,6 @@ class JudgedRun:
             own_pool=None if self.own_pool is None else self.own_pool[chosen],
             controls=None if self.controls is None else self.controls.of_queries(chosen),
             missing=None if self.missing is None else self.missing[chosen],
-            label_hashes=None if self.label_hashes is None else self.label_hashes[chosen],
             documents=None if self.documents is None else self.documents.of_queries(chosen),
         )
 

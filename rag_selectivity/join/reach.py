@@ -169,11 +169,9 @@ def _known(qrels: Qrels) -> int:
 
 def labels_found(judged: JudgedRun) -> IntArray:
     """How many labels of each query are of passages that the run or its pool holds: int64[queries]."""
-    query = [judged.hits.query]
-    judgment = [judged.hits.judgment]
-    if judged.pool is not None:
-        query.append(judged.pool.query)
-        judgment.append(judged.pool.judgment)
+    if judged.pool is None:
+        return np.bincount(judged.hits.query[~judged.hits.repeated], minlength=len(judged))
+    query, judgment = [judged.hits.query, judged.pool.query], [judged.hits.judgment, judged.pool.judgment]
     _, first = np.unique(np.concatenate(judgment), return_index=True)
     return np.bincount(np.concatenate(query)[first], minlength=len(judged))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
@@ -59,7 +59,7 @@ class SampledIds:
     @cached_property
     def matching(self) -> int:
         """How many of the labelled passages are among the retrieved ones of their query."""
-        return sum(len({*retrieved} & {*labelled}) for _, retrieved, labelled in self.lists)
+        return sum(len({*labelled}.intersection(retrieved)) for _, retrieved, labelled in self.lists)
 
     @cached_property
     def better_for_passages(self) -> BetterForm | None:
@@ -75,8 +75,8 @@ class SampledIds:
     @cached_property
     def labelled_for_any(self) -> float:
         """The share of the retrieved passages that have a label for any of these queries."""
-        retrieved = {passage for _, of_query, _ in self.lists for passage in of_query}
-        labelled = {passage for _, _, of_query in self.lists for passage in of_query}
+        retrieved: set[str] = set().union(*(of_query for _, of_query, _ in self.lists))
+        labelled: set[str] = set().union(*(of_query for _, _, of_query in self.lists))
         return len(retrieved & labelled) / max(1, len(retrieved))
 
     @property
@@ -105,7 +105,7 @@ class IdSampler:
         self._qrels = qrels
         self._starts = np.searchsorted(qrels.query, np.arange(len(qrels) + 1))
         self._hashes = _hashes(qrels.queries)
-        self._lists: list[tuple[int, int, IdColumn]] = []
+        self._lists: list[tuple[int, int, Iterable[str]]] = []
         self._largest = np.uint64(np.iinfo(np.uint64).max)
 
     def best_of(self, position: IntArray) -> IntArray:
@@ -115,12 +115,7 @@ class IdSampler:
 
     def add(self, part: Run, position: IntArray, policy: Policy) -> None:
         """Add a part; `position` is that of its queries in the qrels, −1 for those that are not there."""
-        labels = np.diff(self._starts)
-        usable = np.flatnonzero((position >= 0) & (part.lengths > 0))
-        usable = usable[labels[position[usable]] > 0]
-        hashes = self._hashes[position[usable]]
-        usable = usable[hashes <= self._largest]
-        chosen = usable[np.argsort(self._hashes[position[usable]], kind="stable")[:_QUERIES]]
+        chosen = self._chosen(position, part.lengths)
         if not len(chosen):
             return
         lists = part.of_lists(chosen).ordered(policy)
@@ -128,12 +123,32 @@ class IdSampler:
             # Without the rest of its part.
             retrieved = IdColumn.concatenate([lists.passages[start : min(start + _RETRIEVED, end)]])
             self._lists.append((int(self._hashes[position[i]]), int(position[i]), retrieved))
+        self._keep_best()
+
+    def add_lists(self, position: IntArray, lengths: IntArray, first_of: Callable[[int, int], tuple[str, ...]]) -> None:
+        """As `add`; `first_of(i, most)` gives the first passages of list i, and at most so many."""
+        for i in self._chosen(position, lengths).tolist():
+            self._lists.append((int(self._hashes[position[i]]), int(position[i]), first_of(i, _RETRIEVED)))
+        self._keep_best()
+
+    def _chosen(self, position: IntArray, lengths: IntArray) -> IntArray:
+        labels = np.diff(self._starts)
+        usable = np.flatnonzero((position >= 0) & (lengths > 0))
+        usable = usable[labels[position[usable]] > 0]
+        hashes = self._hashes[position[usable]]
+        usable = usable[hashes <= self._largest]
+        return usable[np.argsort(self._hashes[position[usable]], kind="stable")[:_QUERIES]]
+
+    def _keep_best(self) -> None:
         if len(self._lists) > _QUERIES:
             self._lists = sorted(self._lists, key=itemgetter(0))[:_QUERIES]
             self._largest = np.uint64(self._lists[-1][0])
 
     def _labelled(self, position: int) -> tuple[str, ...]:
-        passages = self._qrels.passages[int(self._starts[position]) : int(self._starts[position + 1])]
+        start, stop = int(self._starts[position]), int(self._starts[position + 1])
+        if self._qrels.texts is not None and stop - start <= _LABELLED:
+            return tuple(sorted(self._qrels.texts[start:stop]))
+        passages = self._qrels.passages[start:stop]
         if len(passages) > _LABELLED:
             passages = passages.take(np.argsort(passages.hashes(), kind="stable")[:_LABELLED])
         return tuple(sorted(passages))

@@ -258,7 +258,7 @@ class LiveFigures:
 
     def _outcome_of(self, measure: Measure, outcomes: list[Outcome]) -> tuple[Outcome, int] | None:
         at = WHOLE_LIST if measure.at is None else measure.at
-        place = [planned for planned, _ in self._plan].index(replace(measure, at=None))
+        place = [planned for planned, _ in self._plan].index(measure.without_depth)
         if self._moments is None or not self._moments[place].premise or self._moments[place].refused is not None:
             return None
         return outcomes[place], self._plan[place][1].tolist().index(at)

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -272,6 +273,9 @@ def rel_parameter() -> Any:
 WHOLE_LIST = 1 << 62
 
 
+M = TypeVar("M", bound="Measure")
+
+
 @dataclass(frozen=True, repr=False)
 class Measure(ABC):
     """A measure, with or without its depth: `BoR`, `BoR()@10`, `BoR(rel=5)@10`.
@@ -332,12 +336,20 @@ class Measure(ABC):
     @classmethod
     def parameters(cls) -> list[Any]:
         """The measure's parameters as dataclass fields."""
-        return [item for item in fields(cls) if "doc" in item.metadata]
+        return _parameters_of(cls)
 
     def __matmul__(self, depth: int | float) -> Self:
-        return replace(self, at=None if depth == WHOLE_LIST else depth)
+        result: Self = _at(self, None if depth == WHOLE_LIST else depth)
+        return result
 
-    def __str__(self) -> str:
+    @property
+    def without_depth(self) -> Self:
+        """The measure without its depth."""
+        result: Self = _at(self, None)
+        return result
+
+    @cached_property
+    def _text(self) -> str:
         changed = [
             f"{item.name}={_plain(getattr(self, item.name))}"
             for item in self.parameters()
@@ -345,6 +357,9 @@ class Measure(ABC):
         ]
         arguments = f"({','.join(changed)})" if changed else ""
         return f"{self.name}{arguments}" + (f"@{_plain(self.at)}" if self.at is not None else "")
+
+    def __str__(self) -> str:
+        return self._text
 
     __repr__ = __str__
 
@@ -383,6 +398,17 @@ class Measure(ABC):
         return {}
 
 
+# A report asks for the same ones again and again. 10 and 10.0 are equal, and print alike, but only one is a rank.
+@lru_cache(maxsize=4096, typed=True)
+def _at(measure: M, depth: int | float | None) -> M:
+    return replace(measure, at=depth)
+
+
+@cache
+def _parameters_of(cls: type[Measure]) -> list[Any]:
+    return [item for item in fields(cls) if "doc" in item.metadata]
+
+
 def _plain(value: Any) -> str:
     """A parameter's shortest spelling: 2, .25 as 0.25, words as they are."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
@@ -402,7 +428,6 @@ def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
 
 #: Every measure class by its name. The parser, the docs, the adapters and the command line read it.
 REGISTRY: Registry[type[Measure]] = Registry("measure", "rag_selectivity.measures", Measure, any_case=True)
-M = TypeVar("M", bound=Measure)
 
 
 def register_measure(measure: type[M]) -> type[M]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from rag_selectivity.errors import InputError, did_you_mean
@@ -26,8 +27,12 @@ def parse_measure(text: str | Measure) -> Measure:
     match = _SHAPE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InputError(f"measure {text!r} is not NAME, NAME@K or NAME(parameter=value)@K")
-    name, arguments, depth = match.groups()
-    cls = REGISTRY.find(name)
+    return _parsed(REGISTRY.find(match[1]), text, match[2], match[3])
+
+
+# A report reads the keys of its figures again and again. A class may be defined again under its name.
+@lru_cache(maxsize=4096)
+def _parsed(cls: type[Measure], text: str, arguments: str | None, depth: str | None) -> Measure:
     known = {item.name: item for item in cls.parameters()}
     values: dict[str, Any] = {}
     for argument in filter(None, (part.strip() for part in (arguments or "").split(","))):

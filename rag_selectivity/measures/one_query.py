@@ -24,7 +24,7 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
 from rag_selectivity.measures.base import Refusal
-from rag_selectivity.measures.plain import plain_list, plain_outcome, plain_value
+from rag_selectivity.measures.plain import PlainList, plain_details, plain_list, plain_outcome, plain_parts
 
 NO_LABELS = "nobody judged this query"
 
@@ -199,11 +199,14 @@ def _depths_of(measure: Measure) -> NDArray[Any]:
 
 def _figure(measure: Measure, outcome: Outcome, made_of: Mapping[str, float]) -> QueryFigure:
     if not measure.per_query:
-        reason = f"{measure} is a ratio of means and has no figure for one query: aggregate the figures of all queries"
-        return QueryFigure(measure, math.nan, reason, outcome, made_of)
+        return QueryFigure(measure, math.nan, _of_all(measure), outcome, made_of)
     settled = outcome.settled()
     value = float(settled.parts[0][0, 0])
     return QueryFigure(measure, value, settled.undefined if math.isnan(value) else None, outcome, made_of)
+
+
+def _of_all(measure: Measure) -> str:
+    return f"{measure} is a ratio of means and has no figure for one query: aggregate the figures of all queries"
 
 
 def _details(measure: Measure, joined: JudgedRun, depths: Any) -> dict[str, float]:
@@ -247,36 +250,68 @@ def evaluate_query(
     >>> figure.value, evaluate_query("Harm@2", None, ["d1"]).reason
     (0.5, 'nobody judged this query')
     """
-    measure = measure_with_depth(measure)
+    return measure_query([measure], grades, passages, details=details, **options)[0]
+
+
+def measure_query(
+    measures: Sequence[str | Measure],
+    grades: Mapping[str, int] | None,
+    passages: Sequence[str],
+    *,
+    details: bool = False,
+    **options: Any,
+) -> tuple[QueryFigure, ...]:
+    """The figures that `evaluate_query` gives, of several measures that share what is the same for all.
+
+    >>> [figure.value for figure in measure_query(["Success@1", "RR"], {"d1": 1}, ["d9", "d1"])]
+    [0.0, 0.5]
+
+    Raises
+    ------
+    InputError
+        As `evaluate_query`, for the first measure that has the fault.
+    """
+    chosen = [measure_with_depth(measure) for measure in measures]
     if grades is None:
-        return QueryFigure(measure, math.nan, NO_LABELS)
+        return tuple([QueryFigure(measure, math.nan, NO_LABELS) for measure in chosen])
     check_ids(passages, "the retrieved passages")
     options["levels"] = tuple(options.get("levels", ()))
-    if not details:
-        plain = _plainly(measure, grades, passages, **options)
-        if plain is not None:
-            return plain
-    joined = _joined_directly(grades, passages, **options)
-    return query_figure(measure, joined or join_query(grades, passages, **options), details=details)
+    listed = _listed(grades, passages, **options)
+    figures, joined = [], None
+    for measure in chosen:
+        figure = None if listed is None else _plain_figure(measure, listed, details=details)
+        if figure is None:
+            joined = joined or _joined_directly(grades, passages, **options) or join_query(grades, passages, **options)
+            figure = query_figure(measure, joined, details=details)
+        figures.append(figure)
+    return tuple(figures)
 
 
-def _plainly(
-    measure: Measure,
+def _listed(
     grades: Mapping[str, int],
     passages: Sequence[str],
     *,
+    levels: tuple[int, ...],
     pool: Sequence[str] | None = None,
     corpus_size: int | None = None,
     passages_of: Any = None,
     scale: str | None = None,
-    levels: Iterable[int] = (),
     **policies: Any,
-) -> QueryFigure | None:
-    if policies or passages_of is not None or pool is not None:
+) -> PlainList | None:
+    if policies or passages_of is not None:
         return None
-    lists = QueryLists(grades, passages, None, corpus_size)
-    figures = plain_figures([measure], lists, scale=scale, levels=tuple(levels))
-    return None if figures is None else figures[0]
+    return plain_list(QueryLists(grades, passages, pool, corpus_size), scale, levels)
+
+
+def _plain_figure(measure: Measure, listed: PlainList, *, details: bool = False) -> QueryFigure | None:
+    parts = plain_parts(measure, listed)
+    if parts is None:
+        return None
+    made_of = plain_details(measure, listed) if details else {}
+    outcome = plain_outcome(measure, parts, listed.scale)
+    if not measure.per_query:
+        return QueryFigure(measure, math.nan, _of_all(measure), outcome, made_of)
+    return QueryFigure(measure, parts[0], None, outcome, made_of)
 
 
 def _joined_directly(
@@ -312,8 +347,8 @@ def plain_figures(
     Returns
     -------
     tuple of QueryFigure or None
-        None if a figure is NaN, or the input has to be refused, or a measure has no plain form: Harm, RA-nWG, PROC,
-        Success, RandomSuccess and nDCG have one, for a list without copies and without a pool.
+        None if a query is undefined, or the input has to be refused, or a measure has no plain form: Harm, RA-nWG,
+        PROC, Success, nDCG, lambda and those of the random baseline have one, for a list without copies and a pool.
 
     Examples
     --------
@@ -326,10 +361,10 @@ def plain_figures(
         return None
     figures = []
     for measure in measures:
-        value = plain_value(measure, listed)
-        if value is None:
+        figure = _plain_figure(measure, listed)
+        if figure is None:
             return None
-        figures.append(QueryFigure(measure, value, None, plain_outcome(measure, value, listed.scale)))
+        figures.append(figure)
     return tuple(figures)
 
 

@@ -17,12 +17,14 @@ from rag_selectivity.data.grades import SCALES, Scale
 from rag_selectivity.join.direct import QueryLists, has_plain_ids, join_directly
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import Measure, Outcome
-from rag_selectivity.measures.chance import RandomSuccess, Success
+from rag_selectivity.measures.chance import EF, BaselineMeasure, BoR, BoR_max, Lambda, RandomSuccess, Success
 from rag_selectivity.measures.classic import discounts, nDCG
 from rag_selectivity.measures.hypergeometric import random_success_of_one
 from rag_selectivity.measures.utility import PROC, RANWG, Harm
 
 _BINARY = frozenset([0, 1])
+#: Of the grades 1 to 5.
+Weights = tuple[float, float, float, float, float]
 
 
 @dataclass(slots=True)
@@ -60,20 +62,41 @@ def plain_list(query: QueryLists, scale: str | None, levels: Sequence[int]) -> P
     return PlainList(labels, list(map(query.grades.get, passages)), settled, lowest, size)
 
 
-def plain_value(measure: Measure, of: PlainList) -> float | None:
-    """A measure's figure for the list at its depth; None if it has no plain form, or may be NaN or refused."""
+#: The parts of an outcome: for one query a number each.
+Parts = tuple[float, ...]
+
+
+def plain_parts(measure: Measure, of: PlainList) -> Parts | None:
+    """The parts of a measure's outcome for the list at its depth; the first is its figure, if a query can have one.
+
+    None if the measure has no plain form, or a part may be NaN or refused.
+    """
     form, depth = _FORMS.get(type(measure)), measure.at
     if form is None or type(depth) is not int or (of.corpus_size is not None and of.corpus_size < depth):
         return None
     if measure.required_scale not in (None, of.scale.name):
         return None
-    return form(measure, of, depth)
+    parts = form(measure, of, depth)
+    return parts if parts is None or isinstance(parts, tuple) else (parts,)
 
 
-def plain_outcome(measure: Measure, value: float, scale: Scale) -> Outcome:
-    """The outcome of one query with this figure."""
+def plain_details(measure: Measure, of: PlainList) -> dict[str, float]:
+    """What `plain_parts` were made of: `Measure.details`, and how many passages count."""
+    depth = int(measure.at or 0)
+    top = of.retrieved[:depth]
+    return {
+        **(_ra_nwg_details(measure, of, depth) if isinstance(measure, RANWG) else {}),
+        "judged": len(top) - top.count(None),
+        "returned": len(top),
+        "relevant": _at_least(of.scale.relevant_from, of.labels),
+    }
+
+
+def plain_outcome(measure: Measure, parts: Parts, scale: Scale) -> Outcome:
+    """The outcome of one query with these parts."""
     like = _outcome_of(measure, scale.name)
-    return Outcome((np.array([[value]]),), like.undefined, like.aggregate, like.bounds, like.premise, like.baseline)
+    columns = tuple([np.array([[part]]) for part in parts])
+    return Outcome(columns, like.undefined, like.aggregate, like.bounds, like.premise, like.baseline)
 
 
 @cache
@@ -101,12 +124,22 @@ def _success(measure: Success, of: PlainList, depth: int) -> float | None:
     return 1.0 if _at_least(lowest, of.retrieved[:depth]) >= measure.m else 0.0
 
 
-def _random_success(measure: RandomSuccess, of: PlainList, depth: int) -> float | None:
-    relevant = _at_least(of.scale.relevant_from if measure.rel is None else measure.rel, of.labels)
+def _of_baseline(measure: BaselineMeasure, of: PlainList, depth: int) -> Parts | None:
+    lowest = of.scale.relevant_from if measure.rel is None else measure.rel
+    relevant = _at_least(lowest, of.labels)
     if of.corpus_size is None or relevant < measure.m:
         return None
     both = random_success_of_one(of.corpus_size, relevant, depth, measure.m)
-    return None if both is None else both[0]
+    if both is None:
+        return None
+    success = 1.0 if _at_least(lowest, of.retrieved[:depth]) >= measure.m else 0.0
+    parts: Any = measure.parts_of(cast(Any, success), *cast(Any, both))
+    return cast(Parts, parts)
+
+
+def _lambda(measure: Lambda, of: PlainList, depth: int) -> float | None:
+    relevant = _at_least(of.scale.relevant_from if measure.rel is None else measure.rel, of.labels)
+    return depth * (relevant / of.corpus_size) if of.corpus_size and relevant else None
 
 
 def _ra_nwg(measure: RANWG, of: PlainList, depth: int) -> float | None:
@@ -115,11 +148,26 @@ def _ra_nwg(measure: RANWG, of: PlainList, depth: int) -> float | None:
     ideal = _best(labelled, weights, depth)
     if measure.alpha != 1 or not ideal:
         return None
+    return _observed(of, weights, depth) / ideal
+
+
+def _observed(of: PlainList, weights: Weights, depth: int) -> float:
     observed = 0.0
     for grade in of.retrieved[:depth]:
         if grade is not None:
             observed += weights[grade - 1]
-    return observed / ideal
+    return observed
+
+
+def _ra_nwg_details(measure: RANWG, of: PlainList, depth: int) -> dict[str, float]:
+    labelled = _by_level(of.labels)
+    weights = _weights(measure, labelled)
+    return {
+        **{f"w{grade}": float(weights[grade - 1]) for grade in (5, 4, 3)},
+        "G_obs": _observed(of, weights, depth),
+        "G_pool": _best(_by_level(of.retrieved), weights, depth),
+        "G_oracle": _best(labelled, weights, depth),
+    }
 
 
 def _proc(measure: PROC, of: PlainList, depth: int) -> float | None:
@@ -147,10 +195,11 @@ def _ndcg(measure: nDCG, of: PlainList, depth: int) -> float | None:
     return gained / best if best > 0 else 0.0
 
 
-_FORMS: dict[type[Measure], Callable[[Any, PlainList, int], float | None]] = {
+_FORMS: dict[type[Measure], Callable[[Any, PlainList, int], float | Parts | None]] = {
     Harm: _harm,
     Success: _success,
-    RandomSuccess: _random_success,
+    **dict.fromkeys((RandomSuccess, EF, BoR, BoR_max), _of_baseline),
+    Lambda: _lambda,
     RANWG: _ra_nwg,
     PROC: _proc,
     nDCG: _ndcg,
@@ -169,7 +218,7 @@ def _by_level(grades: Sequence[int | None]) -> list[int]:
     return [count(1), count(2), count(3), count(4), count(5)]
 
 
-def _weights(measure: RANWG | PROC, labelled: Sequence[int]) -> tuple[float, float, float, float, float]:
+def _weights(measure: RANWG | PROC, labelled: Sequence[int]) -> Weights:
     """`rarity_weights` of one query with alpha = 1."""
     threes, fours, fives = labelled[2:]
     total = sum(labelled)

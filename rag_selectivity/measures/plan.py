@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -143,7 +142,7 @@ def plan_of(measures: Iterable[Measure], grid: IntArray, *, whole_lists: bool = 
     """
     depths: dict[Measure, set[Any]] = {}
     for measure in with_upper_ends(measures):
-        at = depths.setdefault(replace(measure, at=None), set())
+        at = depths.setdefault(measure.without_depth, set())
         at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
         if whole_lists and not isinstance(measure.cutoff, Real):
             at.add(WHOLE_LIST)
@@ -152,7 +151,7 @@ def plan_of(measures: Iterable[Measure], grid: IntArray, *, whole_lists: bool = 
 
 def without_depth(measures: Iterable[Measure]) -> list[Measure]:
     """The measures without their depths, each once."""
-    return list(dict.fromkeys(replace(measure, at=None) for measure in measures))
+    return list(dict.fromkeys(measure.without_depth for measure in measures))
 
 
 def at_depth(figures: Mapping[str, V], measure: Measure, depth: int) -> V | None:

@@ -9,7 +9,7 @@ from rag_selectivity.data.documents import document_ids
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.one_query import QueryFigure, evaluate_query, measure_with_depth, per_query_measure
+from rag_selectivity.measures.one_query import QueryFigure, measure_query, measure_with_depth, per_query_measure
 from rag_selectivity.results.labels import Labels
 
 
@@ -96,10 +96,7 @@ class QueryScorer:
             grades, scale = of_row.of_query("row"), of_row.scale
         ids = document_ids(passages, grades, self.identity, place=self.place)
         options = {"corpus_size": self.corpus_size, "passages_of": self.passages_of, "scale": scale}
-        return tuple(
-            evaluate_query(measure, grades, ids, details=True, levels=self.labels.levels, **options)
-            for measure in self.measures
-        )
+        return measure_query(self.measures, grades, ids, details=True, levels=self.labels.levels, **options)
 
 
 def kept_measures(*measures: str | Measure) -> tuple[Measure, ...]:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Real
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
 from rag_selectivity.measures.universe import Universe
+from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 
 #: A measure with its depths, as in a plan.
@@ -55,8 +56,8 @@ class PlaceboSums:
         figures = list(outcomes)
         for of_labels in (True, False) if in_corpus and judged.corpus_size is not None else (True,):
             chosen = {measure: np.full(len(at), of_labels) for measure, at in plan}
-            for measure, pair in _sums(judged, plan, figures, chosen):
-                self._merge((measure, of_labels), pair)
+            for measure, placebo, known in _placebos(judged, plan, figures, chosen):
+                self._merge((measure, of_labels), (_moments(placebo.outcome, known), _moments(placebo.beyond, known)))
 
     def merge(self, other: PlaceboSums) -> None:
         """Add the sums of other queries."""
@@ -90,31 +91,42 @@ def placebo_figures(
 ) -> dict[Measure, PlaceboFigures]:
     """The placebos of a whole dataset, where the universe of each depth is known."""
     found = {}
-    for measure, pair in _sums(judged, plan, outcomes, of_labels):
-        figures = _figures(pair, len(of_labels[measure]), level)
-        if figures is not None:
-            found[measure] = figures
+    for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels):
+        value = _value(_settled(placebo.outcome, known))
+        ends = [np.full(len(known), np.nan)] * 2 if level is None else _moments(placebo.beyond, known).interval(level)
+        found[measure] = PlaceboFigures(value, *ends)
     return found
 
 
-def _sums(
+def _placebos(
     judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
-) -> Iterable[tuple[Measure, tuple[Moments, Moments]]]:
+) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
+    """The placebo of each measure that has one, and at which depths its universe is known."""
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at):
             continue
         placebo = measure.placebo(judged, Universe(judged, at, of_labels[measure]), outcome)
         if placebo is not None:
-            known = of_labels[measure] | (judged.corpus_size is not None)
-            pair = _moments(placebo.outcome, known), _moments(placebo.beyond, known)
-            yield measure, pair
+            yield measure, placebo, of_labels[measure] | (judged.corpus_size is not None)
 
 
 def _moments(outcome: Outcome, known: NDArray[np.bool_]) -> Moments:
-    """The moments at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
+    return Moments.of(_settled(outcome, known))
+
+
+def _settled(outcome: Outcome, known: NDArray[np.bool_]) -> Outcome:
+    """The outcome at the depths whose universe is known: without a corpus size, there is no corpus to shuffle in."""
     settled = outcome.settled()
-    parts = tuple(np.where(known, part, np.nan) for part in settled.parts)
-    return Moments.of(replace(settled, parts=parts, baseline=None))
+    parts = settled.parts if known.all() else tuple(np.where(known, part, np.nan) for part in settled.parts)
+    return replace(settled, parts=parts, baseline=None)
+
+
+def _value(outcome: Outcome) -> FloatArray:
+    """`Moments.value` of a settled outcome, without the sums that only intervals need."""
+    defined = outcome.defined
+    sums = ExactSums.of(np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)).rounded()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return outcome.aggregate.value(*(sums / defined.sum(axis=0)))
 
 
 def _figures(pair: tuple[Moments, Moments] | None, depths: int, level: float | None) -> PlaceboFigures | None:
