@@ -16,7 +16,9 @@ from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.rows import FloatArray, Labels, Rows
 from rag_selectivity.errors import InputError
 
-_INTEGERS: dict[str, np.dtype[Any]] = {f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_INTEGERS: dict[str, np.dtype[Any]] = {
+    f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 _NUMBERS: dict[str, np.dtype[Any]] = {**_INTEGERS, "float": np.dtype("float32"), "double": np.dtype("float64")}
 _TEXTS: dict[str, np.dtype[Any]] = {"string": np.dtype("int32"), "large_string": np.dtype("int64")}
 # Bytes of UTF-8 that do not begin a character.
@@ -86,7 +88,7 @@ def _grades(column: Any) -> IntArray:
 
 def _ids(column: Any) -> IdColumn:
     """Ids that are non-empty strings or integers."""
-    offsets, data = _texts(column.dictionary_decode() if str(column.type).startswith("dictionary<") else column)
+    offsets, data = texts_of(column.dictionary_decode() if str(column.type).startswith("dictionary<") else column)
     letters = data[int(offsets[0]) : int(offsets[-1])]
     if (offsets[1:] == offsets[:-1]).any() or np.count_nonzero(letters) < len(letters):
         raise IrregularCells
@@ -148,8 +150,8 @@ def _encoded(column: Any) -> Any:
     raise IrregularCells
 
 
-def _texts(column: Any) -> tuple[NDArray[np.signedinteger], NDArray[np.uint8]]:
-    """(offsets, data) of a column of strings or integers, as text."""
+def texts_of(column: Any) -> tuple[NDArray[np.signedinteger], NDArray[np.uint8]]:
+    """(offsets, data) of a column of strings or integers, as text; raises IrregularCells for other types and nulls."""
     import pyarrow
 
     if column.null_count:
