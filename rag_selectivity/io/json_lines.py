@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,29 +15,37 @@ from numpy.typing import NDArray
 from rag_selectivity.data.arrow import IrregularCells, texts_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
-from rag_selectivity.io.opening import decoded_lines, opened
-from rag_selectivity.io.separated import parsed
+from rag_selectivity.io.opening import opened
+from rag_selectivity.io.separated import Lines, array_types, line_blocks, parsed
 
-_BLOCK = 1 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: What holds few different values.
+_REPEATED = ("query", "grade")
 #: A key and a value that is a string without escapes, or a number.
-_PAIR = re.compile(rb'([{,]\s*"([^"\\\x00-\x1f]+)"\s*:\s*"?)(?:(?<=")[^"\\\x00-\x1f]*|(?<!")-?[0-9][0-9.eE+-]*)')
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
-#: Control characters that mark the ends of values; a tab and line ends are none of them.
-_MARKS = bytes(range(1, 9)) + bytes(range(14, 32))
+_PAIR = re.compile(rb'[{,]\s*"([^"\\\x00-\x1f]+)"\s*:\s*(?:"([^"\\\x00-\x1f]*)"|(-?[0-9][0-9.eE+-]*))')
+_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Where a line has a value, if it is split at quotation marks: a whole piece, or what stands between two texts."""
+
+    piece: int
+    before: bytes = b""
+    after: bytes = b""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number; else it is a string."""
+        return bool(self.before)
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """How a line is written: what stands before each of its values, and after the last one.
+    """How a line is written: its values by their keys, and the pieces that are the same in every line."""
 
-    `keys` and `between` belong to each value; `bare` are the keys of numbers.
-    """
-
-    keys: Sequence[str]
-    between: Sequence[bytes]
-    end: bytes
-    bare: frozenset[str]
+    width: int
+    values: Mapping[str, Value]
+    same: Mapping[int, bytes]
 
     @classmethod
     def of(cls, line: bytes) -> Template:
@@ -47,52 +54,26 @@ class Template:
         Raises
         ------
         IrregularCells
-            If a value is neither a plain string nor a number, a key comes twice, or there are too many.
+            If a value is neither a plain string nor a number, or a key comes twice.
         """
-        keys, between, bare = [], [], set()
-        end = start = 0
-        lead = b""
+        line = line.rstrip(b"\r\n")
+        pieces = line.split(b'"')
+        values: dict[str, Value] = {}
+        end = 0
         while match := _PAIR.match(line, end):
-            is_text = match[1].endswith(b'"')
-            key = match[2].decode("utf-8", "replace")
-            keys.append(key)
-            between.append(lead + match[1])
-            bare |= set() if is_text else {key}
-            lead = b'"' if is_text else b""
-            end = match.end() + len(lead)
-            start = match.end()
-        if not keys or len(set(keys)) < len(keys) or len(keys) > len(_MARKS) or line[end:].strip() != b"}":
+            key, end = match[1].decode("utf-8", "replace"), match.end()
+            if key in values:
+                raise IrregularCells
+            if match[3] is None:
+                values[key] = Value(line.count(b'"', 0, match.start(2)))
+                continue
+            piece = line.count(b'"', 0, match.start(3))
+            before = line[line.rfind(b'"', 0, match.start(3)) + 1 : match.start(3)]
+            values[key] = Value(piece, before, pieces[piece][len(before) + len(match[3]) :])
+        if not values or line[end:].strip() != b"}":
             raise IrregularCells
-        return cls(keys, between, line[start:], frozenset(bare))
-
-    def separated(self, text: bytes) -> bytes:
-        """The values of lines that are written so, separated by tabs.
-
-        Raises
-        ------
-        IrregularCells
-            If a line is written in another way.
-        """
-        if not text.endswith(b"\n"):
-            text += self.end[len(self.end.rstrip(b"\r\n")) :]
-        first, end = self.between[0], self.end
-        if b"\\" in text or not text.startswith(first) or not text[len(first) :].endswith(end):
-            raise IrregularCells
-        text = text[len(first) : len(text) - len(end)].replace(end + first, b"\n")
-        for mark, between in zip(_MARKS, self.between[1:], strict=False):
-            text = text.replace(between, bytes([mark]))
-        if b'"' in text:
-            raise IrregularCells
-        letters = np.frombuffer(text, np.uint8)
-        marks = letters[letters < ord(" ")]
-        pattern = np.frombuffer(_MARKS[: len(self.keys) - 1] + b"\n", np.uint8)
-        marks = np.append(marks, ord("\n"))
-        if len(marks) % len(pattern) or (marks.reshape(-1, len(pattern)) != pattern).any():
-            raise IrregularCells
-        return text.translate(_TO_TABS) + b"\n"
-
-
-_TO_TABS = bytes.maketrans(_MARKS, b"\t" * len(_MARKS))
+        varying = {value.piece for value in values.values()}
+        return cls(len(pieces), values, {i: piece for i, piece in enumerate(pieces) if i not in varying})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,43 +83,59 @@ class JsonLinesChunk(Chunk):
     path: Path
     template: Template
     columns: Mapping[str, str]
-    text: bytes
-    first_line: int
+    lines: Lines
 
     def arrays(self) -> dict[str, Any]:
-        """By pyarrow, as a table whose cells are separated by tabs."""
+        """By pyarrow, as a table whose cells are separated by quotation marks."""
+        import pyarrow
 
-        keys = self.template.keys
-        wanted = {role: keys.index(key) for role, key in self.columns.items() if key in keys}
-        if len(wanted) < len(self.columns):
+        template = self.template
+        text = np.frombuffer(self.lines.text, np.uint8)
+        line_ends = self.lines.ends + (self.lines.text.count(b"\r") if b"\r" in self.lines.text else 0)
+        if b"\\" in self.lines.text or int(np.count_nonzero(text < ord(" "))) != line_ends:
             raise IrregularCells
-        of_key = {key: role for role, key in self.columns.items()}
-        bare = {of_key.get(key, f"beside {key}"): keys.index(key) for key in self.template.bare}
-        quoted_numbers = [role for role in ("score", "rank", "tokens") if role not in bare]
-        arrays = parsed(self.template.separated(self.text), "\t", len(keys), {**wanted, **bare}, quoted_numbers)
-        for role in bare:
-            if role in ("query", "grade"):
-                if not all(map(_INTEGER.fullmatch, arrays[role].dictionary.to_pylist())):
-                    raise IrregularCells
-            else:
-                arrays[role] = _numbers(arrays[role], whole=role == "passage")
-        return {role: arrays[role] for role in wanted}
+        types = array_types()
+        role_of = {key: role for role, key in self.columns.items()}
+        wanted = {f"same {i}": (i, pyarrow.binary(len(piece))) for i, piece in template.same.items()}
+        for key, value in template.values.items():
+            role = role_of.get(key)
+            if value.is_number:
+                type = pyarrow.string() if role not in _REPEATED else types[role]
+                wanted[role or f"beside {key}"] = value.piece, type
+            elif role is not None:
+                wanted[role] = value.piece, types[role]
+        arrays = parsed(self.lines, '"', template.width, wanted)
+        for i, piece in template.same.items():
+            if not _all_are(arrays[f"same {i}"], piece):
+                raise IrregularCells
+        for key, value in template.values.items():
+            role = role_of.get(key, f"beside {key}")
+            if value.is_number and role in _REPEATED:
+                arrays[role] = _integers(arrays[role], value)
+            elif value.is_number:
+                arrays[role] = _numbers(arrays[role], value, whole=role == "passage")
+        if not arrays.keys() >= self.columns.keys():
+            raise IrregularCells
+        return {role: arrays[role] for role in self.columns}
+
+    @property
+    def first_line(self) -> int:
+        """The line of the first row."""
+        return self.lines.first
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """By the json module."""
-        return json_rows(self.path, decoded_lines(self.path, io.BytesIO(self.text), self.first_line))
+        return json_rows(self.path, self.lines.decoded(self.path))
 
 
 def json_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[JsonLinesChunk]:
     """The lines of a file."""
+    template = None
     with opened(path) as file:
-        text = (file.read(_BLOCK) + file.readline()).removeprefix(_BYTE_ORDER_MARK)
-        template = Template.of(text[: text.find(b"\n") + 1] or text)
-        line = 1
-        while text:
-            yield JsonLinesChunk(path, template, columns, text, line)
-            line += text.count(b"\n")
-            text = file.read(_BLOCK) + file.readline()
+        for lines in line_blocks(file, 1):
+            if template is None:
+                template = Template.of(lines.text.partition(b"\n")[0])
+            yield JsonLinesChunk(path, template, columns, lines)
 
 
 def json_rows(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Row]]:
@@ -153,7 +150,29 @@ def json_rows(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[in
         yield number, row
 
 
-def _numbers(column: Any, *, whole: bool) -> Any:
+def _all_are(column: Any, piece: bytes) -> bool:
+    """Whether every value of a column of bytes of one length is the same given one."""
+    size = len(piece)
+    values = np.frombuffer(column.buffers()[1], np.uint8, len(column) * size, column.offset * size)
+    return values.tobytes() == piece * len(column)
+
+
+def _integers(column: Any, value: Value) -> Any:
+    """A column of whole numbers by its distinct values, which stay text."""
+    import pyarrow
+
+    bare = []
+    for text in column.dictionary.to_pylist():
+        cell = text.encode()
+        number = cell.removeprefix(value.before).removesuffix(value.after)
+        if value.before + number + value.after != cell or not _INTEGER.fullmatch(number):
+            raise IrregularCells
+        bare.append(number)
+    ends = np.cumsum([0, *map(len, bare)], dtype=np.int32)
+    return pyarrow.DictionaryArray.from_arrays(column.indices, _strings(ends, b"".join(bare)))
+
+
+def _numbers(column: Any, value: Value, *, whole: bool) -> Any:
     """A column of numbers as JSON writes them; whole ones stay text, as ids are.
 
     Raises
@@ -163,33 +182,44 @@ def _numbers(column: Any, *, whole: bool) -> Any:
     """
     import pyarrow
 
-    offsets, data = texts_of(column)
-    letters = data[: int(offsets[-1])]
-    if not _IN_NUMBERS[0 if whole else 1][letters].all() or (offsets[1:] == offsets[:-1]).any():
+    cuts, data = texts_of(column)
+    lead, tail = len(value.before), len(value.after)
+    if not len(column) or (np.diff(cuts) <= lead + tail).any():
         raise IrregularCells
-    first, last = offsets[:-1], offsets[1:] - 1
-    signed = letters[first] == ord("-")
-    first = first + signed
-    if (first > last).any() or not (_DIGIT[letters[first]].all() and _DIGIT[letters[last]].all()):
+    inside = np.ones(int(cuts[-1]), bool)
+    places = [(cuts[:-1] + i, letter) for i, letter in enumerate(value.before)]
+    places += [(cuts[1:] - tail + i, letter) for i, letter in enumerate(value.after)]
+    for place, letter in places:
+        if (data[place] != letter).any():
+            raise IrregularCells
+        inside[place] = False
+    letters = data[: len(inside)][inside]
+    cuts = cuts - np.arange(len(cuts), dtype=np.int32) * np.int32(lead + tail)
+    # As JSON writes them: no sign but the minus, no zero before another digit, digits around a point.
+    first, last = cuts[:-1], cuts[1:] - 1
+    first = first + (letters[first] == ord("-"))
+    if (first > last).any() or (whole and not _DIGIT[letters].all()):
         raise IrregularCells
-    padded = np.append(letters, 0)
-    if ((padded[first] == ord("0")) & (first < last) & _DIGIT[padded[first + 1]]).any():
+    leading_zero = (letters[first] == ord("0")) & (first < last) & _DIGIT[letters[np.minimum(first + 1, last)]]
+    if leading_zero.any() or not (_DIGIT[letters[first]] & _DIGIT[letters[last]]).all():
         raise IrregularCells
+    numbers = _strings(cuts.astype(np.int32, copy=False), letters)
     if whole:
-        return column
-    if not _DIGIT[padded[np.flatnonzero(letters == ord(".")) + 1]].all():
+        return numbers
+    text = letters.tobytes()
+    if b".e" in text or b".E" in text:
         raise IrregularCells
     try:
-        return column.cast(pyarrow.float64())
+        return numbers.cast(pyarrow.float64())
     except pyarrow.ArrowException:
         raise IrregularCells from None
 
 
-def _table_of(letters: bytes) -> NDArray[np.bool_]:
-    table = np.zeros(256, bool)
-    table[list(letters)] = True
-    return table
+def _strings(offsets: NDArray[np.int32], data: Any) -> Any:
+    import pyarrow
+
+    buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(offsets) - 1, buffers)
 
 
-_DIGIT = _table_of(b"0123456789")
-_IN_NUMBERS = (_DIGIT, _table_of(b"0123456789+-.eE"))
+_DIGIT = np.isin(np.arange(256), np.frombuffer(b"0123456789", np.uint8))

@@ -13,6 +13,7 @@ from rag_selectivity.io.chunks import Chunk, Row
 from rag_selectivity.io.opening import opened
 
 _BLOCK = 1 << 15
+_BUFFER = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,13 @@ def parquet_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[ParquetCh
         raise IrregularCells from None
     line = 1
     try:
-        with opened(path) as stream, parquet.ParquetFile(stream, read_dictionary=[columns["query"]]) as file:
+        with (
+            opened(path) as stream,
+            # By default it holds whole row groups.
+            parquet.ParquetFile(
+                stream, read_dictionary=[columns["query"]], pre_buffer=False, buffer_size=_BUFFER
+            ) as file,
+        ):
             for batch in file.iter_batches(_BLOCK, columns=list(columns.values()), use_threads=False):
                 yield ParquetChunk(batch, columns, line)
                 line += batch.num_rows

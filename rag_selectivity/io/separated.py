@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -17,9 +17,32 @@ from rag_selectivity.io.chunks import Chunk, Row
 from rag_selectivity.io.opening import decoded_lines, opened
 
 _BLOCK = 1 << 20
-#: What holds few different values.
-_REPEATED = ("query", "grade")
-_NUMBERS = ("score", "rank", "tokens")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines of a file: their bytes, the number of the first of them, and how many line ends they have."""
+
+    text: bytes
+    first: int
+    ends: int
+
+    def decoded(self, path: Path) -> Iterator[tuple[int, str]]:
+        """(line number, text) of each line that is not blank."""
+        return decoded_lines(path, io.BytesIO(self.text), self.first)
+
+
+def line_blocks(file: IO[bytes], first: int) -> Iterator[Lines]:
+    """The lines of a file from where it stands, in blocks; `first` is the number of the next line."""
+    while text := file.read(_BLOCK):
+        text += file.readline()
+        if first == 1:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
+        # Several times as fast as bytes.count.
+        ends = int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
+        yield Lines(text, first, ends)
+        first += ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +53,20 @@ class SeparatedChunk(Chunk):
     separator: str
     header: Sequence[str]
     columns: Mapping[str, str]
-    text: bytes
-    first_line: int
+    lines: Lines
+
+    @property
+    def first_line(self) -> int:
+        """The line of the first row."""
+        return self.lines.first
 
     def arrays(self) -> dict[str, Any]:
         """By pyarrow."""
         # Of columns with the same name the last one counts.
         place = {name: i for i, name in enumerate(self.header)}
-        wanted = {role: place[name] for role, name in self.columns.items()}
-        arrays = parsed(self.text, self.separator, len(self.header), wanted, _NUMBERS)
+        types = array_types()
+        wanted = {role: (place[name], types[role]) for role, name in self.columns.items()}
+        arrays = parsed(self.lines, self.separator, len(self.header), wanted)
         if self.separator == "\t" and not all(map(str.strip, arrays["query"].dictionary.to_pylist())):
             # A line of blank cells may be a blank line.
             raise IrregularCells
@@ -46,8 +74,7 @@ class SeparatedChunk(Chunk):
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """By the csv module."""
-        lines = decoded_lines(self.path, io.BytesIO(self.text), self.first_line)
-        return separated_rows(self.path, self.separator, lines, self.header)
+        return separated_rows(self.path, self.separator, self.lines.decoded(self.path), self.header)
 
 
 def separated_chunks(path: Path, separator: str, columns: Mapping[str, str]) -> Iterator[SeparatedChunk]:
@@ -58,11 +85,8 @@ def separated_chunks(path: Path, separator: str, columns: Mapping[str, str]) -> 
             header = header_of(csv_reader(iter([first]), separator))
         except csv.Error:
             raise IrregularCells from None
-        line = number + 1
-        while text := file.read(_BLOCK):
-            text += file.readline()
-            yield SeparatedChunk(path, separator, header, columns, text, line)
-            line += text.count(b"\n")
+        for lines in line_blocks(file, number + 1):
+            yield SeparatedChunk(path, separator, header, columns, lines)
 
 
 def separated_rows(
@@ -101,10 +125,8 @@ def header_of(reader: Any) -> list[str]:
     return [name.strip() for name in next(reader, [])]
 
 
-def parsed(
-    text: bytes, separator: str, width: int, wanted: Mapping[str, int], numbers: Sequence[str]
-) -> dict[str, Any]:
-    """The Arrow arrays of the columns at some positions; those that are not `numbers` are text.
+def parsed(lines: Lines, separator: str, width: int, wanted: Mapping[str, tuple[int, Any]]) -> dict[str, Any]:
+    """The Arrow arrays of some columns of lines; `wanted` has their positions and types.
 
     Raises
     ------
@@ -114,22 +136,17 @@ def parsed(
     import pyarrow
     from pyarrow import csv as arrow_csv
 
-    quoted = separator != "\t" and b'"' in text
+    text = lines.text
+    quoted = separator == "," and b'"' in text
     if not _is_regular(text) or (quoted and not _is_quoted_plainly(text, separator)):
         raise IrregularCells
-    names = [str(i) for i in range(width)]
-    types = {
-        str(place): pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        if role in _REPEATED
-        else pyarrow.float64()
-        if role in numbers
-        else pyarrow.string()
-        for role, place in wanted.items()
-    }
+    types = {str(place): type for place, type in wanted.values()}
     try:
         table = arrow_csv.read_csv(
             pyarrow.BufferReader(text),
-            arrow_csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+            arrow_csv.ReadOptions(
+                use_threads=False, block_size=len(text) + 1, column_names=[str(i) for i in range(width)]
+            ),
             arrow_csv.ParseOptions(delimiter=separator, quote_char='"' if quoted else False),
             arrow_csv.ConvertOptions(
                 include_columns=list(types), column_types=types, null_values=[], strings_can_be_null=False
@@ -139,10 +156,26 @@ def parsed(
         )
     except pyarrow.ArrowException:
         raise IrregularCells from None
-    if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")):
+    if table.num_rows != lines.ends + (not text.endswith(b"\n")):
         # Blank lines, which move the numbers of the others.
         raise IrregularCells
-    return {role: _one(table[str(place)]) for role, place in wanted.items()}
+    return {name: _one(table[str(place)]) for name, (place, _) in wanted.items()}
+
+
+def array_types() -> dict[str, Any]:
+    """The Arrow types of columns by what they hold."""
+    import pyarrow
+
+    repeated = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    number = pyarrow.float64()
+    return {
+        "query": repeated,
+        "passage": pyarrow.string(),
+        "grade": repeated,
+        "score": number,
+        "rank": number,
+        "tokens": number,
+    }
 
 
 def _is_regular(text: bytes) -> bool:
