@@ -111,10 +111,16 @@ def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
         return [], np.empty(0, np.int32)
     # Grouped rows name a query once; a dictionary may have far more entries than a block uses.
     changes = codes[1:] != codes[:-1]
-    used, place = np.unique(codes[np.append(0, np.flatnonzero(changes) + 1)], return_inverse=True)
+    used, first, place = np.unique(
+        codes[np.append(0, np.flatnonzero(changes) + 1)], return_index=True, return_inverse=True
+    )
+    # Queries are named in the order in which they appear.
+    order = np.argsort(first)
+    names = _ids(_chosen(encoded.dictionary, used[order]))
     position: dict[str, int] = {}
-    known = [position.setdefault(name, len(position)) for name in _ids(_chosen(encoded.dictionary, used))]
-    return list(position), np.array(known, np.int32)[place][np.cumsum(np.append(0, changes))]
+    known = np.empty(len(order), np.int32)
+    known[order] = [position.setdefault(name, len(position)) for name in names]
+    return list(position), known[place][np.cumsum(np.append(0, changes))]
 
 
 def _chosen(array: Any, positions: NDArray[Any]) -> Any:

@@ -48,7 +48,7 @@ def array_blocks(frame: Any, columns: Mapping[str, str]) -> Iterator[dict[str, A
         sliced = {role: _slices(frame[name]) for role, name in columns.items()}
         for start in range(0, len(frame), _BLOCK):
             yield {role: column(start, start + _BLOCK) for role, column in sliced.items()}
-    except (pyarrow.ArrowException, TypeError, ValueError, NotImplementedError):
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
         raise IrregularCells from None
 
 

@@ -24,7 +24,7 @@ from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import TIES, Policy, TieKey
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
-from rag_selectivity.data.rows import RankCheck, Rows
+from rag_selectivity.data.rows import RankCheck, Rows, rows_ordered_against_ranks
 from rag_selectivity.errors import InputError
 
 
@@ -182,6 +182,7 @@ class Run(Held):
         rows = list(zip(*columns.values(), strict=True))
         order = list(range(len(rows)))
         if "score" not in columns and ranks is not None:
+            _check_ranks(ranks)
             order.sort(key=ranks.__getitem__)
         against = 0
         if "score" in columns and ranks is not None:
@@ -330,12 +331,22 @@ def ranks_against_scores(queries: Sequence[Any], ranks: Sequence[Any], scores: S
     1
     """
     try:
-        steps = [np.sign(np.diff(np.array(column, np.float64))) for column in (ranks, scores)]
+        columns = [np.array(column, np.float64) for column in (ranks, scores)]
     except (TypeError, ValueError):
         return 0
     same = np.array([one == other for one, other in pairwise(queries)], bool)
-    # A better passage has a smaller rank and a larger score.
-    return int((same & (steps[0] * steps[1] > 0)).sum())
+    return rows_ordered_against_ranks(same, *columns)
+
+
+def _check_ranks(ranks: Sequence[Any]) -> None:
+    """An InputError for a rank that cannot be compared with the others."""
+    for row, rank in enumerate(ranks, 1):
+        try:
+            comparable = bool(rank == rank) and (rank <= ranks[0] or rank > ranks[0])
+        except TypeError:
+            comparable = False
+        if not comparable:
+            raise InputError(f"run frame, row {row}: the rank {rank!r} is not a number")
 
 
 def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 Row = dict[str, Any]
 T = TypeVar("T")
 
-_AHEAD = 3
+_AHEAD = 2
 
 
 class Chunk(ABC):

@@ -76,7 +76,8 @@ def parquet_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[ParquetCh
             for batch in file.iter_batches(_BLOCK, columns=list(columns.values()), use_threads=False):
                 yield ParquetChunk(batch, columns, line)
                 line += batch.num_rows
-    except (pyarrow.ArrowException, OSError, ValueError):
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError):
+        # A KeyError stands for a column of nested values.
         raise IrregularCells from None
 
 
