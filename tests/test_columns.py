@@ -468,7 +468,9 @@ def test_arrow_data_serves_wherever_a_frame_does() -> None:
     run = pyarrow.table({"query_id": Q, "doc_id": A, "score": [2.0, 3.0, 1.0]})
     sizes = pyarrow.table({"query_id": ["q1", "q2"], "corpus_size": [1000, 2000]})
     options = {"measures": ["BoR"], "depths": [1], "bootstrap": None}
-    expected = evaluate(Qrels.of(labels), Run.of(run), corpus_size={"q1": 1000, "q2": 2000}, **options)["run", "BoR@1"]
+    expected = evaluate(Qrels.of(labels), Run.of(run), corpus_size={"q1": 1000, "q2": 2000}, **options)[
+        "run", "BoR@1"
+    ].value
     forms: list[Callable[[pyarrow.Table], Any]] = [
         lambda table: table,
         lambda table: table.to_batches()[0],
@@ -477,8 +479,10 @@ def test_arrow_data_serves_wherever_a_frame_does() -> None:
     ]
     for form in forms:
         report = evaluate(form(labels), form(run), corpus_size=form(sizes), **options)
-        assert report["run", "BoR@1"] == expected
-        assert evaluate(labels, {"run": form(run)}, corpus_size=form(sizes), **options)["run", "BoR@1"] == expected
+        assert report["run", "BoR@1"].value == expected
+        assert (
+            evaluate(labels, {"run": form(run)}, corpus_size=form(sizes), **options)["run", "BoR@1"].value == expected
+        )
 
 
 def test_a_stream_that_was_read_before_is_refused() -> None:
