@@ -27,7 +27,7 @@ else:
     import load_and_measure
     from speed_row import Row
 
-FOLDER = Path(tempfile.gettempdir()) / "rag-selectivity-bench"
+FOLDER = Path(tempfile.gettempdir()) / "rag-selectivity-columns"
 FRAMES = ("Arrow table", "polars", "pandas", "pandas of objects", "pandas of whole numbers")
 FILES = {"TREC": "run.trec", "Parquet": "run.parquet", "CSV": "run.csv", "JSONL": "run.jsonl"}
 MOST_MEGABYTES = 150
