@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.cells import label_grade
 from rag_selectivity.data.ids import IdColumn, IntArray
-from rag_selectivity.data.rows import FloatArray, Labels, Rows
+from rag_selectivity.data.rows import FloatArray, Labels, RunRows
 from rag_selectivity.errors import InputError
 
 _INTEGERS: dict[str, np.dtype[Any]] = {
@@ -31,7 +31,7 @@ class IrregularCells(Exception):
 
 def run_rows(
     query: Any, passage: Any, score: Any = None, rank: Any = None, tokens: Any = None, *, ranked: bool = False
-) -> Rows:
+) -> RunRows:
     """The rows of the Arrow columns of a run; `ranked`: without scores, the negative of a rank is the score.
 
     Raises
@@ -46,7 +46,7 @@ def run_rows(
         raise IrregularCells
     if ranked and scores is None and ranks is not None:
         scores, ranks = -ranks, None
-    return Rows(*_coded(query), _ids(passage), scores, ranks, lengths)
+    return RunRows(*_coded(query), _ids(passage), scores, ranks, lengths)
 
 
 def label_rows(query: Any, passage: Any, grade: Any, *, lines: IntArray | None = None) -> Labels:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.arrow import IrregularCells, label_rows, run_rows
-from rag_selectivity.data.rows import Labels, Rows
+from rag_selectivity.data.rows import Labels, RunRows
 
-#: Rows of a block.
+#: RunRows of a block.
 _BLOCK = 1 << 16
 
 
-def run_blocks(frame: Any, columns: Mapping[str, str]) -> Iterator[Rows]:
+def run_blocks(frame: Any, columns: Mapping[str, str]) -> Iterator[RunRows]:
     """The rows of a run by blocks; `columns` names the column of each argument of `run_rows`.
 
     Raises

@@ -11,7 +11,7 @@ from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.data.columns import as_frame, column_names, run_columns
 from rag_selectivity.data.frames import run_blocks
 from rag_selectivity.data.remarks import NO_REMARKS
-from rag_selectivity.data.rows import RankCheck, Rows
+from rag_selectivity.data.rows import RankCheck, RunRows
 from rag_selectivity.data.run import Run, ScatteredQueries
 
 # Lists of scattered queries are given out in parts of about so many rows.
@@ -26,7 +26,7 @@ def parts_of_frame(frame: Any) -> Iterator[Run]:
 
 
 def parts(
-    blocks: Callable[[], Iterable[Rows]], cell_by_cell: Callable[[], Iterable[Run]], with_ranks: bool
+    blocks: Callable[[], Iterable[RunRows]], cell_by_cell: Callable[[], Iterable[Run]], with_ranks: bool
 ) -> Iterator[Run]:
     """The runs of blocks of rows, or of all cells read one by one, which says what is wrong with which.
 
@@ -66,13 +66,13 @@ def _with_ranks(columns: Mapping[str, str]) -> bool:
     return "score" in columns and "rank" in columns
 
 
-def _grouped_parts(blocks: Iterable[Rows], again: Callable[[], Iterator[Run]], with_ranks: bool) -> Iterator[Run]:
+def _grouped_parts(blocks: Iterable[RunRows], again: Callable[[], Iterator[Run]], with_ranks: bool) -> Iterator[Run]:
     """The runs of rows that are grouped by query; the remarks stand at the last part.
 
     Without scores, ranks order the rows of a list.
     """
     finished: set[str] = set()
-    pending: list[Rows] = []
+    pending: list[RunRows] = []
     check = RankCheck()
     for block in blocks:
         if not len(block):
@@ -99,7 +99,7 @@ def _grouped_parts(blocks: Iterable[Rows], again: Callable[[], Iterator[Run]], w
         yield last
 
 
-def regrouped(blocks: Iterable[Rows], with_ranks: bool) -> Iterator[Run]:
+def regrouped(blocks: Iterable[RunRows], with_ranks: bool) -> Iterator[Run]:
     """The runs of rows in any order, in parts over different queries; the remarks stand at the first part."""
     check = RankCheck()
     kept = []
@@ -107,7 +107,7 @@ def regrouped(blocks: Iterable[Rows], with_ranks: bool) -> Iterator[Run]:
         if with_ranks:
             check.add(block)
         kept.append(block)
-    rows = Rows.concatenate(kept)
+    rows = RunRows.concatenate(kept)
     kept.clear()
     # A stable sort of 16-bit numbers is a radix sort.
     order = np.argsort(rows.codes.astype(np.uint16) if len(rows.names) <= 1 << 16 else rows.codes, kind="stable")
@@ -124,9 +124,9 @@ def regrouped(blocks: Iterable[Rows], with_ranks: bool) -> Iterator[Run]:
         first = last
 
 
-def _grouped(blocks: Sequence[Rows]) -> Run:
+def _grouped(blocks: Sequence[RunRows]) -> Run:
     """The run of rows whose queries stand together."""
-    rows = Rows.concatenate(blocks)
+    rows = RunRows.concatenate(blocks)
     starts = rows.starts()
     if rows.scores is None and rows.ranks is not None:
         list_of = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))

@@ -1,4 +1,4 @@
-"""Rows of a run as columns, block by block."""
+"""RunRows of a run as columns, block by block."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows in the order given: `names[codes[i]]` is the query of row i, and no two names are equal.
+class RunRows:
+    """RunRows in the order given: `names[codes[i]]` is the query of row i, and no two names are equal.
 
     `ranks` stand beside scores and serve only to be compared with them, unless there are no scores; None if there are
     none, or one of the block is no number.
@@ -32,18 +32,18 @@ class Rows:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def between(self, start: int, stop: int) -> Rows:
+    def between(self, start: int, stop: int) -> RunRows:
         """The rows from one position to another."""
-        return Rows(
+        return RunRows(
             self.names,
             self.codes[start:stop],
             self.passages[start:stop],
             *(None if column is None else column[start:stop] for column in (self.scores, self.ranks, self.tokens)),
         )
 
-    def take(self, order: IntArray) -> Rows:
+    def take(self, order: IntArray) -> RunRows:
         """The rows at some positions."""
-        return Rows(
+        return RunRows(
             self.names,
             self.codes[order],
             self.passages.take(order),
@@ -55,17 +55,17 @@ class Rows:
         changes: IntArray = np.flatnonzero(self.codes[1:] != self.codes[:-1]) + 1
         return np.append(0, changes) if len(self) else changes
 
-    def by_appearance(self) -> Rows:
+    def by_appearance(self) -> RunRows:
         """The same rows with the names in the order in which their first rows stand."""
         used, first, codes = np.unique(self.codes, return_index=True, return_inverse=True)
         order = np.argsort(first)
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order))
         names = [self.names[code] for code in used[order].tolist()]
-        return Rows(names, place[codes], self.passages, self.scores, self.ranks, self.tokens)
+        return RunRows(names, place[codes], self.passages, self.scores, self.ranks, self.tokens)
 
     @classmethod
-    def concatenate(cls, blocks: Sequence[Rows]) -> Rows:
+    def concatenate(cls, blocks: Sequence[RunRows]) -> RunRows:
         """All rows of some blocks, which have the same columns."""
         if len(blocks) == 1:
             return blocks[0]
@@ -110,9 +110,9 @@ class RankCheck:
 
     def __init__(self) -> None:
         self._count: int | None = 0
-        self._last: Rows | None = None
+        self._last: RunRows | None = None
 
-    def add(self, block: Rows) -> None:
+    def add(self, block: RunRows) -> None:
         """Count the rows of the next block."""
         if self._count is None or block.scores is None or not len(block):
             return
@@ -144,7 +144,7 @@ def rows_ordered_against_ranks(same: NDArray[np.bool_], ranks: FloatArray, score
     return int((same & (rising | falling)).sum())
 
 
-def _together(blocks: Sequence[Rows] | Sequence[Labels]) -> tuple[list[str], NDArray[np.int32]]:
+def _together(blocks: Sequence[RunRows] | Sequence[Labels]) -> tuple[list[str], NDArray[np.int32]]:
     """The names of all blocks, and the number of its name for each of their rows."""
     position: dict[str, int] = {}
     codes = [np.empty(0, np.int32)]

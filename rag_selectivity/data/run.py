@@ -25,7 +25,7 @@ from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import TIES, Policy, TieKey
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
-from rag_selectivity.data.rows import RankCheck, Rows, rows_ordered_against_ranks
+from rag_selectivity.data.rows import RankCheck, RunRows, rows_ordered_against_ranks
 from rag_selectivity.errors import InputError
 
 
@@ -179,7 +179,7 @@ class Run(Held):
         frame = as_frame(frame, "run frame")
         chosen = run_columns(column_names(frame), "run frame")
         try:
-            rows = Rows.concatenate(list(run_blocks(frame, chosen)))
+            rows = RunRows.concatenate(list(run_blocks(frame, chosen)))
         except IrregularCells:
             return cls._from_cells(frame, chosen)
         check = RankCheck()

@@ -17,13 +17,13 @@ from rag_selectivity.data.cells import label_grade, query_text
 from rag_selectivity.data.columns import token_count
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import counted
-from rag_selectivity.data.rows import Labels, Rows
+from rag_selectivity.data.rows import Labels, RunRows
 from rag_selectivity.data.run import Run, ranks_against_scores
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
 
 
-def run_block(chunk: Chunk, columns: Mapping[str, str], path: Path) -> Rows:
+def run_block(chunk: Chunk, columns: Mapping[str, str], path: Path) -> RunRows:
     """The rows of a chunk of a run.
 
     Raises
@@ -41,7 +41,7 @@ def run_block(chunk: Chunk, columns: Mapping[str, str], path: Path) -> Rows:
         # Ranks are compared within queries as they were given, before they become text.
         if ranks is not None and len({type(record[0]) for record in records}) > 1:
             raise IrregularCells
-        return Rows(
+        return RunRows(
             names,
             codes,
             IdColumn.from_strings([record[1] for record in records]),

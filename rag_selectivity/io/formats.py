@@ -13,7 +13,7 @@ from rag_selectivity.data.parts import parts
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.registry import Registry
 from rag_selectivity.data.remarks import counted
-from rag_selectivity.data.rows import Rows
+from rag_selectivity.data.rows import RunRows
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.cells import label_block, row_cells, run_block, run_of_cells
@@ -115,7 +115,7 @@ class TableFormat(Format):
         """From the columns for the query and the passage, and for the score or rank and the tokens if there are any."""
         columns = run_columns(self.column_names(path), str(path))
 
-        def blocks() -> Iterator[Rows]:
+        def blocks() -> Iterator[RunRows]:
             return ahead(run_block(chunk, columns, path) for chunk in self.read_chunks(path, columns))
 
         with_ranks = "score" in columns and "rank" in columns
