@@ -16,7 +16,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
 from rag_selectivity.io.opening import decoded_lines, opened
 
-_BLOCK = 1 << 19
+_BLOCK = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
