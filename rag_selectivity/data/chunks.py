@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rag_selectivity.data.columns import CHUNK_NAMES, DOCUMENT_NAMES, column_values, find_column, is_frame
+from rag_selectivity.data.columns import (
+    CHUNK_NAMES,
+    DOCUMENT_NAMES,
+    as_frame,
+    column_names,
+    column_values,
+    find_column,
+    is_frame,
+)
 from rag_selectivity.errors import InputError
 
 
@@ -36,7 +44,8 @@ def chunks_by_document(documents: Any) -> dict[str, list[str]]:
 def _rows(documents: Any) -> Iterable[tuple[Any, Any]]:
     """(chunk, document) of a mapping, a frame or rows."""
     if is_frame(documents):
-        names = list(documents.columns)
+        documents = as_frame(documents, "documents frame")
+        names = column_names(documents)
         chunk = find_column(names, CHUNK_NAMES, "chunk", "documents frame")
         document = find_column([each for each in names if each != chunk], DOCUMENT_NAMES, "document", "documents frame")
         return list(zip(column_values(documents, chunk), column_values(documents, document), strict=True))

@@ -1,4 +1,4 @@
-"""Read columns of pandas and polars frames without importing either library."""
+"""Read columns of pandas and polars frames and of Arrow tables without importing any of these libraries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rag_selectivity.errors import InputError
+from rag_selectivity.errors import InputError, MissingExtraError
 
 QUERY_NAMES = ("query_id", "qid", "query-id", "q_id", "query", "topic")
 PASSAGE_NAMES = (
@@ -38,8 +38,38 @@ _BEIR_PASSAGE_NAMES = ("corpus-id", "corpus_id")
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame: it has named columns that can be taken by name."""
-    return hasattr(value, "columns") and hasattr(value, "__getitem__") and not isinstance(value, dict)
+    """Whether a value is a DataFrame, with named columns that can be taken by name, or Arrow data."""
+    if isinstance(value, dict):
+        return False
+    by_name = hasattr(value, "__getitem__")
+    return hasattr(value, "columns") if by_name else hasattr(value, "__arrow_c_stream__")
+
+
+def as_frame(value: Any, where: str) -> Any:
+    """A frame whose columns can be taken by name: the value itself, or the table of other Arrow data.
+
+    Raises
+    ------
+    InputError
+        For a stream of record batches without rows, such as one that was read before.
+    """
+    if type(value).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(value, "__arrow_c_stream__"):
+        return value
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError("pyarrow", "files", f"{where} of Arrow data") from None
+    table = pyarrow.table(value)
+    if not len(table) and not hasattr(value, "__getitem__"):
+        raise InputError(
+            f"{where}: the stream has no rows; a stream can be read only once: give a table to use it several times"
+        )
+    return table
+
+
+def column_names(frame: Any) -> list[Any]:
+    """The names of the columns of what `as_frame` gives."""
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
 def find_column(names: Sequence[str], accepted: Sequence[str], what: str, where: str) -> str:
@@ -85,6 +115,31 @@ of grade, relevance, rel, label. A score is no grade: is this a run? The labels 
         raise InputError(f"{error}. A score is no grade: is this a run? The labels come first") from None
 
 
+def run_columns(names: Sequence[str], where: str) -> dict[str, str]:
+    """The columns of a run by what they hold: query, passage, and score, rank and tokens if there are any.
+
+    >>> run_columns(["qid", "docid", "rank"], "run frame")
+    {'query': 'qid', 'passage': 'docid', 'rank': 'rank'}
+    """
+    chosen = {
+        "query": find_column(names, QUERY_NAMES, "query", where),
+        "passage": find_column(names, PASSAGE_NAMES, "passage", where),
+    }
+    for role, accepted in (("score", SCORE_NAMES), ("rank", RANK_NAMES), ("tokens", TOKEN_NAMES)):
+        if (name := optional_column(names, accepted)) is not None:
+            chosen[role] = name
+    return chosen
+
+
+def label_columns(names: Sequence[str], where: str) -> dict[str, str]:
+    """The columns of labels by what they hold: query, passage and grade."""
+    return {
+        "query": find_column(names, QUERY_NAMES, "query", where),
+        "passage": find_column(names, PASSAGE_NAMES, "passage", where),
+        "grade": grade_column(names, where),
+    }
+
+
 def ranking_columns(names: Sequence[str], grade: str) -> list[str]:
     """The columns of labels that belong into a run: those of a score or a rank."""
     found = (optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES))
@@ -94,7 +149,10 @@ def ranking_columns(names: Sequence[str], grade: str) -> list[str]:
 def column_values(frame: Any, name: str) -> list[Any]:
     """A column as a list of Python values."""
     column = frame[name]
-    return list(column.to_list() if hasattr(column, "to_list") else column)
+    for method in ("to_list", "to_pylist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
 
 
 def token_count(value: Any, where: str) -> float:

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, column_values, find_column, is_frame, whole_count
+from rag_selectivity.data.columns import (
+    COUNT_NAMES,
+    DOCUMENT_NAMES,
+    as_frame,
+    column_names,
+    column_values,
+    find_column,
+    is_frame,
+    whole_count,
+)
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.ids import IdColumn, IntArray, mix
 from rag_selectivity.errors import InputError
@@ -54,7 +63,8 @@ class PassageCounts:
         if isinstance(counts, PassageCounts):
             return counts
         if is_frame(counts):
-            names = list(counts.columns)
+            counts = as_frame(counts, "passages_of frame")
+            names = column_names(counts)
             documents = column_values(counts, find_column(names, DOCUMENT_NAMES, "document", "passages_of frame"))
             numbers = column_values(counts, find_column(names, COUNT_NAMES, "number of passages", "passages_of frame"))
             return cls.from_rows(("passages_of", *row) for row in zip(documents, numbers, strict=True))

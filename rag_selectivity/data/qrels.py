@@ -11,23 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.data.cells import label_grade, locate, query_text
 from rag_selectivity.data.chunks import chunks_by_document
 from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    QUERY_NAMES,
+    as_frame,
+    column_names,
     column_values,
-    find_column,
-    grade_column,
+    label_columns,
     ranking_columns,
 )
 from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.data.frames import label_blocks
 from rag_selectivity.data.grades import Scale, distinct_grades, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
 from rag_selectivity.data.remarks import NO_REMARKS, counted
+from rag_selectivity.data.rows import Labels
 from rag_selectivity.errors import InputError, examples
 
 
@@ -168,16 +170,36 @@ class Qrels(Held):
 
     @classmethod
     def from_dataframe(cls, frame: Any) -> Qrels:
-        """From a pandas or polars frame with a query, a passage and a grade column; common names are recognised."""
-        names = list(frame.columns)
-        chosen = [
-            find_column(names, QUERY_NAMES, "query", "qrels frame"),
-            find_column(names, PASSAGE_NAMES, "passage", "qrels frame"),
-            grade_column(names, "qrels frame"),
-        ]
-        return cls.from_records(
-            zip(*(column_values(frame, name) for name in chosen), strict=True),
-            remarks=counted(ranking_columns_in_labels=len(ranking_columns(names, chosen[-1]))),
+        """From a frame with a query, a passage and a grade column; common names are recognised.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame, Arrow table, or any object with Arrow's C stream
+        """
+        frame = as_frame(frame, "qrels frame")
+        names = column_names(frame)
+        chosen = label_columns(names, "qrels frame")
+        remarks = counted(ranking_columns_in_labels=len(ranking_columns(names, chosen["grade"])))
+        try:
+            return cls.from_blocks(label_blocks(frame, chosen), remarks=remarks)
+        except IrregularCells:
+            cells = zip(*(column_values(frame, name) for name in chosen.values()), strict=True)
+            return cls.from_records(cells, remarks=remarks)
+
+    @classmethod
+    def from_blocks(
+        cls, blocks: Iterable[Labels], *, source: str | None = None, remarks: Mapping[str, int] = NO_REMARKS
+    ) -> Qrels:
+        """From blocks of rows in columns."""
+        labels = Labels.concatenate(list(blocks))
+        return cls(
+            labels.names,
+            labels.codes,
+            labels.passages,
+            labels.grades,
+            source=source,
+            lines=labels.lines,
+            remarks=remarks,
         )
 
     def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:

@@ -10,24 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.data.cells import query_text
 from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    RANK_NAMES,
-    SCORE_NAMES,
-    TOKEN_NAMES,
+    as_frame,
+    column_names,
     column_values,
-    find_column,
-    optional_column,
+    run_columns,
     token_count,
 )
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.data.frames import run_blocks
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.policy import TIES, Policy, TieKey
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
+from rag_selectivity.data.rows import RankCheck, RunRows, rows_ordered_against_ranks
 from rag_selectivity.errors import InputError
 
 
@@ -163,35 +162,54 @@ class Run(Held):
         passages: IdColumn,
         scores: NDArray[np.float64] | None = None,
         remarks: Mapping[str, int] = NO_REMARKS,
+        tokens: NDArray[np.float64] | None = None,
     ) -> Run:
         """From columns; queries may come in any order. `names[codes[i]]` is the query of row i."""
+        offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
+        if (codes[1:] >= codes[:-1]).all():
+            return cls(names, offsets, passages, scores, tokens, remarks)
         # NumPy sorts 16-bit numbers stably by radix sort, which is faster.
         order = np.argsort(codes.astype(np.uint16) if len(names) <= 1 << 16 else codes, kind="stable")
-        offsets = np.append(0, np.cumsum(np.bincount(codes, minlength=len(names))))
-        return cls(names, offsets, passages.take(order), None if scores is None else scores[order], remarks=remarks)
+        scores, tokens = (None if column is None else column[order] for column in (scores, tokens))
+        return cls(names, offsets, passages.take(order), scores, tokens, remarks)
 
     @classmethod
     def from_dataframe(cls, frame: Any) -> Run:
-        """From a pandas or polars frame with a query and a passage column, and a score or rank column if it has one."""
-        names = list(frame.columns)
-        chosen = [
-            find_column(names, QUERY_NAMES, "query", "run frame"),
-            find_column(names, PASSAGE_NAMES, "passage", "run frame"),
-        ]
-        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES)
-        columns = [column_values(frame, name) for name in [*chosen, *([score] if score else [])]]
-        rows = list(zip(*columns, strict=True))
+        """From a frame with a query and a passage column, and a score or rank column if it has one.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame, Arrow table, or any object with Arrow's C stream
+        """
+        frame = as_frame(frame, "run frame")
+        chosen = run_columns(column_names(frame), "run frame")
+        try:
+            rows = RunRows.concatenate(list(run_blocks(frame, chosen)))
+        except IrregularCells:
+            return cls._from_cells(frame, chosen)
+        check = RankCheck()
+        if rows.scores is not None and rows.ranks is not None:
+            check.add(rows)
+        elif rows.ranks is not None:
+            rows = rows.take(np.argsort(rows.ranks, kind="stable")).by_appearance()
+        return cls.of_rows(rows.names, rows.codes, rows.passages, rows.scores, check.remarks(), rows.tokens)
+
+    @classmethod
+    def _from_cells(cls, frame: Any, chosen: Mapping[str, str]) -> Run:
+        """From a frame, cell by cell."""
+        columns = {role: column_values(frame, name) for role, name in chosen.items()}
+        ranks, counts = columns.pop("rank", None), columns.pop("tokens", None)
+        rows = list(zip(*columns.values(), strict=True))
         order = list(range(len(rows)))
-        if score is None and rank is not None:
-            order.sort(key=column_values(frame, rank).__getitem__)
+        if "score" not in columns and ranks is not None:
+            _check_ranks(ranks)
+            order.sort(key=ranks.__getitem__)
         against = 0
-        if score is not None and rank is not None:
-            against = ranks_against_scores(columns[0], column_values(frame, rank), columns[2])
+        if "score" in columns and ranks is not None:
+            against = ranks_against_scores(columns["query"], ranks, columns["score"])
         run = cls.from_records((rows[i] for i in order), remarks=counted(rank_against_score=against))
-        length = optional_column(names, TOKEN_NAMES)
-        if length is None:
+        if counts is None:
             return run
-        counts = column_values(frame, length)
         return run.with_tokens(
             [rows[i][0] for i in order], [token_count(counts[i], f"run frame, row {i + 1}") for i in order]
         )
@@ -351,12 +369,22 @@ def ranks_against_scores(queries: Sequence[Any], ranks: Sequence[Any], scores: S
     1
     """
     try:
-        steps = [np.sign(np.diff(np.array(column, np.float64))) for column in (ranks, scores)]
+        columns = [np.array(column, np.float64) for column in (ranks, scores)]
     except (TypeError, ValueError):
         return 0
     same = np.array([one == other for one, other in pairwise(queries)], bool)
-    # A better passage has a smaller rank and a larger score.
-    return int((same & (steps[0] * steps[1] > 0)).sum())
+    return rows_ordered_against_ranks(same, *columns)
+
+
+def _check_ranks(ranks: Sequence[Any]) -> None:
+    """An InputError for a rank that cannot be compared with the others."""
+    for row, rank in enumerate(ranks, 1):
+        try:
+            comparable = bool(rank == rank) and (rank <= ranks[0] or rank > ranks[0])
+        except TypeError:
+            comparable = False
+        if not comparable:
+            raise InputError(f"run frame, row {row}: the rank {rank!r} is not a number")
 
 
 def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:

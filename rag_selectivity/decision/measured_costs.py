@@ -12,6 +12,8 @@ from rag_selectivity.data.columns import (
     QUERY_NAMES,
     RUN_NAMES,
     TOKEN_NAMES,
+    as_frame,
+    column_names,
     column_values,
     find_column,
     is_frame,
@@ -102,8 +104,9 @@ def _rows(costs: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for line, row in read_records(costs):
             yield f"{costs}:{line}", row
     elif is_frame(costs):
-        names = [str(name) for name in costs.columns]
-        cells = zip(*(column_values(costs, name) for name in costs.columns), strict=True)
+        costs = as_frame(costs, "costs frame")
+        names = [str(name) for name in column_names(costs)]
+        cells = zip(*(column_values(costs, name) for name in column_names(costs)), strict=True)
         for i, values in enumerate(cells, 1):
             yield f"costs frame, row {i}", dict(zip(names, values, strict=True))
     elif isinstance(costs, Mapping):

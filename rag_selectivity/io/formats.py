@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
-from rag_selectivity.data.columns import (
-    PASSAGE_NAMES,
-    QUERY_NAMES,
-    RANK_NAMES,
-    SCORE_NAMES,
-    TOKEN_NAMES,
-    find_column,
-    grade_column,
-    optional_column,
-    ranking_columns,
-    token_count,
-)
+from rag_selectivity.data.arrow import IrregularCells
+from rag_selectivity.data.columns import label_columns, ranking_columns, run_columns
+from rag_selectivity.data.parts import parts
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.registry import Registry
 from rag_selectivity.data.remarks import counted
-from rag_selectivity.data.run import Run, ranks_against_scores
+from rag_selectivity.data.rows import RunRows
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.cells import label_block, row_cells, run_block, run_of_cells
+from rag_selectivity.io.chunks import Chunk, Row, ahead
 from rag_selectivity.io.opening import first_bytes
 
 __all__ = ["FORMATS", "Format", "Row", "TableFormat", "format_names", "format_of", "register_format", "suffix_of"]
-
-#: A row of a table by its column names.
-Row = dict[str, Any]
 
 
 class Format(ABC):
@@ -81,51 +72,54 @@ F = TypeVar("F", bound=Format)
 
 
 class TableFormat(Format):
-    """A format whose files are rows with named columns: `read_rows` is all that it has to say."""
+    """A format whose files are rows with named columns: `read_rows` is all that it has to say.
+
+    A format whose files can be read as columns has `read_chunks` too.
+    """
+
+    def column_names(self, path: Path) -> list[str]:
+        """The names of the columns: those of the first row."""
+        first = next(self.read_rows(path), None)
+        if first is None:
+            raise InputError(f"{path}: the file has no rows")
+        return list(first[1])
+
+    def read_chunks(self, path: Path, columns: Mapping[str, str]) -> Iterable[Chunk]:
+        """The rows in chunks; `columns` names the columns of interest by what they hold.
+
+        Raises
+        ------
+        IrregularCells
+            If the file has to be read row by row.
+        """
+        raise IrregularCells
 
     def read_qrels(self, path: Path) -> Qrels:
         """From the columns for the query, the passage and the grade."""
-        names, rows = _with_names(self.read_rows(path), path)
+        names = self.column_names(path)
         if {"query_hash", "passage_hash", "origins"} <= set(names):
             raise InputError(
                 f"{path} is an export of a label store, with every label of a pair and random controls: import it into "
                 f"a store (rag-selectivity store import labels.db {path.name}) and give the store"
             )
-        columns = [
-            find_column(names, QUERY_NAMES, "query", str(path)),
-            find_column(names, PASSAGE_NAMES, "passage", str(path)),
-            grade_column(names, str(path)),
-        ]
-        records, lines = _cells(rows, columns, path)
-        ranking = ranking_columns(names, columns[-1])
-        return Qrels.from_records(
-            records,
-            source=str(path),
-            lines=lines,
-            remarks=counted(ranking_columns_in_labels=len(ranking)),
-        )
+        columns = label_columns(names, str(path))
+        remarks = counted(ranking_columns_in_labels=len(ranking_columns(names, columns["grade"])))
+        try:
+            blocks = (label_block(chunk, columns, path) for chunk in self.read_chunks(path, columns))
+            return Qrels.from_blocks(ahead(blocks), source=str(path), remarks=remarks)
+        except IrregularCells:
+            records, lines = row_cells(self.read_rows(path), list(columns.values()), path)
+            return Qrels.from_records(records, source=str(path), lines=lines, remarks=remarks)
 
-    def read_run(self, path: Path) -> Iterable[Run]:
+    def read_run(self, path: Path) -> Iterator[Run]:
         """From the columns for the query and the passage, and for the score or rank and the tokens if there are any."""
-        names, rows = _with_names(self.read_rows(path), path)
-        columns = [
-            find_column(names, QUERY_NAMES, "query", str(path)),
-            find_column(names, PASSAGE_NAMES, "passage", str(path)),
-        ]
-        score, rank = optional_column(names, SCORE_NAMES), optional_column(names, RANK_NAMES)
-        order, length = score or rank, optional_column(names, TOKEN_NAMES)
-        ranks: list[Any] = []
-        if score is not None and rank is not None:
-            rows = _noting(rows, rank, ranks)
-        records, lines = _cells(rows, [*columns, *([order] if order else []), *([length] if length else [])], path)
-        tokens = []
-        if length is not None:
-            tokens = [token_count(record[-1], f"{path}:{line}") for line, record in zip(lines, records, strict=True)]
-            records = [record[:-1] for record in records]
-        scored = list(_scored(records, lines, path, ranked=score is None and rank is not None))
-        against = ranks_against_scores([row[0] for row in scored], ranks, [row[2] for row in scored]) if ranks else 0
-        run = Run.from_records(scored, remarks=counted(rank_against_score=against))
-        return [run if length is None else run.with_tokens([record[0] for record in records], tokens)]
+        columns = run_columns(self.column_names(path), str(path))
+
+        def blocks() -> Iterator[RunRows]:
+            return ahead(run_block(chunk, columns, path) for chunk in self.read_chunks(path, columns))
+
+        with_ranks = "score" in columns and "rank" in columns
+        yield from parts(blocks, lambda: [run_of_cells(self.read_rows(path), columns, path)], with_ranks)
 
 
 #: Every format class by its name.
@@ -166,50 +160,3 @@ def format_of(path: Path, given: str | None = None) -> Format:
 def suffix_of(path: Path) -> str:
     """The last suffix of a file in lower case, .gz left out."""
     return next((suffix.lower() for suffix in reversed(path.suffixes) if suffix.lower() != ".gz"), "")
-
-
-def _with_names(rows: Iterator[tuple[int, Row]], path: Path) -> tuple[list[str], Iterator[tuple[int, Row]]]:
-    """The column names of the first row, and all rows."""
-    first = next(rows, None)
-    if first is None:
-        raise InputError(f"{path}: the file has no rows")
-
-    def all_rows() -> Iterator[tuple[int, Row]]:
-        yield first
-        yield from rows
-
-    return list(first[1]), all_rows()
-
-
-def _noting(rows: Iterable[tuple[int, Row]], column: str, values: list[Any]) -> Iterator[tuple[int, Row]]:
-    """The same rows; the values of a column are added to a list."""
-    for line, row in rows:
-        values.append(row.get(column))
-        yield line, row
-
-
-def _cells(rows: Iterable[tuple[int, Row]], columns: list[str], path: Path) -> tuple[list[tuple[Any, ...]], list[int]]:
-    """The cells of some columns, row by row, and the line of each row; none may be missing."""
-    records, lines = [], []
-    for line, row in rows:
-        for column in columns:
-            if row.get(column) in (None, ""):
-                raise InputError(f"{path}:{line}: {column} is missing")
-        records.append(tuple(row[column] for column in columns))
-        lines.append(line)
-    return records, lines
-
-
-def _scored(records: list[tuple[Any, ...]], lines: list[int], path: Path, *, ranked: bool) -> Iterator[tuple[Any, ...]]:
-    """The rows of a run with a number for its score or its rank."""
-    for line, record in zip(lines, records, strict=True):
-        if len(record) == 3:
-            try:
-                value = float(record[2])
-            except (TypeError, ValueError):
-                value = float("nan")
-            if value != value:
-                raise InputError(f"{path}:{line}: query {record[0]!r}: {record[2]!r} is not a number")
-            # A rank counts upwards: its negative sorts as a score does.
-            record = (record[0], record[1], -value if ranked else value)
-        yield record

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
-from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
+from rag_selectivity.data.columns import (
+    PASSAGE_NAMES,
+    TOKEN_NAMES,
+    as_frame,
+    column_names,
+    column_values,
+    find_column,
+    is_frame,
+    token_count,
+)
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.corpus_file import CorpusFile
@@ -43,7 +52,8 @@ def _rows(tokens: Any) -> Iterator[tuple[str, Any, Any]]:
         for passage, value in tokens.items():
             yield f"tokens of passage {passage!r}", passage, value
     elif is_frame(tokens):
-        names = list(tokens.columns)
+        tokens = as_frame(tokens, "tokens frame")
+        names = column_names(tokens)
         passages = column_values(tokens, find_column(names, ("_id", "id", *PASSAGE_NAMES), "passage", "tokens frame"))
         values = column_values(tokens, find_column(names, TOKEN_NAMES, "tokens", "tokens frame"))
         for passage, value in zip(passages, values, strict=True):

@@ -9,7 +9,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -55,10 +55,15 @@ def first_bytes(path: Path, size: int = 4096) -> bytes:
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """(line number, text) of each line that is not blank."""
     with opened(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError:
-                raise InputError(f"{path}:{number}: this line is not UTF-8 text") from None
-            if text.strip():
-                yield number, text.rstrip("\r\n")
+        yield from decoded_lines(path, file)
+
+
+def decoded_lines(path: Path, lines: Iterable[bytes], first: int = 1) -> Iterator[tuple[int, str]]:
+    """As `text_lines`, of some lines of a file; `first` is the number of the first of them."""
+    for number, line in enumerate(lines, first):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"{path}:{number}: this line is not UTF-8 text") from None
+        if text.strip():
+            yield number, text.rstrip("\r\n")

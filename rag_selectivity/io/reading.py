@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column
+from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.data.parts import parts_of_frame
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
@@ -119,8 +120,10 @@ def run_of(value: Any) -> Run:
 
 
 def run_parts(value: Any) -> Run | Iterable[Run]:
-    """As `run_of`, but a file comes in parts, so that memory need not hold it."""
-    return stream_run(value) if is_path(value) else Run.of(value)
+    """As `run_of`, but a file or a frame comes in parts, so that memory need not hold its run."""
+    if is_path(value):
+        return stream_run(value)
+    return parts_of_frame(value) if is_frame(value) and not isinstance(value, Run) else Run.of(value)
 
 
 def is_path(value: Any) -> bool:

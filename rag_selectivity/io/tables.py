@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
 from rag_selectivity.data.columns import QUERY_NAMES, optional_column
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.io.formats import Format, Row, TableFormat, suffix_of
-from rag_selectivity.io.opening import opened, text_lines
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.chunks import Chunk, Row
+from rag_selectivity.io.formats import Format, TableFormat, suffix_of
+from rag_selectivity.io.json_lines import json_chunks, json_rows
+from rag_selectivity.io.opening import text_lines
+from rag_selectivity.io.parquet import parquet_chunks, parquet_names, parquet_rows
+from rag_selectivity.io.separated import separated_chunks, separated_rows
 
 
 class JsonLines(TableFormat):
@@ -27,7 +29,11 @@ class JsonLines(TableFormat):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The objects."""
-        return _not_empty(path, _jsonl(path))
+        return _not_empty(path, json_rows(path, text_lines(path)))
+
+    def read_chunks(self, path: Path, columns: Mapping[str, str]) -> Iterator[Chunk]:
+        """The lines, where all are written as the first one is."""
+        return json_chunks(path, columns)
 
 
 class CommaSeparated(TableFormat):
@@ -41,7 +47,11 @@ class CommaSeparated(TableFormat):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The lines below the header."""
-        return _not_empty(path, _separated(path, ","))
+        return _not_empty(path, separated_rows(path, ",", text_lines(path)))
+
+    def read_chunks(self, path: Path, columns: Mapping[str, str]) -> Iterator[Chunk]:
+        """The lines below the header."""
+        return separated_chunks(path, ",", columns)
 
 
 class TabSeparated(TableFormat):
@@ -55,7 +65,11 @@ class TabSeparated(TableFormat):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The lines below the header."""
-        return _not_empty(path, _separated(path, "\t"))
+        return _not_empty(path, separated_rows(path, "\t", text_lines(path)))
+
+    def read_chunks(self, path: Path, columns: Mapping[str, str]) -> Iterator[Chunk]:
+        """The lines below the header."""
+        return separated_chunks(path, "\t", columns)
 
 
 class Parquet(TableFormat):
@@ -69,7 +83,15 @@ class Parquet(TableFormat):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The rows; their lines count from 1."""
-        return _not_empty(path, _parquet(path))
+        return _not_empty(path, parquet_rows(path))
+
+    def column_names(self, path: Path) -> list[str]:
+        """By the schema."""
+        return parquet_names(path) or super().column_names(path)
+
+    def read_chunks(self, path: Path, columns: Mapping[str, str]) -> Iterator[Chunk]:
+        """The record batches."""
+        return parquet_chunks(path, columns)
 
 
 class Beir(Format):
@@ -121,58 +143,3 @@ def _beir_qrels(folder: Path) -> Path:
         if file.name == "test.tsv" or len(files) == 1:
             return file
     raise InputError(f"{place}: several qrels ({', '.join(file.name for file in files)}); name one of them")
-
-
-def _jsonl(path: Path) -> Iterator[tuple[int, Row]]:
-    for number, line in text_lines(path):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{number}: not a JSON object ({error})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
-        yield number, row
-
-
-def _separated(path: Path, separator: str) -> Iterator[tuple[int, Row]]:
-    lines = text_lines(path)
-    numbers: list[int] = []
-
-    def feed() -> Iterator[str]:
-        for number, line in lines:
-            numbers.append(number)
-            yield line + "\n"
-
-    if separator == "\t":
-        # Quotes nothing: a quotation mark in it is a character.
-        reader = csv.reader(feed(), delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
-    else:
-        reader = csv.reader(feed(), strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        for cells in reader:
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{path}:{numbers[-1]}: {len(cells)} fields, but the header has {len(header)} ({', '.join(header)})"
-                )
-            yield numbers[-1], dict(zip(header, cells, strict=True))
-    except csv.Error as error:
-        raise InputError(f"{path}:{numbers[-1] if numbers else 1}: {error}") from None
-
-
-def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "files", f"reading {path}") from None
-    line = 0
-    with opened(path) as stream:
-        try:
-            with parquet.ParquetFile(stream) as file:
-                for batch in file.iter_batches():
-                    for row in batch.to_pylist():
-                        line += 1
-                        yield line, row
-        except (pyarrow.ArrowException, OSError, ValueError) as error:
-            raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None

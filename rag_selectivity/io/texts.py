@@ -9,6 +9,8 @@ from typing import Any
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
+    as_frame,
+    column_names,
     column_values,
     find_column,
     is_frame,
@@ -52,7 +54,8 @@ def passage_text(record: Mapping[str, Any]) -> Any:
 def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """(id, text or record) of a frame, a file, or an iterable of records or pairs."""
     if is_frame(source):
-        columns = list(source.columns)
+        source = as_frame(source, f"{what} frame")
+        columns = column_names(source)
         ids = column_values(source, find_column(columns, ("_id", "id", *names), "id", f"{what} frame"))
         values = {name: column_values(source, name) for name in columns}
         for i, id_ in enumerate(ids):

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, column_values, find_column, is_frame, whole_count
+from rag_selectivity.data.columns import (
+    QUERY_NAMES,
+    SIZE_NAMES,
+    as_frame,
+    column_names,
+    column_values,
+    find_column,
+    is_frame,
+    whole_count,
+)
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
@@ -64,7 +73,8 @@ def corpus_size_of(given: Any, form: IdForm = AS_THEY_ARE) -> int | dict[str, An
     if given is None:
         return None
     if is_frame(given):
-        names = list(given.columns)
+        given = as_frame(given, "corpus_size frame")
+        names = column_names(given)
         queries = column_values(given, find_column(names, QUERY_NAMES, "query", "corpus_size frame"))
         sizes = column_values(given, find_column(names, SIZE_NAMES, "corpus size", "corpus_size frame"))
         given = dict(zip(queries, sizes, strict=True))

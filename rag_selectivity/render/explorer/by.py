@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_selectivity.data.columns import QUERY_NAMES, column_values, find_column, is_frame
+from rag_selectivity.data.columns import QUERY_NAMES, as_frame, column_names, column_values, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import is_path, read_records
@@ -84,7 +84,8 @@ def _rows(by: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:
 def _records(by: Any) -> Iterable[Any]:
     if not is_frame(by):
         return list(by)
-    columns = {name: column_values(by, name) for name in by.columns}
+    by = as_frame(by, "by frame")
+    columns = {name: column_values(by, name) for name in column_names(by)}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 

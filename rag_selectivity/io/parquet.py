@@ -1,0 +1,100 @@
+"""Parquet files in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.arrow import IrregularCells
+from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.io.chunks import Chunk, Row
+from rag_selectivity.io.opening import opened
+
+_BLOCK = 1 << 15
+_BUFFER = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetChunk(Chunk):
+    """A record batch with the needed columns; rows count from 1."""
+
+    batch: Any
+    columns: Mapping[str, str]
+    first_line: int
+
+    def arrays(self) -> dict[str, Any]:
+        """The columns of the batch."""
+        return {role: self.batch.column(name) for role, name in self.columns.items()}
+
+    def rows(self) -> Iterator[tuple[int, Row]]:
+        """The rows of the batch."""
+        try:
+            return iter(list(enumerate(self.batch.to_pylist(), self.first_line)))
+        except ValueError:
+            raise IrregularCells from None
+
+
+def parquet_names(path: Path) -> list[str] | None:
+    """The columns of a file; None if it has no rows, has two columns of a name, or cannot be read."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        return None
+    try:
+        with opened(path) as stream, parquet.ParquetFile(stream) as file:
+            names = list(file.schema_arrow.names)
+            return names if file.metadata.num_rows and len(set(names)) == len(names) else None
+    except (pyarrow.ArrowException, OSError, ValueError):
+        return None
+
+
+def parquet_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[ParquetChunk]:
+    """The rows of a file.
+
+    Raises
+    ------
+    IrregularCells
+        If pyarrow cannot read it.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise IrregularCells from None
+    line = 1
+    try:
+        with (
+            opened(path) as stream,
+            # By default it holds whole row groups.
+            parquet.ParquetFile(
+                stream, read_dictionary=[columns["query"]], pre_buffer=False, buffer_size=_BUFFER
+            ) as file,
+        ):
+            for batch in file.iter_batches(_BLOCK, columns=list(columns.values()), use_threads=False):
+                yield ParquetChunk(batch, columns, line)
+                line += batch.num_rows
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError):
+        # A KeyError stands for a column of nested values.
+        raise IrregularCells from None
+
+
+def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """(line, row) of a file."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError("pyarrow", "files", f"reading {path}") from None
+    line = 0
+    with opened(path) as stream:
+        try:
+            with parquet.ParquetFile(stream) as file:
+                for batch in file.iter_batches():
+                    for row in batch.to_pylist():
+                        line += 1
+                        yield line, row
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None
