@@ -13,8 +13,8 @@ from rag_selectivity import InputError, Qrels, Run
 from rag_selectivity.data import ids as ids_module
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.data.qrels import pair_keys
 from rag_selectivity.io.reading import read_qrels
 
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}}

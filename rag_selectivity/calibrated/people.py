@@ -15,7 +15,8 @@ from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.pair_index import pair_keys
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore, is_store
 from rag_selectivity.io.formats import format_of

@@ -28,6 +28,7 @@ from rag_selectivity.data.grades import Scale, distinct_grades, implied_scale, p
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
+from rag_selectivity.data.pair_index import PairIndex
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.data.rows import Labels
 from rag_selectivity.errors import InputError, examples
@@ -103,14 +104,14 @@ class Qrels(Held):
         self._passages: IdColumn | None = passages if isinstance(passages, IdColumn) else None
         self._lines, self.origins = lines, origins
         self.expected = expected if expected is not None and expected.any() else None
-        self._indexed = False
+        self._index: PairIndex | None = None
         #: The scale that all grades are known to be on.
         self._settled: Scale | None = None
         if self.texts is None:
             judged_rows = np.flatnonzero(grade >= 0)
             self.negative = len(grade) - len(judged_rows)
             self._keep(judged_rows[np.argsort(query[judged_rows], kind="stable")])
-            self._build_index()
+            self._indexed()
 
     # -- making one ------------------------------------------------------------------------------
 
@@ -436,27 +437,7 @@ class Qrels(Held):
         rows, judgments : int64[hits]
             Positions among the given rows, and the positions of their judgments.
         """
-        if not self._indexed:
-            self._build_index()
-        candidates = np.flatnonzero(self._filter[keys >> self._filter_shift] & (query >= 0))
-        rows, judgments = [], []
-        place = np.searchsorted(self._sorted_keys, keys[candidates])
-        while len(candidates):
-            # Two pairs may share a hash: go on to the next key until the keys differ.
-            inside = place < len(self._sorted_keys)
-            candidates, place = candidates[inside], place[inside]
-            same_key = self._sorted_keys[place] == keys[candidates]
-            candidates, place = candidates[same_key], place[same_key]
-            judgment = self._by_key[place]
-            match = (self.query[judgment] == query[candidates]) & passages.equal(candidates, self.passages, judgment)
-            rows.append(candidates[match])
-            judgments.append(judgment[match])
-            candidates, place = candidates[~match], place[~match] + 1
-        if not rows:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        all_rows = np.concatenate(rows)
-        order = np.argsort(all_rows, kind="stable")
-        return all_rows[order], np.concatenate(judgments)[order]
+        return self._indexed().lookup(keys, query, passages)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -468,34 +449,21 @@ class Qrels(Held):
         self.expected = self.expected[rows] if self.expected is not None else None
         self.origins = self.origins.take(rows) if self.origins is not None else None
 
-    def _build_index(self) -> None:
-        self._indexed = True
-        keys = pair_keys(self.query, self.passages)
-        by_key = np.argsort(keys, kind="stable")
-        keys = keys[by_key]
-        doubles = self._find_doubles(keys, by_key)
-        if len(doubles):
-            self.repeated = len(doubles)
-            is_first = np.ones(len(self.query), bool)
-            is_first[doubles] = False
-            self._keep(np.flatnonzero(is_first))
-            keys = pair_keys(self.query, self.passages)
-            by_key = np.argsort(keys, kind="stable")
-            keys = keys[by_key]
-        self._sorted_keys, self._by_key = keys, by_key
-        # A bit table before the search: most rows of a run are unjudged, and this table rules most of them out.
-        # Where it is small enough for the processor's cache it has more places, so that fewer rows pass by chance.
-        judgments = (len(self._sorted_keys) + 1).bit_length()
-        bits = max(10, min(judgments + 6, 20), judgments + 4)
-        self._filter_shift = np.uint64(64 - bits)
-        self._filter = np.zeros(1 << bits, bool)
-        self._filter[self._sorted_keys >> self._filter_shift] = True
+    def _indexed(self) -> PairIndex:
+        """The index, made when it is first needed; repetitions with the same grade are left out before."""
+        if self._index is None:
+            self._index = PairIndex(self.query, self.passages)
+            doubles = self._doubles(self._index.sharing_a_key())
+            if doubles:
+                self.repeated = len(doubles)
+                self._keep(np.delete(np.arange(len(self.query)), doubles))
+                self._index = PairIndex(self.query, self.passages)
+        return self._index
 
-    def _find_doubles(self, keys: HashArray, by_key: IntArray) -> IntArray:
-        shared = np.flatnonzero(keys[1:] == keys[:-1])
+    def _doubles(self, rows: list[int]) -> list[int]:
         first_of: dict[tuple[int, str], int] = {}
         doubles = []
-        for row in np.unique(by_key[np.concatenate([shared, shared + 1])]).tolist():
+        for row in rows:
             first = first_of.setdefault((int(self.query[row]), self.passages[row]), row)
             if first == row:
                 continue
@@ -504,7 +472,7 @@ class Qrels(Held):
                     f"{self._row_text(row)}, but {self._row_text(first)}: one pair cannot have two grades; remove one"
                 )
             doubles.append(row)
-        return np.array(doubles, np.int64)
+        return doubles
 
     def _row_text(self, row: int) -> str:
         line = int(self._lines[row]) if self._lines is not None else None
@@ -515,8 +483,3 @@ class Qrels(Held):
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {len(self.query)} judgments>"
-
-
-def pair_keys(query: IntArray, passages: IdColumn) -> HashArray:
-    """A 64-bit key for each (query, passage) pair."""
-    return mix(passages.hashes(), query.astype(np.uint64) + np.uint64(1))

@@ -8,7 +8,8 @@ import numpy as np
 
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.pair_index import pair_keys
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.grading.store import Draw, LabelReading, Store
 
 _CHOSEN = {"pool": Chosen.POOL, "tail": Chosen.TAIL, "control": Chosen.CONTROL, "person": Chosen.PERSON}

@@ -16,7 +16,8 @@ import numpy as np
 
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.pair_index import pair_keys
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import STANDARD_INPUT, opened, text_lines
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
-from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.pair_index import pair_keys
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.wording import counted
 

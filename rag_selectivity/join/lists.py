@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.ids import IdColumn, IntArray, rows_that_may_repeat
+from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.facts import TOP, JoinFacts

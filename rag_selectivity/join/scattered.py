@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.id_numbers import IdNumbers
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray
+from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.policy import TIES, Policy
-from rag_selectivity.data.qrels import Qrels, pair_keys
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, together
 from rag_selectivity.data.run import Rows, Run
 from rag_selectivity.join.facts import TOP, JoinFacts
