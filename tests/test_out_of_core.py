@@ -262,30 +262,34 @@ def test_labels_keep_their_origins(tmp_path, parted) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_stops_cleanly(tmp_path) -> None:
+    """At once when the first file is there, which is while the folder is made, and later, while rows are written."""
     rng = np.random.default_rng(0)
     count = 3_000_000
-    queries = np.char.add("q", rng.integers(0, 50_000, count).astype(str))
+    queries = pyarrow.DictionaryArray.from_arrays(
+        rng.integers(0, 50_000, count).astype(np.int32), [f"q{query}" for query in range(50_000)]
+    )
     (tmp_path / "run").mkdir()
-    (tmp_path / "parts").mkdir()
     table = pyarrow.table({"query_id": queries, "passage_id": queries, "score": rng.random(count)})
     parquet.write_table(table, tmp_path / "run" / "0.parquet")
     write(tmp_path / "qrels.parquet", [("q1", "q1", 1)], GRADE)
     words = ["evaluate", "--qrels", tmp_path / "qrels.parquet", "--run", tmp_path / "run", "-o", tmp_path / "r.json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rag_selectivity", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path / "parts")},
-    )
-    for _ in range(300):
-        if list((tmp_path / "parts").iterdir()):
-            break
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "interrupted: nothing was written" in said
-    assert "Traceback" not in said
-    assert not list((tmp_path / "parts").iterdir())
-    assert not (tmp_path / "r.json").exists()
+    for number, seconds in enumerate((0, 0, 0.05, 0.3)):
+        parts = tmp_path / f"parts-{number}"
+        parts.mkdir()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rag_selectivity", *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(parts)},
+        )
+        while process.poll() is None and not os.listdir(parts):
+            pass
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert "interrupted: nothing was written" in said
+        assert "Traceback" not in said
+        assert not list(parts.iterdir()), seconds
+        assert not (tmp_path / "r.json").exists()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
 from rag_selectivity.scale.engines import tally_for
 from rag_selectivity.scale.tally import report_of_tallies
+from rag_selectivity.scale.temporary import in_temporary_folder
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
 
@@ -120,22 +121,25 @@ def evaluate_out_of_core(
         scale = source.scale
     scale = scale or chosen_policy.scale
     tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
+
+    def measure_in_parts(name: str, path: str | Path, place: Path) -> None:
+        parts = _part(Path(path), source, place, memory, progress, form)
+        tally = tallies[name]
+        tally.coverage += parts.left_out
+        tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, parts.remarks))
+        for judgments, lists in parts.pairs(mapped, progress):
+            tally.add_part(
+                judgments,
+                lists,
+                corpus_size=sizes,
+                passages_of=counts,
+                policy=chosen_policy,
+                name=name,
+                ids=form,
+            )
+
     for name, path in named.items():
-        with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
-            parts = _part(Path(path), source, Path(place), memory, progress, form)
-            tally = tallies[name]
-            tally.coverage += parts.left_out
-            tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, parts.remarks))
-            for judgments, lists in parts.pairs(mapped, progress):
-                tally.add_part(
-                    judgments,
-                    lists,
-                    corpus_size=sizes,
-                    passages_of=counts,
-                    policy=chosen_policy,
-                    name=name,
-                    ids=form,
-                )
+        in_temporary_folder(folder, partial(measure_in_parts, name, path))
     return report_of_tallies(tallies, level=level, labels=source if isinstance(source, Qrels) else None)
 
 
