@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarn
 MEASURES = ["Success", "BoR", "BoR_max", "RA-nWG", "%PROC", "Harm", "nDCG", "AP"]
 
 
-@pytest.fixture(params=[160, 20_000_000], ids=["one part", "many parts"])
+@pytest.fixture(params=[160, 60_000_000], ids=["one part", "many parts"])
 def parted(request, monkeypatch) -> None:
     monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", request.param)
 
@@ -229,7 +229,7 @@ def test_wrong_columns_and_values_are_named(tmp_path) -> None:
     with pytest.raises(rs.InputError, match=r"no query id of run is in the qrels: run has 'q1'.*have 'elsewhere'"):
         found(qrels, run)
     (tmp_path / "none").mkdir()
-    with pytest.raises(rs.InputError, match="memory must be a whole number of megabytes ≥ 64"):
+    with pytest.raises(rs.InputError, match="memory must be a whole number of megabytes ≥ 200"):
         found(qrels, run, memory=1)
 
 

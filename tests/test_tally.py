@@ -42,7 +42,10 @@ def test_sums_are_exact_and_do_not_depend_on_the_order(values, order) -> None:
 def test_weighted_sums_are_those_of_whole_numbers() -> None:
     rng = np.random.default_rng(0)
     rows, weights = rng.random((300, 4)) ** 9, rng.integers(0, 9, (20, 300))
-    found = ExactSums.weighted(weights, rows).rounded()
+    sums = ExactSums.zeros((len(weights), rows.shape[1]))
+    for limb, used, part in ExactSums.split(rows):
+        sums.add_limb(limb, slice(None), used, weights @ part)
+    found = sums.rounded()
     for sample, row in enumerate(weights.tolist()):
         for column in range(4):
             exact = sum(Fraction(x) * w for x, w in zip(rows[:, column].tolist(), row, strict=True))

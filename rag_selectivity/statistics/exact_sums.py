@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
@@ -45,15 +43,23 @@ class ExactSums:
                 result.limbs[limb] += part.sum(axis=0).astype(np.int64)
         return result
 
-    @classmethod
-    def weighted(cls, counts: NDArray[Any], rows: FloatArray) -> ExactSums:
-        """Sums with whole-number weights: counts[samples, rows] times float64[rows, columns]."""
-        result = cls.zeros((len(counts), rows.shape[1]))
-        as_floats = counts.astype(np.float64)
-        for limb, part in _split(rows):
-            used = part.any(axis=0)
-            result.limbs[limb][:, used] = (as_floats @ part[:, used]).astype(np.int64)
-        return result
+    @staticmethod
+    def split(rows: FloatArray) -> list[tuple[int, IntArray, FloatArray]]:
+        """The limbs of float64[rows, columns] with their numbers, in the columns where they are not 0.
+
+        Their sums with whole-number weights may be added with `add_limb`.
+        """
+        return [
+            (limb, used, part[:, used]) for limb, part in _split(rows) if len(used := np.flatnonzero(part.any(axis=0)))
+        ]
+
+    def add_limb(self, limb: int, samples: slice, columns: IntArray, whole: FloatArray) -> None:
+        """Add whole numbers, float64[samples, columns], to a limb.
+
+        The samples are on the first axis, and the columns are the axes after it, one after the other.
+        """
+        sums = self.limbs.reshape(_LIMBS, self.limbs.shape[1], math.prod(self.limbs.shape[2:]))[limb, samples]
+        sums[:, columns if len(columns) < sums.shape[1] else slice(None)] += whole.astype(np.int64)
 
     def add(self, other: ExactSums) -> None:
         """Add other sums of the same shape."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,9 @@ from rag_selectivity.statistics.quantiles import quantiles
 
 #: The step for a numerical slope, as a share of the standard error: large against rounding, small against curvature.
 _STEP = 1e-3
-_CHUNK = 4096
-_QUERIES_AT_ONCE = 16_384
+_QUERIES_AT_ONCE = 2048
+#: 8 MB of weights as floats are made at once.
+_RESAMPLES_AT_ONCE = 512
 
 
 @dataclass(slots=True)
@@ -71,16 +72,10 @@ class Moments:
     def of(cls, outcome: Outcome, counts: NDArray[Any] | None = None) -> Moments:
         """The moments of a batch; `counts` tells how often each of its queries is in each resample."""
         defined = outcome.defined
-        parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)
-        width, depths = parts.shape[1:]
+        parts = _defined_parts(outcome)
         resampled = None
         if counts is not None:
-            columns = np.concatenate([parts, defined[:, None, :]], axis=1).reshape(len(defined), (width + 1) * depths)
-            sums = ExactSums.zeros((len(counts), columns.shape[1]))
-            for start in range(0, len(columns), _CHUNK):
-                some = slice(start, start + _CHUNK)
-                sums.add(ExactSums.weighted(counts[:, some], columns[some]))
-            resampled = ExactSums(sums.limbs.reshape(len(sums.limbs), len(counts), width + 1, depths))
+            resampled = _resampled([outcome], len(counts), lambda some, rows: counts[rows, some])[0]
         sums, products = _sums_and_products(parts)
         return cls(
             aggregate=outcome.aggregate,
@@ -242,19 +237,12 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
     `queries` are the ids of the outcomes' rows: how often a query is drawn depends only on its id and the seed.
     """
     totals: list[Moments] = []
-    hashes = query_hashes(queries)
     for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE):
-        some = slice(start, start + _QUERIES_AT_ONCE)
-        drawn = counts(hashes[some], resamples, seed) if resamples else None
+        # A refusal speaks of all these queries: only the first batch brings it along.
         batch = [
-            Moments.of(
-                replace(
-                    outcome,
-                    parts=tuple(part[some] for part in outcome.parts),
-                    # A refusal speaks of all these queries: only the first batch brings it along.
-                    refused=None if start else outcome.refused,
-                ),
-                drawn,
+            replace(
+                Moments.of(_rows_of(outcome, slice(start, start + _QUERIES_AT_ONCE))),
+                refused=None if start else outcome.refused,
             )
             for outcome in outcomes
         ]
@@ -263,7 +251,56 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
             continue
         for moments, more in zip(totals, batch, strict=True):
             moments.merge(more)
+    if resamples:
+        hashes = query_hashes(queries)
+        drawn = _resampled(
+            outcomes,
+            resamples,
+            lambda some, rows: counts(hashes[some], rows.stop - rows.start, seed, rows.start),
+        )
+        for moments, sums in zip(totals, drawn, strict=True):
+            moments.resampled = sums
     return totals
+
+
+def _resampled(
+    outcomes: Sequence[Outcome], resamples: int, drawn: Callable[[slice, slice], NDArray[Any]]
+) -> list[ExactSums]:
+    """The sums of each outcome's parts in every resample; the last part counts the defined queries.
+
+    `drawn` tells how often some queries are in some resamples: a few of both at a time, so that the memory for it
+    grows with neither.
+    """
+    sums = [ExactSums.zeros((resamples, len(outcome.parts) + 1, outcome.parts[0].shape[1])) for outcome in outcomes]
+    for start in range(0, len(outcomes[0].parts[0]) if outcomes else 0, _QUERIES_AT_ONCE):
+        some = slice(start, start + _QUERIES_AT_ONCE)
+        splits = [ExactSums.split(_columns(_rows_of(outcome, some))) for outcome in outcomes]
+        places = [(total, limb, used) for total, split in zip(sums, splits, strict=True) for limb, used, _ in split]
+        # One large product of matrices is quicker than many small ones.
+        columns = np.concatenate([part for split in splits for _, _, part in split] or [np.empty((0, 0))], axis=1)
+        splits.clear()
+        cuts = np.cumsum([0, *(len(used) for _, _, used in places)]).tolist()
+        for first in range(0, resamples if places else 0, _RESAMPLES_AT_ONCE):
+            rows = slice(first, min(resamples, first + _RESAMPLES_AT_ONCE))
+            products = drawn(some, rows).astype(np.float64) @ columns
+            for (total, limb, used), begin, end in zip(places, cuts, cuts[1:], strict=False):
+                total.add_limb(limb, rows, used, products[:, begin:end])
+    return sums
+
+
+def _rows_of(outcome: Outcome, some: slice) -> Outcome:
+    return replace(outcome, parts=tuple(part[some] for part in outcome.parts))
+
+
+def _defined_parts(outcome: Outcome) -> FloatArray:
+    """The parts as float64[queries, parts, depths], 0 where they are not defined."""
+    return np.stack([np.where(outcome.defined, part, 0.0) for part in outcome.parts], axis=1)
+
+
+def _columns(outcome: Outcome) -> FloatArray:
+    """The parts, and whether they are defined, as float64[queries, (parts + 1) × depths]."""
+    parts = np.concatenate([_defined_parts(outcome), outcome.defined[:, None, :]], axis=1)
+    return parts.reshape(len(parts), parts.shape[1] * parts.shape[2])
 
 
 def _sums_and_products(parts: FloatArray) -> tuple[ExactSums, ExactSums]:

@@ -31,11 +31,15 @@ def query_hashes(queries: Sequence[str]) -> HashArray:
     return IdColumn.from_strings(list(queries)).hashes()
 
 
-def counts(hashes: HashArray, resamples: int, seed: int) -> NDArray[np.uint8]:
-    """How often each query is in each resample: uint8[resamples, queries], Poisson with mean 1."""
+def counts(hashes: HashArray, resamples: int, seed: int, first: int = 0) -> NDArray[np.uint8]:
+    """How often each query is in each resample: uint8[resamples, queries], Poisson with mean 1.
+
+    `first` is the number of the first of these resamples, a multiple of 4.
+    """
     blocks = -(-resamples // _PER_HASH)
     start = mix(hashes, np.full(len(hashes), seed + 1, np.uint64))
-    keys = np.arange(1, blocks + 1, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
+    begin = first // _PER_HASH + 1
+    keys = np.arange(begin, begin + blocks, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
     drawn = mix(start[None, :] ^ keys, keys >> np.uint64(7))
     sixteens = np.stack([(drawn >> np.uint64(16 * part)).astype(np.uint16) for part in range(_PER_HASH)], axis=1)
     return _COUNTS[sixteens.reshape(blocks * _PER_HASH, len(hashes))[:resamples]]
