@@ -17,12 +17,12 @@ from rag_selectivity.scale.tally import Tally
 LEAST = 200
 _MB = 1_000_000
 #: Python with NumPy, SciPy, pyarrow and this package, measured with the command line's libraries.
-_PROCESS = 110 * _MB
+_PROCESS = 120 * _MB
 #: What a part takes at its highest point while it is joined and measured, measured for rows in the worst order: for a
 #: row, for a byte of its passage id, and for a query at one depth of one measure.
-_A_ROW, AN_ID_BYTE, _A_QUERY_AND_DEPTH = 50, 18, 180
+_A_ROW, AN_ID_BYTE, _A_QUERY_AND_DEPTH = 50, 26, 180
 #: What a row and a byte of its ids take while a block is read and divided.
-_A_ROW_READ, _AN_ID_BYTE_READ = 150, 20
+_A_ROW_READ, _AN_ID_BYTE_READ = 150, 32
 #: What a judgment file's byte takes while it is read, at the highest point, and what it leaves.
 _A_LABEL_FILE_BYTE = 30
 #: The parse of a text takes many times its size, and three blocks are parsed ahead.
