@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.scale import out_of_core
+from rag_selectivity.scale.budget import Budget
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -26,9 +28,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarn
 MEASURES = ["Success", "BoR", "BoR_max", "RA-nWG", "%PROC", "Harm", "nDCG", "AP"]
 
 
-@pytest.fixture(params=[160, 60_000_000], ids=["one part", "many parts"])
+@pytest.fixture(params=["one part", "many parts", "divided again"])
 def parted(request, monkeypatch) -> None:
-    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", request.param)
+    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", {"many parts": 3_000_000}.get(request.param, 0))
+    if request.param == "divided again":
+        leave(monkeypatch, 100_000)
+
+
+def leave(monkeypatch, free: int) -> None:
+    """Let the budget be as small as that, in bytes."""
+    of = Budget.of
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda *given: replace(of(*given), free=free)))
 
 
 def world(seed: int = 0):
@@ -258,6 +268,73 @@ def test_labels_keep_their_origins(tmp_path, parted) -> None:
     assert ("down-to-rank", "soft") in {(each.code, each.level) for each in open_tails.runs["run"].caveats}
     plain = found(rs.Qrels.from_records(rows, scale="utility"), tmp_path / "run.parquet")
     assert "down-to-rank" not in {caveat.code for caveat in plain.runs["run"].caveats}
+
+
+def test_a_query_that_does_not_fit_is_named_with_the_memory_that_it_needs(tmp_path, monkeypatch) -> None:
+    labels, runs = world()
+    runs["q1"] = {f"d{d}": 1.0 / (d + 1) for d in range(3000)}
+    write(tmp_path / "qrels.parquet", judgments(labels), GRADE)
+    write(tmp_path / "run.parquet", rows_of(runs))
+    leave(monkeypatch, 100_000)
+    with pytest.raises(
+        rs.InputError, match=r"query 'q1' has 3010 rows, .*cannot be divided; give memory=\d+ \(--memory"
+    ):
+        found(tmp_path / "qrels.parquet", tmp_path / "run.parquet")
+
+
+def test_too_little_memory_is_said_before_anything_is_read(tmp_path) -> None:
+    none = tmp_path / "there is no such file.parquet"
+    with pytest.raises(rs.InputError, match=r"the sums of 300000 resamples \d+ MB; give memory=(\d+)") as raised:
+        evaluate_out_of_core(none, {"run": none}, corpus_size=300, memory=200, resamples=300_000)
+    needed = int(re.search(r"memory=(\d+)", str(raised.value))[1])
+    assert needed > 2000
+    with pytest.raises(rs.InputError, match="no such file"):
+        evaluate_out_of_core(none, {"run": none}, corpus_size=300, memory=needed, resamples=300_000)
+    with (tmp_path / "qrels.trec").open("wb") as file:
+        file.truncate(20_000_000)
+    with pytest.raises(rs.InputError, match=r"qrels\.trec: judgments in this format are held in memory, .*as Parquet"):
+        evaluate_out_of_core(tmp_path / "qrels.trec", {"run": none}, corpus_size=300, memory=200)
+
+
+OF_A_CHILD = """
+import sys
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+report = evaluate_out_of_core(sys.argv[1], {"run": sys.argv[2]}, corpus_size=10**7, memory=200)
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak) * 1024 / 1e6, "pandas" in sys.modules, report["R@10"].n)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the highest use of memory from /proc")
+@pytest.mark.parametrize("form", ["parquet", "trec"])
+def test_three_million_scattered_rows_stay_within_the_limit(tmp_path, form) -> None:
+    rng = np.random.default_rng(0)
+    count, queries = 3_000_000, 30_000
+    codes, ids = rng.integers(0, queries, count).astype(np.int32), rng.integers(0, 10**6, count).astype(np.int32)
+    run, qrels = tmp_path / f"run.{form}", tmp_path / f"qrels.{form}"
+    names, documents = [f"q{i}" for i in range(queries)], [f"document-{i:020}" for i in range(10**6)]
+    judged = [(names[code], documents[id], 1) for code, id in zip(codes[:9000].tolist(), ids.tolist(), strict=False)]
+    if form == "trec":
+        with run.open("w") as file:
+            for start in range(0, count, 100_000):
+                some = slice(start, start + 100_000)
+                rows = zip(codes[some].tolist(), ids[some].tolist(), strict=True)
+                file.write("".join(f"q{code} Q0 document-{id:020} 1 {id % 97} x\n" for code, id in rows))
+        qrels.write_text("".join(f"{query} 0 {passage} {grade}\n" for query, passage, grade in judged))
+    else:
+        chosen = ((codes, names), (ids, documents))
+        texts = [pyarrow.DictionaryArray.from_arrays(*both).cast(pyarrow.string()) for both in chosen]
+        columns = dict(zip(("query_id", "passage_id"), texts, strict=True))
+        parquet.write_table(pyarrow.table({**columns, "score": rng.random(count)}), run)
+        write(qrels, list(dict.fromkeys(judged)), GRADE)
+    done = subprocess.run(
+        [sys.executable, "-c", OF_A_CHILD, qrels, run], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    peak, with_pandas, evaluated = done.stdout.split()
+    assert float(peak) <= 200
+    assert (with_pandas, int(evaluated)) == ("False", len({query for query, _, _ in judged}))
 
 
 @pytest.mark.slow

@@ -179,8 +179,17 @@ def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: in
 def _width(file: Path, parquet: Any, columns: Sequence[str]) -> float:
     """The mean bytes of a row's values, at the beginning of the first row group."""
     for batch in _read(file, parquet, 0, columns, _FIRST_ROWS):
-        return int(batch.nbytes) / max(1, int(batch.num_rows))
+        return sum(map(_width_of, batch.columns))
     return 0.0
+
+
+def _width_of(column: Any) -> float:
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        # A batch has the values of its whole row group.
+        return 4 + _width_of(column.dictionary)
+    return int(column.nbytes) / max(1, len(column))
 
 
 def _repeated(text: str, rows: int) -> Any:
