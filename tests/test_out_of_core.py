@@ -301,7 +301,7 @@ import sys
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 report = evaluate_out_of_core(sys.argv[1], {"run": sys.argv[2]}, corpus_size=10**7, memory=200)
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(int(peak) * 1024 / 1e6, "pandas" in sys.modules, report["R@10"].n)
+print(int(peak) * 1024 / 1e6, "pandas" in sys.modules, report["Success@10"].n)
 """
 
 
