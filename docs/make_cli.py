@@ -8,9 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
-from rag_selectivity.cli.app import app
+from rag_selectivity.cli.app import all_commands
 from rag_selectivity.cli.command import wrapped
 from rag_selectivity.cli.options import EVERY_COMMAND
 from rag_selectivity.cli.output import EXIT_CODES
@@ -56,7 +54,7 @@ _WIDTH = 116
 
 def reference() -> str:
     """All commands as Markdown."""
-    known = dict(_commands(typer.main.get_command(app), ()))
+    known = all_commands()
     if known.keys() != set(COMMANDS):
         raise SystemExit(f"COMMANDS and the commands differ: {', '.join(known.keys() ^ set(COMMANDS))}")
     lines = [
@@ -107,17 +105,6 @@ def reference() -> str:
         lines += ["```", "", "| option | default | meaning |", "|---|---|---|"]
         lines += [_row(each) for each in command.params if not _is_common(each) and not getattr(each, "hidden", False)]
     return "\n".join(lines) + "\n"
-
-
-def _commands(group: Any, above: tuple[str, ...]) -> list[tuple[str, Any]]:
-    """(name, command) of all commands, those of groups under the name of the group."""
-    found = []
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            found += _commands(command, (*above, name))
-        else:
-            found.append((" ".join((*above, name)), command))
-    return found
 
 
 def _paragraphs(command: Any) -> list[str]:

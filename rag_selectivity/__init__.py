@@ -6,59 +6,96 @@
 8.966
 """
 
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from rag_selectivity.agree import agree
-from rag_selectivity.calibrate import Calibration, calibrate_alpha
-from rag_selectivity.compare import compare
-from rag_selectivity.data.policy import Policy
-from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
-from rag_selectivity.evaluate import evaluate, evaluate_joined
-
-# Imported to register label stores beside the other formats of files.
-from rag_selectivity.grading import labels_format as _labels_format  # noqa: F401
-from rag_selectivity.io.formats import Format, register_format
-from rag_selectivity.io.reading import read_qrels, read_run
-from rag_selectivity.join.joining import join
-from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.live.monitor import Monitor
-from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.tools import ToolMonitor
-from rag_selectivity.measures import Measure, parse_measure, register_measure, udcg
-from rag_selectivity.planning import audit, plan, queries_needed
-from rag_selectivity.results.agreement import JudgeReport
-from rag_selectivity.results.comparison import Comparison
-from rag_selectivity.results.estimate import Estimate
-from rag_selectivity.results.report import Report
-from rag_selectivity.results.sweep import Sweep
-from rag_selectivity.scale.tally import Tally
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.sweep import sweep
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rag_selectivity.agree import agree
+    from rag_selectivity.calibrate import Calibration, calibrate_alpha
+    from rag_selectivity.compare import compare
+    from rag_selectivity.data.policy import Policy
+    from rag_selectivity.data.qrels import Qrels
+    from rag_selectivity.data.run import Run
+    from rag_selectivity.errors import InputError, MissingExtraError, SelectivityError, SelectivityWarning
+    from rag_selectivity.evaluate import evaluate, evaluate_joined
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.grading.grade import grade
     from rag_selectivity.grading.limits import Budget, Limits
+    from rag_selectivity.io.formats import Format, register_format
+    from rag_selectivity.io.reading import read_qrels, read_run
+    from rag_selectivity.join.joining import join
+    from rag_selectivity.join.judged_run import JudgedRun
     from rag_selectivity.live.background import BackgroundGrader
+    from rag_selectivity.live.monitor import Monitor
+    from rag_selectivity.live.retrieval import Retrieval
+    from rag_selectivity.live.tools import ToolMonitor
+    from rag_selectivity.measures import Measure, parse_measure, register_measure, udcg
+    from rag_selectivity.planning import audit, plan, queries_needed
     from rag_selectivity.render import plots
+    from rag_selectivity.results.agreement import JudgeReport
+    from rag_selectivity.results.comparison import Comparison
+    from rag_selectivity.results.estimate import Estimate
+    from rag_selectivity.results.report import Report
+    from rag_selectivity.results.sweep import Sweep
     from rag_selectivity.scale import engines, ray
+    from rag_selectivity.scale.tally import Tally
+    from rag_selectivity.statistics.bootstrap import Bootstrap
+    from rag_selectivity.sweep import sweep
 
-#: Loaded when first used: a name of this module, the module it comes from, and its name there (None: the module).
-_LOADED_LATER = {
-    "BackgroundGrader": ("live.background", "BackgroundGrader"),
-    "Budget": ("grading.limits", "Budget"),
-    "Limits": ("grading.limits", "Limits"),
-    "check_claims": ("grading.claims", "check_claims"),
-    "grade": ("grading.grade", "grade"),
-    "engines": ("scale.engines", None),
-    "plots": ("render.plots", None),
-    "ray": ("scale.ray", None),
+#: The module of each name, imported when the name is first used, so that a program pays for what it uses.
+_PLACES = {
+    "BackgroundGrader": "live.background",
+    "Bootstrap": "statistics.bootstrap",
+    "Budget": "grading.limits",
+    "Calibration": "calibrate",
+    "Comparison": "results.comparison",
+    "Estimate": "results.estimate",
+    "Format": "io.formats",
+    "InputError": "errors",
+    "JudgeReport": "results.agreement",
+    "JudgedRun": "join.judged_run",
+    "Limits": "grading.limits",
+    "Measure": "measures",
+    "MissingExtraError": "errors",
+    "Monitor": "live.monitor",
+    "Policy": "data.policy",
+    "Qrels": "data.qrels",
+    "Report": "results.report",
+    "Retrieval": "live.retrieval",
+    "Run": "data.run",
+    "SelectivityError": "errors",
+    "SelectivityWarning": "errors",
+    "Sweep": "results.sweep",
+    "Tally": "scale.tally",
+    "ToolMonitor": "live.tools",
+    "agree": "agree",
+    "audit": "planning",
+    "calibrate_alpha": "calibrate",
+    "check_claims": "grading.claims",
+    "compare": "compare",
+    "engines": "scale.engines",
+    "evaluate": "evaluate",
+    "evaluate_joined": "evaluate",
+    "grade": "grading.grade",
+    "join": "join.joining",
+    "parse_measure": "measures",
+    "plan": "planning",
+    "plots": "render.plots",
+    "queries_needed": "planning",
+    "ray": "scale.ray",
+    "read_qrels": "io.reading",
+    "read_run": "io.reading",
+    "register_format": "io.formats",
+    "register_measure": "measures",
+    "sweep": "sweep",
+    "udcg": "measures",
 }
+#: Names that are modules themselves.
+_MODULES = ("engines", "plots", "ray")
 
 __all__ = [
     "BackgroundGrader",
@@ -108,14 +145,34 @@ __all__ = [
     "udcg",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LOADED_LATER:
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would take any name for known.
+    def __getattr__(name):
+        if name in _PLACES:
+            module = import_module(f"{__name__}.{_PLACES[name]}")
+            found = module if name in _MODULES else getattr(module, name)
+            globals()[name] = found
+            return found
+        if not name.startswith("_"):
+            path = f"{__name__}.{name}"
+            try:
+                return import_module(path)
+            except ModuleNotFoundError as error:
+                if error.name != path:
+                    raise
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    path, attribute = _LOADED_LATER[name]
-    module = import_module(f"{__name__}.{path}")
-    return module if attribute is None else getattr(module, attribute)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """This package, in which importing the module `evaluate` does not take the place of the function `evaluate`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _PLACES and isinstance(value, ModuleType) and value.__name__ == f"{__name__}.{name}"):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

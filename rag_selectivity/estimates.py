@@ -165,22 +165,27 @@ def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: i
 
     `total` is the number of queries; by default it is the number of rows of the outcome.
     """
-    defined = outcome.defined
-    counts = defined.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        # NumPy sums pairwise along the last axis only, and pairwise sums have the smaller rounding error.
-        means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
-        values = outcome.aggregate.value(*means)
+    values, counts = values_of(outcome)
     return estimates_of(
         values,
         low,
         high,
         counts,
-        len(defined) if total is None else total,
+        len(outcome.parts[0]) if total is None else total,
         outcome.undefined,
         outcome.effective_queries(),
         outcome.without_spread(),
     )
+
+
+def values_of(outcome: Outcome) -> tuple[FloatArray, IntArray]:
+    """The measure's figure at each depth, NaN if no query has one, and the number of queries that have one."""
+    defined = outcome.defined
+    counts = defined.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        # NumPy sums pairwise along the last axis only, and pairwise sums have the smaller rounding error.
+        means = [np.where(defined, part, 0.0).T.copy().sum(axis=1) / counts for part in outcome.parts]
+        return np.where(counts > 0, outcome.aggregate.value(*means), np.nan), counts
 
 
 def estimates_of_moments(moments: Moments, low: FloatArray, high: FloatArray) -> list[Estimate]:

@@ -26,6 +26,7 @@ from rag_selectivity.estimates import (
     estimates_of_moments,
     estimates_with,
     notes_of_refusals,
+    values_of,
     with_caveats,
     with_controls,
 )
@@ -33,7 +34,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.reach import LabelReach, has_open_tails, labels_found_by_any
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.base import WHOLE_LIST
+from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
 from rag_selectivity.measures.plan import (
     Plan,
     absent_measures,
@@ -48,8 +49,12 @@ from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.controlled import ControlledFigures
 from rag_selectivity.statistics.moments import moments_of
 from rag_selectivity.statistics.placebos import placebo_figures
+
+#: The figures of all queries at so few depths stay in the processor's cache.
+_DEPTHS_AT_ONCE = 32
 
 
 def evaluate(
@@ -200,6 +205,38 @@ def measure_all(
         run.check_depths(table_depths)
         outcomes[name] = [measure.outcome(run, at).settled() for measure, at in plan]
     return Measured(chosen, grid, plan, table_depths, outcomes)
+
+
+def figures_at(judged: JudgedRun, measures: Sequence[Measure], depths: IntArray) -> list[FloatArray]:
+    """The figures of one run that `evaluate` gives, for each measure at many depths: float64[depths] each.
+
+    Without intervals and caveats, which take longer and hold the figures of every query at every depth.
+    """
+    judged.check_depths(depths)
+    controls = None
+    if judged.controls is not None and judged.corpus_size is not None:
+        controls = ControlledFigures(judged, judged.controls, None)
+    figures = [np.full(len(depths), np.nan) for _ in measures]
+    for start in range(0, len(depths), _DEPTHS_AT_ONCE):
+        some = slice(start, start + _DEPTHS_AT_ONCE)
+        for measure, values in zip(measures, figures, strict=True):
+            outcome = measure.outcome(judged, depths[some]).settled()
+            values[some] = values_of(outcome)[0]
+            if controls is None:
+                continue
+            for place, depth in enumerate(depths[some].tolist(), start):
+                controlled = controls.of(measure, depth, outcome)
+                if controlled is not None:
+                    values[place] = controlled.value
+    tails = _tails_of(judged)
+    if tails is not None:
+        plan = [(measure, depths) for measure in measures]
+        completed = tails_by_run(tails[0], {"run": judged}, plan, tails[1], None)["run"]
+        for measure, values in zip(measures, figures, strict=True):
+            for place, depth in enumerate(depths.tolist()):
+                if (figure := completed.get(str(measure @ depth))) is not None:
+                    values[place] = figure.value
+    return figures
 
 
 def evaluate_joined(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import measure_all, report_on
+from rag_selectivity.evaluate import figures_at
 from rag_selectivity.io.lengths import passage_tokens
 from rag_selectivity.io.reading import run_of
 from rag_selectivity.join.judged_run import JudgedRun
@@ -27,7 +28,7 @@ from rag_selectivity.measures.chance import delta_bor, regime
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, finite
 from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.next_passages import next_passages
+from rag_selectivity.statistics.next_passages import next_passages_of_runs
 
 
 def sweep(
@@ -141,8 +142,10 @@ def sweep(
         hits = 1 if m is None else m
         last = max_k if curves is not None and max_depth is None else max_depth
         rows = _Swept(run, rel, hits, last, cost, curves).rows()
-        further = () if curves is not None else next_passages(run, rel=rel, m=hits, bootstrap=bootstrap)
-        sweeps[name] = RunSweep(tuple(rows), advice, further)
+        sweeps[name] = RunSweep(tuple(rows), advice, ())
+    if joined.ground is None:
+        further = next_passages_of_runs(joined.judged, rel=rel, m=1 if m is None else m, bootstrap=bootstrap)
+        sweeps = {name: replace(swept, next_passages=further[name]) for name, swept in sweeps.items()}
     settings = {**bootstrap.settings, "rel": rel, "m": m, "max_k": max_k, "max_loss": max_loss}
     settings["basis"] = AS_JUDGED if joined.ground is None else CALIBRATED
     settings |= {"max_tokens": max_tokens, "min_success": min_success}
@@ -180,13 +183,8 @@ class _Swept:
         }
         if judged.scale.name == "utility":
             measures |= {"RA-nWG": RANWG(), "Harm": Harm(), "Harm_most": Harm(unjudged="harmful"), "Judged": Judged()}
-        runs = {"run": judged}
-        measured = measure_all(runs, list(measures.values()), self.depths.tolist())
-        report = report_on(runs, measured, None)
-        self.columns = {
-            column: np.array([report["run", measure @ depth].value for depth in self.depths.tolist()])
-            for column, measure in measures.items()
-        }
+        figures = figures_at(judged, list(measures.values()), self.depths)
+        self.columns = dict(zip(measures, figures, strict=True))
         if curves is not None:
             graded = {column: measure for column, measure in measures.items() if measure.name not in WITHOUT_GRADES}
             calibrated = curves.of(list(graded.values()), self.depths)

@@ -22,8 +22,8 @@ NO_CHROMIUM = "there is no Chromium on this machine (Debian: apt-get install chr
 WIDTHS = (360, 768, 1280, 1920)
 SCHEMES = ("light", "dark")
 HEIGHT = 800
-#: The first row of a table or list that axe-core does not read.
-ROWS = 7
+#: The first row of a table or list that axe-core does not read, and of a table whose cells are nothing but text.
+ROWS, PLAIN_ROWS = 7, 3
 
 
 def chromium_program() -> str | None:
@@ -115,7 +115,11 @@ def axe(page: Any, *, rules: Sequence[str] | None = None) -> list[str]:
           const only = rules ? {runOnly: {type: "rule", values: rules}} : {};
           return axe.run({resultTypes: ["violations"], ...only}).then((found) => found.violations);
         }""",
-        [f"tbody > tr:nth-child(n+{ROWS}), li:nth-child(n+{ROWS}), svg[role=img] > *", rules],
+        [
+            f"tbody > tr:nth-child(n+{ROWS}), table.figures tbody > tr:nth-child(n+{PLAIN_ROWS}), "
+            f"li:nth-child(n+{ROWS}), svg[role=img] > *",
+            rules,
+        ],
     )
     return [
         f"{each['id']} ({each['impact']}): {each['help']}: {len(each['nodes'])}, such as "

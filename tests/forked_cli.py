@@ -26,15 +26,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import rag_selectivity as rs
+from rag_selectivity.cli.app import all_commands
+
 PRELOADED = (
     "aiohttp",
     "pyarrow",
     "sqlite3",
-    "rag_selectivity.agree",
-    "rag_selectivity.cli.app",
-    "rag_selectivity.grading.claims",
-    "rag_selectivity.grading.grade",
+    "rag_selectivity.cli.gates",
+    "rag_selectivity.decision",
+    "rag_selectivity.explain",
     "rag_selectivity.grading.openai_judge",
+    "rag_selectivity.render.from_files",
 )
 
 
@@ -44,6 +47,10 @@ def serve() -> None:
         # What an extra lacks is missed by the commands that need it, and tested there.
         with suppress(ImportError):
             import_module(name)
+    for name in rs.__all__:
+        with suppress(ImportError):
+            getattr(rs, name)
+    all_commands()
     gc.freeze()
     buffer = b""
     while True:

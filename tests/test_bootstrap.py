@@ -10,6 +10,7 @@ import pytest
 
 import rag_selectivity as rs
 from rag_selectivity import Bootstrap, InputError
+from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success
 from rag_selectivity.statistics import bootstrap as module
 
@@ -165,3 +166,13 @@ def test_where_a_baseline_begins_to_be_rough(low, high, rough) -> None:
         bootstrap=None,
     )
     assert bool(report["BoR@1"].caveats) == rough
+
+
+def test_many_resamples_are_those_of_one_stream_of_numbers() -> None:
+    rows = 1 << 18
+    figures = np.random.default_rng(0).integers(0, 9, rows).astype(np.float64)
+    outcome = Outcome((figures[:, None],), "-", bounds=(0.0, 8.0))
+    low, high = Bootstrap(resamples=18, method="percentile").intervals([outcome])[0]
+    stream = np.random.default_rng(7)
+    means = [figures[stream.integers(0, rows, rows)].mean() for _ in range(18)]
+    assert [low[0], high[0]] == pytest.approx(np.quantile(means, [0.025, 0.975]).tolist(), rel=1e-14)

@@ -361,6 +361,17 @@ def test_a_tail_without_labels_follows_the_rest_of_the_pool() -> None:
     assert completed_relevant(labels, runs, people) == pytest.approx(30, rel=0.15)
 
 
+def test_a_sweep_completes_tails_as_an_evaluation_does() -> None:
+    _, labels, runs = with_tail()
+    options = {"corpus_size": 1000, "scale": "utility"}
+    swept = rs.sweep(labels, runs, **options, max_depth=3)["one"]
+    report = rs.evaluate(labels, runs, **options, depths=[1, 2, 3], bootstrap=None)
+    assert report["RA-nWG@3"].basis == "with a tail"
+    for name, column in (("Success", "success"), ("BoR", "BoR"), ("RA-nWG", "RA-nWG"), ("Harm", "Harm")):
+        figures = [report[f"{name}@{depth}"].value for depth in (1, 2, 3)]
+        assert [row[column] for row in swept.rows] == figures
+
+
 # -- real judges: a short form of benchmarks/trust_tables/calibrated.py --------------------------------------
 
 

@@ -412,3 +412,18 @@ def test_advice_and_sweep_use_the_judges_own_random_draw() -> None:
     assert any("collapse" in warning for warning in controlled.recommendation.warnings)
     assert controlled.rows[9]["random_success"] == pytest.approx(1 - 0.6**10, abs=0.01)
     assert controlled.rows[9]["regime"] == "collapse"
+    measured = rs.evaluate(
+        labels,
+        runs,
+        controls=drawn,
+        corpus_size=SIZE,
+        scale="trec",
+        measures=["Success", "RandomSuccess", "BoR", "BoR_max", "lambda"],
+        depths=[1, 2, 10],
+        bootstrap=None,
+    )
+    for depth in (1, 2, 10):
+        row = controlled.rows[depth - 1]
+        named = ("success", "random_success", "BoR", "BoR_max", "lambda")
+        figures = [measured[f"{name}@{depth}"].value for name in ("Success", "RandomSuccess", *named[2:])]
+        assert [row[name] for name in named] == figures

@@ -261,6 +261,73 @@ def test_texts_are_cut_to_the_budget_and_the_page_says_so(world) -> None:
     assert ["lists end at rank 5" in least.notes[0], "Texts of passages are left out" in least.notes[1]] == [True, True]
 
 
+@pytest.fixture(scope="module")
+def crowded():
+    """A report of 500 queries, its runs and their texts, which are too long for all to fit."""
+    draws = np.random.default_rng(8)
+    ids = [[f"d{i}-{j}" for j in range(14)] for i in range(500)]
+    grades = {f"q{i}": dict(zip(row, draws.integers(1, 6, 9).tolist(), strict=False)) for i, row in enumerate(ids)}
+    runs = {
+        name: {q: [row[j] for j in draws.permutation(14)[:12]] for q, row in zip(grades, ids, strict=True)}
+        for name in ("a", "b")
+    }
+    words = draws.integers(0, 1 << 30, (500, 14, 12)).astype(str).tolist()
+    corpus = {p: " ".join(w) for row, of_row in zip(ids, words, strict=True) for p, w in zip(row, of_row, strict=True)}
+    report = rs.evaluate(grades, runs, scale="utility", measures=["RA-nWG", "Harm"], depths=[5], bootstrap=None)
+    return report, grades, runs, corpus
+
+
+def test_where_texts_do_not_fit_the_queries_that_matter_have_them(crowded) -> None:
+    report, grades, runs, corpus = crowded
+    whole = explorer(report, 5, runs=runs, corpus=corpus, budget=None)
+    assert unpacked(whole)["texted"] is None
+    shown = explorer(report, 5, runs=runs, corpus=corpus, budget=len(whole.data) * 4 // 5)
+    data = unpacked(shown)
+    assert data["longest"] is None
+    assert data["candidates"] == 50
+    assert len(shown.data) <= len(whole.data) * 4 // 5
+    # Which queries these are, by loops over the rows of the report.
+    rows = {run: {row["query"]: row for row in report.per_query(run)} for run in runs}
+    names = list(grades)
+    best = rows[shown.best]
+    figure = {run: {q: of_run[q]["RA-nWG@5"] for q in names} for run, of_run in rows.items()}
+    low = sorted((q for q in names if figure[shown.best][q] is not None), key=lambda q: figure[shown.best][q])[:50]
+    harmful = sorted(names, key=lambda q: -best[q]["Harm@5"])[:50]
+    gaps = {q: abs(round(figure["a"][q], 6) - round(figure["b"][q], 6)) for q in names if figure["a"][q] is not None}
+    moved = sorted(gaps, key=lambda q: -gaps[q])[:50]
+    hard = list(dict.fromkeys(data["queries"][q] for q, *_ in data["hard"]))[:50]
+    texted = {data["queries"][q] for q in data["texted"]}
+    assert {*low, *harmful, *moved, *hard} <= texted
+    assert len(texted) == len({*low, *harmful, *moved, *hard}) + 50
+    expected = {p for q in texted for of_run in runs.values() for p in of_run[q]}
+    expected |= {data["passages"][row[1]] for row in data["hard"]}
+    texts = dict(zip(data["passages"], data["texts"], strict=True))
+    assert {p for p, text in texts.items() if text is not None} == expected
+    assert all(texts[p] == corpus[p] for p in expected)
+    note = shown.notes[0]
+    assert f"have texts for {len(texted)} of 500 queries" in note
+    assert "--all-texts" in note
+    for words in ("50 worst of a by", "by Harm@5", "50 with the largest difference in RA-nWG@5", "50 others drawn at"):
+        assert words.replace("of a", f"of {shown.best}") in note
+    assert explorer(report, 5, runs=runs, corpus=corpus, budget=len(whole.data) * 4 // 5) == shown
+
+
+def test_less_room_leaves_fewer_queries_then_short_lists_then_no_texts(crowded) -> None:
+    report, _, runs, corpus = crowded
+    bare = len(explorer(report, 5, runs=runs, budget=None).data)
+    found = []
+    for budget in (4 * bare, 2 * bare, bare + 1000, bare - 1, 1000):
+        shown = explorer(report, 5, runs=runs, corpus=corpus, candidates=12, budget=budget)
+        data = unpacked(shown)
+        found.append((data["candidates"], len(data["texted"]) if data["texts"] else 0))
+        assert len(shown.data) <= budget or budget == 1000
+        assert any("--all-texts" in note for note in shown.notes)
+    (deep, many), (short, few), *rest = found
+    assert many > few > 0
+    assert (deep, short) == (12, 5)
+    assert rest == [(12, 0), (5, 0), (5, 0)]
+
+
 def test_six_runs_of_cranfield_fit_whole(data) -> None:
     cranfield = data / "cranfield"
     lists = {name: rs.read_run(cranfield / "runs" / f"{name}.trec").to_dict() for name in ("bm25", "lsa")}

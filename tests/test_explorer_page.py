@@ -379,7 +379,8 @@ def test_no_fault_and_no_overflow_at_any_width(window, at, world) -> None:
         assert overflow(page) == [], width
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        assert axe(page) == [], scheme
+        # Of the rules, only that of contrast can depend on the colours.
+        assert axe(page, rules=None if scheme == SCHEMES[0] else ["color-contrast"]) == [], scheme
     page.set_viewport_size({"width": 360, "height": 740})
     lefts = page.locator(".x-columns > div").evaluate_all("(all) => all.map((e) => e.getBoundingClientRect().left)")
     assert lefts[0] == lefts[1]

@@ -181,7 +181,6 @@ def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, 
     for block in (1, 50, 10**6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(trec, "_BLOCK", block)
-            patch.setattr(trec, "_SCATTERED_BLOCK", block)
             patch.setattr(trec, "_REGROUPED_ROWS", 3)
             assert scored(read_run(path)) == lists
             qrels = Qrels.from_dict({query: dict.fromkeys(ranked, 1) for query, ranked in lists.items()})
@@ -205,12 +204,13 @@ def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, 
 )
 def test_the_fast_parser_equals_the_slow_one(rows, separator) -> None:
     text = "".join(separator.join((q, "Q0", d, "1", repr(s), "t")) + "\n" for q, d, s in rows).encode()
-    fast = trec._parse_fast(text) or trec._parse_fast(trec._single_spaced(text))
-    slow = trec._parse_slowly(Path("run"), 0, text)
+    fast, slow = trec._parse_fast(text), trec._parse_slowly(Path("run"), 0, text)
     assert fast is not None
-    assert [fast.names[i] for i in fast.codes] == [slow.names[i] for i in slow.codes]
+    assert list(fast.queries) == list(slow.queries)
     assert list(fast.passages) == list(slow.passages)
     assert fast.scores.tolist() == slow.scores.tolist()
+    assert fast.ranks is not None
+    assert fast.ranks.tolist() == slow.ranks.tolist()
 
 
 WORDS = 'q1 Q0 0 d1 1 -1 0.5 nan 1e999 query_id doc_id score grade _id null , " { } : [ ] PAR1 1_0 ½ é'

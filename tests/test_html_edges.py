@@ -81,7 +81,8 @@ def test_a_curve_over_chance_needs_a_chance() -> None:
 def test_twelve_runs_with_long_names_have_room() -> None:
     names = [f"an-embedding-model-{'W' * 30}+a-reranker-{i}" for i in range(12)]
     runs = {name: {q: [*ids[i % 3 :], *ids[: i % 3]] for q, ids in LISTS.items()} for i, name in enumerate(names)}
-    report = rs.evaluate(GRADED, runs, corpus_size=500, scale="utility", measures=MEASURES, depths=[1, 2, 3])
+    options = {"corpus_size": 500, "scale": "utility", "measures": MEASURES, "bootstrap": rs.Bootstrap(resamples=200)}
+    report = rs.evaluate(GRADED, runs, **options, depths=[1, 2, 3])
     with warnings.catch_warnings():
         # matplotlib warns where a layout has no room for what it holds.
         warnings.simplefilter("error")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.data.registry import Registry
+from rag_selectivity.io.formats import FORMATS
 
 HEAVY = [
     "scipy",
@@ -25,9 +32,64 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-def test_the_core_imports_numpy_alone() -> None:
-    done = python(f"import rag_selectivity, sys; print([name for name in {HEAVY} if name in sys.modules])")
-    assert done.stdout.strip() == "[]", done.stderr
+def test_the_package_imports_nothing_until_a_name_is_used() -> None:
+    loaded = f"[name for name in ('numpy', *{HEAVY}) if name in sys.modules]"
+    done = python(f"import rag_selectivity as rs, sys; dir(rs); print({loaded}); rs.evaluate; print({loaded})")
+    assert done.stdout.splitlines() == ["[]", "['numpy']"], done.stderr
+
+
+def declared() -> dict[str, str]:
+    """{name: module} as type checkers see the package."""
+    tree = ast.parse(Path(str(rs.__file__)).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and isinstance(node.body[0], ast.ImportFrom)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {each.name: str(node.module) for node in imports for each in node.names}
+
+
+def test_a_name_is_what_type_checkers_take_it_for() -> None:
+    known = declared()
+    assert sorted(known) == sorted(rs.__all__)
+    assert set(dir(rs)) >= set(rs.__all__)
+    for name, module in known.items():
+        assert getattr(rs, name) is getattr(import_module(module), name), name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'rag_selectivity' has no attribute 'evalute'"):
+        rs.evalute  # noqa: B018
+    assert not hasattr(rs, "__wrapped__")
+
+
+def test_modules_do_not_hide_the_functions_of_the_same_names() -> None:
+    code = """
+import sys
+import rag_selectivity as rs
+from importlib import import_module, reload
+for name in ("agree", "compare", "evaluate", "join", "sweep"):
+    module = import_module(f"rag_selectivity.{name}")
+    print(module.__name__ == f"rag_selectivity.{name}", callable(module), callable(getattr(reload(rs), name)))
+print(rs.measures.__name__)
+"""
+    assert python(code).stdout.splitlines() == ["True False True"] * 5 + ["rag_selectivity.measures"]
+
+
+def test_an_entry_that_is_added_later_keeps_its_place_and_is_imported_when_looked_up() -> None:
+    registry: Registry[type] = Registry("parser", "rag_selectivity.none", object)
+    registry.add_later("calendar", "this_module_does_not_exist", "Calendar")
+    registry.add_later("pairs", "collections", "Counter")
+    registry.add("rows", list)
+    assert list(registry) == ["calendar", "pairs", "rows"]
+    assert registry["pairs"].__name__ == "Counter"
+    with pytest.raises(rs.InputError, match="there is a parser 'pairs' already"):
+        registry.add("pairs", dict)
+    with pytest.raises(ModuleNotFoundError):
+        registry["calendar"]
+
+
+def test_formats_are_registered_by_their_names_whatever_is_imported_first() -> None:
+    assert [FORMATS[name].name for name in FORMATS] == list(FORMATS)
+    code = "from rag_selectivity.io.formats import format_names; print(*format_names())"
+    assert python(code).stdout.split() == ["trec", "beir", "tsv", "jsonl", "csv", "parquet", "store", "exported"]
 
 
 def test_measuring_dicts_needs_no_extra() -> None:

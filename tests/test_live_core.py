@@ -28,6 +28,7 @@ LABELS = {"good?": {"a": 5, "b": 4, "j": 1}, "bad?": {"a": 5, "j": 1}}
 @pytest.fixture(autouse=True)
 def _measure_at_once(monkeypatch) -> None:
     monkeypatch.setattr(monitor_module, "_BATCH", 1)
+    monkeypatch.setattr(Monitor, "_measure_later", lambda monitor, batch: monitor._measuring.measure(batch))
 
 
 # -- alarms ----------------------------------------------------------------------------------------

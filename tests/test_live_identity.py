@@ -24,6 +24,7 @@ LABELS = {f"q{i}": {f"d{i}": 5, "junk": 1} for i in range(300)}
 @pytest.fixture(autouse=True)
 def _measure_at_once(monkeypatch) -> None:
     monkeypatch.setattr(monitor_module, "_BATCH", 1)
+    monkeypatch.setattr(Monitor, "_measure_later", lambda monitor, batch: monitor._measuring.measure(batch))
 
 
 def ids(monitor: Monitor, *names: str, **metadata: str) -> list[str]:

@@ -95,8 +95,10 @@ class Late(WordRetriever):
     def __init__(self, pause: float) -> None:
         super().__init__()
         self.wait = pause
+        self.begun = 0
 
     async def _aretrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        self.begun += 1
         await asyncio.sleep(self.wait)
         return self._retrieve(query_bundle)
 
@@ -278,17 +280,20 @@ class Away(WordRetriever):
 @pytest.mark.parametrize("how", ["raises", "cancel_run", "timeout", "wait_for"])
 def test_a_failure_that_the_agent_swallows_is_a_failure(how) -> None:
     async def ask() -> None:
-        retriever = Away() if how == "raises" else Late(30)
+        late = Late(30)
+        retriever = Away() if how == "raises" else late
         agent = FunctionAgent(
-            tools=tools(retriever=retriever), llm=that_calls([ASK, LOOK]), timeout=0.2 if how == "timeout" else None
+            tools=tools(retriever=retriever), llm=that_calls([ASK, LOOK]), timeout=0.5 if how == "timeout" else None
         )
         handler = agent.run(user_msg=ASKED)
+        while how in ("cancel_run", "wait_for") and late.begun < 2:
+            # However slow the machine is: what has not begun cannot fail.
+            await asyncio.sleep(0.005)
         if how == "cancel_run":
-            await asyncio.sleep(0.2)
             await handler.cancel_run()
         swallowed = contextlib.nullcontext() if how == "raises" else pytest.raises((Exception, asyncio.CancelledError))
         with swallowed:
-            await asyncio.wait_for(handler, 0.2 if how == "wait_for" else None)
+            await asyncio.wait_for(handler, 0.05 if how == "wait_for" else None)
 
     live = watched(ask)
     assert_recorded(live, [("q1", (), ()), ("q1", (), ())])

@@ -7,11 +7,10 @@ import re
 
 import numpy as np
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
 import rag_selectivity as rs
-from rag_selectivity.cli.app import app
+from rag_selectivity.cli.app import all_commands, app
 from rag_selectivity.cli.evaluate import NOT_OUT_OF_CORE
 from rag_selectivity.grading.store import Store
 from tests.test_store import put
@@ -155,7 +154,7 @@ def without_single_queries(text: str | None) -> str | None:
 
 
 def test_every_option_is_here() -> None:
-    named = {parameter.name for parameter in get_command(app).commands["evaluate"].params} - OF_EVERY_COMMAND
+    named = {parameter.name for parameter in all_commands()["evaluate"].params} - OF_EVERY_COMMAND
     assert named == {*HONOURED, *REFUSED, *OF_THEIR_OWN}
     assert set(NOT_OUT_OF_CORE) == set(REFUSED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from math import inf, isinf, isnan, log2
 
@@ -291,4 +292,14 @@ def test_gaffkes_bound_holds_the_mean_in_worlds_that_hide_most_of_it() -> None:
 def test_few_differ_counts_queries_beside_the_commonest_value() -> None:
     assert bounded.few_differ(np.array([0.1 + 0.2] * 40 + [0.3] * 40 + [1.0] * 9)[:, None])  # .1 + .2 is .3
     assert not bounded.few_differ(np.array([0.3] * 80 + [1.0] * 10)[:, None])
+    rng = np.random.default_rng(3)
+    answers = set()
+    for _ in range(300):
+        times = [rng.integers(1, 40), *rng.integers(0, 9, 2)]
+        rows = rng.permutation(np.repeat([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]], times, axis=0))
+        commonest = Counter(map(tuple, rows.tolist())).most_common(1)[0][1]
+        expected = len(rows) < 10 or len(rows) - commonest < 10
+        assert bounded.few_differ(rows) == expected
+        answers.add((expected, len(rows) > 20))
+    assert answers == {(True, True), (True, False), (False, True), (False, False)}
     assert isinf(bits(np.zeros(5), np.ones(5)).value[0])

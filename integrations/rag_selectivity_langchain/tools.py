@@ -192,6 +192,8 @@ class ToolSelectivityCallback(BaseCallbackHandler):  # type: ignore[misc,unused-
         known = self._known.get(_name(tool))
         if known is None or known.description != _description(tool):
             known = _definition(tool, self._count)
+            if len(self._known) >= _MOST_CALLS:
+                self._known.clear()
             self._known[_name(tool)] = known
         return [known]
 

@@ -26,6 +26,9 @@ from rag_selectivity_langchain.steps import document_lists, documents_of_tool, d
 _CALLS: WeakValueDictionary[tuple[int, bool], CallTree] = WeakValueDictionary()
 
 
+#: Steps that select and never end, and retrievers in a task that never ends, must not fill the memory.
+_MOST_STEPS, _MOST_TASKS = 1000, 20_000
+
 #: The retriever that is under way here, and its parent.
 _RETRIEVER: ContextVar[tuple[int, int | None] | None] = ContextVar("rag_selectivity_retriever", default=None)
 _RETRIEVERS_RUN = (BaseRetriever.invoke.__code__, BaseRetriever.ainvoke.__code__)
@@ -74,7 +77,7 @@ class _Watching:
             )
         if self._rerank is not None and not self._has_reranked:
             notes.append(f"no step called {self._rerank!r} ran: the figures are of what was retrieved")
-        return notes
+        return [*notes, *self._calls.notes]
 
     @property
     def faults(self) -> int:
@@ -160,6 +163,8 @@ class _Watching:
             self._has_reranked = True
             lists = document_lists(inputs)
             self._reranking[run_id] = lists
+            if len(self._reranking) > _MOST_STEPS:
+                self._reranking.pop(next(iter(self._reranking)), None)
             given = self._ids([document for each in lists.values() for document in each])
             self._calls.begin(run_id, parent, Kind.SELECT, given=given)
 
@@ -230,6 +235,8 @@ class _Watching:
         if getattr(task.get_coro(), "cr_code", None) is AsyncSelectivityCallback.on_retriever_start.__code__:
             return
         when_over = partial(self._cancelled, run_id)
+        if len(self._tasks) >= _MOST_TASKS:
+            self._leave_task(next(iter(self._tasks)))
         self._tasks[run_id] = task, when_over
         task.add_done_callback(when_over)
 

@@ -85,7 +85,8 @@ class LiveSelectivity(BaseSpanHandler[BaseSpan]):  # type: ignore[misc,unused-ig
 
     def report(self, **options: Any) -> Report:
         """The monitor's report of what was recorded so far."""
-        return self._monitor.report(**options)
+        report, notes = self._monitor.report(**options), self._spans.calls.notes
+        return report.with_input(self._monitor.name, {}, notes) if notes else report
 
     def attach(self) -> Self:
         """Start watching."""

@@ -17,6 +17,8 @@ from rag_selectivity.live.tools import ToolCall, ToolDefinition, ToolMonitor, To
 
 #: A server whose list of tools never ends must not stop the application.
 _MOST_PAGES = 1000
+#: Sessions without the name of a server, of which an application may open one for each request.
+_MOST_SERVERS = 1000
 
 
 @dataclass
@@ -120,6 +122,8 @@ class ToolSelectivity:
         """Add tools that a server listed to the catalogue."""
         with self._faults:
             listed = self._servers.setdefault(session.server or id(session.session), {})
+            if len(self._servers) > _MOST_SERVERS:
+                del self._servers[next(iter(self._servers))]
             for tool in tools:
                 definition = tool.model_dump(
                     by_alias=True, exclude_none=True, include={"name", "description", "input_schema"}

@@ -18,7 +18,7 @@ from rag_selectivity import InputError, Monitor, Report
 from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
-from rag_selectivity_otel.worker import Worker
+from rag_selectivity.live.worker import Worker
 
 __all__ = ["SelectivitySpanProcessor"]
 
@@ -50,9 +50,9 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
     The end of a root span completes its retrievals. Spans that begin or end after that stand for themselves. Beyond
     20,000 spans the oldest trace is measured before its end; the report says so.
 
-    A thread of its own interprets and measures traces a moment after their end, as `BatchSpanProcessor` exports them;
-    an alert calls `on_alert` there. The report, the counts and `monitor` wait until every trace that has ended is
-    measured.
+    A thread of its own interprets traces a moment after their end, as `BatchSpanProcessor` exports them; the monitor's
+    thread measures them and calls `on_alert`. The report, the counts and `monitor` wait until every trace that has
+    ended is measured.
 
     Parameters
     ----------

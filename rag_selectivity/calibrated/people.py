@@ -18,7 +18,6 @@ from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.qrels import Qrels, pair_keys
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.labels_format import ExportedLabels, LabelStore, is_store
-from rag_selectivity.grading.store import Store, label_rows
 from rag_selectivity.io.formats import format_of
 from rag_selectivity.io.reading import is_path, qrels_of, read_qrels
 from rag_selectivity.wording import counted, enumeration
@@ -135,6 +134,8 @@ def calibration_ground(
 def draws_of(source: Any) -> Mapping[str, int]:
     """How the pairs of people's labels were drawn: {draw: number of pairs}; the empty name: not by this tool."""
     if is_path(source) and is_store(Path(source)):
+        from rag_selectivity.grading.store import Store
+
         with Store(source, read_only=True) as store:
             return store.drawn_for_people()
     labels = qrels_of(source)
@@ -221,6 +222,8 @@ def _read(source: Any, grade_map: str | Mapping[int, int] | None, notes: list[st
                 f"labels by people (--human)"
             )
         return labels.regraded(grade_map)
+    from rag_selectivity.grading.store import Store, label_rows
+
     with Store(source, read_only=True) as store:
         outdated = {(query, passage) for query, passage, _ in store.outdated_human_labels()}
         rows = [row for row in label_rows(store, judges=()) if row[:2] not in outdated]

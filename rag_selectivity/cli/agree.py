@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rag_selectivity.agree import agree as agree_labels
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import clusters_of
 from rag_selectivity.cli.output import show
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
     "rag-selectivity agree --human scripted.qrels --labels labels.db",
@@ -49,7 +48,7 @@ def agree(
 
     To calibrate figures by people's labels, give these to `evaluate --human`.
     """
-    result = agree_labels(
+    result = rs.agree(
         human,
         labels,
         judges=judge,
@@ -61,6 +60,6 @@ def agree(
         measures=measure or None,
         depths=depths,
         scale=scale,
-        bootstrap=Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
+        bootstrap=rs.Bootstrap(resamples, seed, level, clusters=clusters_of(clusters)),
     )
     show(result, format, output)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rag_selectivity.cli import PROGRAM
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.command import PROGRAM
+from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import Interrupted, note, put, refuse_standard_output
 from rag_selectivity.errors import InputError
@@ -140,7 +141,7 @@ def _format(given: str | None, output: Path, terminal: bool) -> str:
         return "json"
     if chosen not in _FORMATS:
         raise InputError(
-            f"--format must be {o.choices(_FORMATS)}, got {given!r}"
+            f"--format must be {choices(_FORMATS)}, got {given!r}"
             if given
             else f"{output}: the suffix names neither a page (.html) nor a sheet (.csv); give --format"
         )

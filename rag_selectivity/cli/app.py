@@ -7,32 +7,13 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 import typer.main
 
-import rag_selectivity
-from rag_selectivity.cli import (
-    agree,
-    annotate,
-    audit,
-    caveats,
-    claims,
-    compare,
-    demo,
-    evaluate,
-    explain,
-    grade,
-    measures,
-    plan,
-    report,
-    sample,
-    store,
-    sweep,
-)
-from rag_selectivity.cli.command import PROGRAM, Command, Group
+from rag_selectivity.cli import VERSION
+from rag_selectivity.cli.command import Command, Group, Listed
 from rag_selectivity.cli.mistakes import explained
 from rag_selectivity.cli.output import (
     EXIT_CODES,
@@ -44,48 +25,72 @@ from rag_selectivity.cli.output import (
     show_warning,
 )
 
+_RUNS, _LABELS, _COUNTS, _HELP = "Measure runs", "Make and check labels", "Without a run", "Learn more"
+#: The widest help, on a terminal that has the room.
+_WIDTH = {"max_content_width": 100}
+
+
+class _Program(Group):
+    listed = (
+        Listed("evaluate", "Measure runs against labels.", _RUNS),
+        Listed("compare", "Compare runs with a baseline: differences, intervals and tests.", _RUNS),
+        Listed("sweep", "Measure every depth K and advise one.", _RUNS),
+        Listed("report", "Write an HTML page: what to decide about the runs, and why.", _RUNS),
+        Listed("grade", "Have an LLM grade (query, passage) pairs from 1 to 5.", _LABELS),
+        Listed("claims", "Check which claims of reference answers the passages support.", _LABELS),
+        Listed("annotate", "Make a page on which people label pairs.", _LABELS),
+        Listed("agree", "Compare a judge's labels with people's labels.", _LABELS),
+        Listed("plan", "Show what chance alone achieves at each depth.", _COUNTS),
+        Listed("audit", "Measure Bits over Random from a log of counts.", _COUNTS),
+        Listed("measures", "List the measures, or explain one with a worked example.", _HELP),
+        Listed("explain", "Explain the figures of a stored report in words.", _HELP),
+        Listed("caveats", "List the codes of caveats and warnings, or explain one.", _HELP),
+        Listed("demo", "Show three retrievers, what their labels are worth, and a random draw.", _HELP),
+        Listed("sample", "Write a small data set to try every command on.", _HELP),
+    )
+
+
+def _of_store(name: str, purpose: str) -> Listed:
+    return Listed(
+        name, purpose, "Commands", module="store", function=f"store_{name}", examples=f"{name.upper()}_EXAMPLES"
+    )
+
+
+class _Store(Group):
+    listed = (
+        _of_store("info", "Show who gave labels, how many, at what cost, and of which pairs."),
+        _of_store("failures", "Show the labels that failed, by reason, with an example of each."),
+        _of_store("export", "Write the labels of a store to a file."),
+        _of_store("import", "Add labels from a file to a store."),
+    )
+
+
 app = typer.Typer(
     pretty_exceptions_enable=False,
-    cls=Group,
+    rich_markup_mode=None,
+    context_settings=_WIDTH,
+    cls=_Program,
     epilog="\n".join(["Exit codes:", *(f"{code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())]),
 )
-_store = typer.Typer(cls=Group, help="Show, export and import the labels of a store.")
-
-_RUNS, _LABELS, _COUNTS, _HELP = "Measure runs", "Make and check labels", "Without a run", "Learn more"
-
-
-def _add(group: typer.Typer, function: Callable[..., None], examples: tuple[str, ...], panel: str, name: str) -> None:
-    group.command(name, cls=Command, epilog="\n".join(examples), rich_help_panel=panel)(function)
-
-
-for _function, _examples, _panel in (
-    (evaluate.evaluate, evaluate.EXAMPLES, _RUNS),
-    (compare.compare, compare.EXAMPLES, _RUNS),
-    (sweep.sweep, sweep.EXAMPLES, _RUNS),
-    (report.report, report.EXAMPLES, _RUNS),
-    (grade.grade, grade.EXAMPLES, _LABELS),
-    (claims.claims, claims.EXAMPLES, _LABELS),
-    (annotate.annotate, annotate.EXAMPLES, _LABELS),
-    (agree.agree, agree.EXAMPLES, _LABELS),
-    (plan.plan, plan.EXAMPLES, _COUNTS),
-    (audit.audit, audit.EXAMPLES, _COUNTS),
-    (measures.measures, measures.EXAMPLES, _HELP),
-    (explain.explain, explain.EXAMPLES, _HELP),
-    (caveats.caveats, caveats.EXAMPLES, _HELP),
-    (demo.demo, demo.EXAMPLES, _HELP),
-    (sample.sample, sample.EXAMPLES, _HELP),
-):
-    _add(app, _function, _examples, _panel, _function.__name__)
-_add(_store, store.store_info, store.INFO_EXAMPLES, "Commands", "info")
-_add(_store, store.store_failures, store.FAILURES_EXAMPLES, "Commands", "failures")
-_add(_store, store.store_export, store.EXPORT_EXAMPLES, "Commands", "export")
-_add(_store, store.store_import, store.IMPORT_EXAMPLES, "Commands", "import")
+_store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and import the labels of a store.")
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)
+
+
+def all_commands(group: Any = None) -> dict[str, Command]:
+    """Every command by its words, as in `store info`, imported and with the names of registries in its help."""
+    found: dict[str, Command] = {}
+    of_group: Any = typer.main.get_command(app) if group is None else group
+    for name, command in of_group.commands.items():
+        if isinstance(command, Listed):
+            found[name] = command.loaded().with_names()
+        elif isinstance(command, Group):
+            found |= {f"{name} {word}": each for word, each in all_commands(command).items()}
+    return found
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"{PROGRAM} {rag_selectivity.__version__}")
+        typer.echo(VERSION)
         raise typer.Exit
 
 

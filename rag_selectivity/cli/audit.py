@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, put, rows_text
 from rag_selectivity.errors import InputError
-from rag_selectivity.planning import audit as audit_log
 
 EXAMPLES = (
     "rag-selectivity audit log.jsonl",
@@ -38,7 +38,7 @@ def audit(
     It needs no ids: the corpus size N, the depth K, the relevant passages R and the hits of each query are enough.
     """
     chosen = chosen_format(format, output, TABLE_FORMATS)
-    result = audit_log(log, fields=_field_map(map))
+    result = rs.audit(log, fields=_field_map(map))
     row = {key: value for key, value in result.items() if key not in ("schema", "reason")}
     put(rows_text(result, [row], chosen), output)
 

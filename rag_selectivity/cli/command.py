@@ -1,9 +1,10 @@
-"""The class of every command: common options, no option given twice, and examples below the help."""
+"""The classes of commands and groups: modules imported when used, common options, no option twice, examples."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import zip_longest
 from typing import Annotated, Any
 
@@ -11,12 +12,12 @@ import typer
 import typer.core
 import typer.main
 
+from rag_selectivity.cli.help import parameter_rows, with_names, without_names, write_panels
 from rag_selectivity.cli.inputs import refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
 from rag_selectivity.cli.output import SETTINGS
 from rag_selectivity.errors import InputError
 
-PROGRAM = "rag-selectivity"
 #: Options whose value may be left out, and what it then is.
 IMPLIED_VALUES = {"--retry-failed": "all"}
 STREAMS = "A FILE can be -: standard input where it is read, standard output where written."
@@ -58,6 +59,22 @@ class Command(typer.core.TyperCommand):
                 parameter.rich_help_panel = EVERY_COMMAND
         return parameters
 
+    def with_names(self, names: Callable[[str], str] = with_names) -> Command:
+        """Itself, with the names of registries put into the meanings of its options, or left out."""
+        parameter: Any
+        for parameter in self.params:
+            parameter.help = names(getattr(parameter, "help", None) or "")
+        return self
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """What a shell can complete; registries are not imported for it."""
+        self.with_names(without_names)
+        return list(super().shell_complete(ctx, incomplete))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The options in their panels."""
+        write_panels(formatter, parameter_rows(self.with_names().get_params(ctx), ctx))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, and the examples below it."""
         super().format_help(ctx, formatter)
@@ -66,12 +83,78 @@ class Command(typer.core.TyperCommand):
         formatter.write("\n".join([*streams, "", "Examples:", *(f"  {line}" for line in lines), ""]))
 
 
+class Listed(typer.core.TyperCommand):
+    """A command as its group lists it; its module is imported when it is used.
+
+    Parameters
+    ----------
+    name : str
+    purpose : str
+        The first line of its help.
+    panel : str
+        Where the help of the group lists it.
+    module : str, optional
+        The module of `rag_selectivity.cli`, if it is not called as the command.
+    function, examples : str, optional
+        What they are called in it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        purpose: str,
+        panel: str,
+        *,
+        module: str | None = None,
+        function: str | None = None,
+        examples: str = "EXAMPLES",
+    ) -> None:
+        super().__init__(name, help=purpose, rich_help_panel=panel, rich_markup_mode=None)
+        self._place = (module or name, function or name, examples)
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Its purpose, which is short enough to be shown whole."""
+        return str(self.help)
+
+    def loaded(self) -> Command:
+        """The command itself."""
+        module, function, examples = self._place
+        imported = import_module(f"rag_selectivity.cli.{module}")
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        epilog = "\n".join(getattr(imported, examples))
+        alone.command(self.name, cls=Command, epilog=epilog)(getattr(imported, function))
+        command: Any = typer.main.get_command(alone)
+        return command  # type: ignore[no-any-return]
+
+
 class Group(typer.core.TyperGroup):
-    """A group of commands; its epilog keeps its lines."""
+    """A group of commands; its epilog keeps its lines.
+
+    Attributes
+    ----------
+    listed : tuple of Listed
+        Its commands, beside those that are added to it.
+    """
+
+    listed: tuple[Listed, ...] = ()
 
     def __init__(self, *args: Any, epilog: str | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         self.last_lines = epilog
+        self.commands = {**{str(each.name): each for each in self.listed}, **self.commands}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that a user named, with its module imported."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.loaded() if isinstance(command, Listed) else command, rest
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The options, and the commands in their panels."""
+        write_panels(formatter, parameter_rows(self.get_params(ctx), ctx))
+        shown = [(name, each) for name, each in self.commands.items() if not each.hidden]
+        panels = [getattr(each, "rich_help_panel", None) or "Commands" for _, each in shown]
+        rows = [(name, each.get_short_help_str(formatter.width)) for name, each in shown]
+        write_panels(formatter, zip(panels, rows, strict=True))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, and the epilog below it."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import decided
-from rag_selectivity.cli.gates import Gates
 from rag_selectivity.cli.inputs import (
     clusters_of,
     corpus_ids,
@@ -19,9 +19,6 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import show
-from rag_selectivity.compare import compare as compare_runs
-from rag_selectivity.io.reading import read_qrels
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
     "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1000",
@@ -89,9 +86,11 @@ def compare(
 
     The table also shows the smallest difference that so many queries would likely detect.
     """
+    from rag_selectivity.cli.gates import Gates
+
     gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
-    bootstrap = Bootstrap(resamples, seed, level, method, clusters_of(clusters))
-    comparison = compare_runs(
+    bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters))
+    comparison = rs.compare(
         labels_of(qrels, qrels_format, judge, judge_rule, human),
         named_files(run),
         baseline=baseline,
@@ -99,7 +98,7 @@ def compare(
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus_ids(corpus),
         passages_of=passages_of,
-        controls=read_qrels(controls) if controls is not None else None,
+        controls=rs.read_qrels(controls) if controls is not None else None,
         measures=measure or None,
         depths=whole_numbers(depths, "--depths"),
         scale=scale,

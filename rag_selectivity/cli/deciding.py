@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rag_selectivity.cli.output import note
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.report import Report
+
+if TYPE_CHECKING:
+    from rag_selectivity.results.report import Report
 
 
 def decided(

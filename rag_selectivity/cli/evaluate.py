@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import decided
 from rag_selectivity.cli.explain import show_in_words
-from rag_selectivity.cli.gates import Gates
 from rag_selectivity.cli.inputs import (
+    STANDARD_INPUT,
     clusters_of,
     corpus_ids,
     corpus_size_of,
@@ -27,11 +28,6 @@ from rag_selectivity.cli.inputs import (
 from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, refuse_without_trace
 from rag_selectivity.errors import InputError
-from rag_selectivity.evaluate import evaluate as evaluate_runs
-from rag_selectivity.io.opening import STANDARD_INPUT
-from rag_selectivity.io.reading import read_qrels
-from rag_selectivity.results.report import Report
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
     "rag-selectivity evaluate --qrels qrels.trec --run bm25.trec --corpus-size 1000",
@@ -127,6 +123,8 @@ def evaluate(
 
     The first command to try: labels and a run in, figures with intervals out.
     """
+    from rag_selectivity.cli.gates import Gates
+
     shown = show_in_words if explain else show
     gates = Gates.parse(fail_if, max_drop, against, on, require_trust)
     rules = policy_choices(
@@ -174,8 +172,8 @@ def evaluate(
         # A list ends where the prompt did: there is nothing further down that could have been read.
         rules = {**policy_choices(short_lists="returned"), **rules}
     size = corpus_size_of(corpus_size) if corpus_size is not None or corpus is not None else retrieved.corpus_size
-    bootstrap = Bootstrap(resamples, seed, level, method, clusters_of(clusters)) if resamples else None
-    report = evaluate_runs(
+    bootstrap = rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters)) if resamples else None
+    report = rs.evaluate(
         retrieved.qrels,
         retrieved.runs,
         pool=retrieved.pool,
@@ -187,7 +185,7 @@ def evaluate(
         scale=scale,
         grade_map=grade_map,
         policy=policy,
-        controls=read_qrels(controls) if controls is not None else None,
+        controls=rs.read_qrels(controls) if controls is not None else None,
         bootstrap=bootstrap,
         ids=ids,
         human=human,
@@ -222,7 +220,7 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _evaluate_out_of_core(qrels: Any, runs: Any, **options: Any) -> Report:
+def _evaluate_out_of_core(qrels: Any, runs: Any, **options: Any) -> rs.Report:
     from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
     try:

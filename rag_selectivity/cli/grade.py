@@ -11,7 +11,6 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import SETTINGS, Format, chosen_format, put
 from rag_selectivity.cli.retrieved import refuse_without_trace
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.writing import json_text
 
 EXAMPLES = (
     "rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool bm25.trec --pool-depth 3 "
@@ -121,6 +120,7 @@ def grade(
     from rag_selectivity.grading.canary import PASSAGES
     from rag_selectivity.grading.grade import grade as grade_pool
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+    from rag_selectivity.io.writing import json_text
 
     def judge(name: str) -> Any:
         return j.openai_judge(name, base_url, api_key_env, header, temperature, key=not dry_run)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from rag_selectivity.calibrated.people import judge_labels
-from rag_selectivity.data.columns import (
-    CLUSTER_NAMES,
-    QUERY_NAMES,
-    SIZE_NAMES,
-    find_column,
-    whole_count,
-)
-from rag_selectivity.data.qrels import Qrels
+import rag_selectivity as rs
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import STANDARD_INPUT
-from rag_selectivity.io.reading import read_qrels
+
+if TYPE_CHECKING:
+    import typer
+
+#: As `rag_selectivity.io.opening` has it, which is imported where files are read.
+STANDARD_INPUT = Path("-")
 
 
 class Readable(str):
@@ -155,6 +149,8 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
         path = Path(text)
         if path != STANDARD_INPUT and not path.exists():
             raise InputError(f"--corpus-size {text!r} is neither a whole number nor a file") from None
+    from rag_selectivity.data.columns import QUERY_NAMES, SIZE_NAMES, whole_count
+
     return {
         str(query): whole_count(size, f"{where}: the corpus size")
         for where, (query, size) in _columns(path, (QUERY_NAMES, "query"), (SIZE_NAMES, "corpus size"))
@@ -166,10 +162,12 @@ def corpus_size_of(text: str | None) -> int | dict[str, int] | None:
 
 def labels_of(
     path: Path, format: str | None, judges: list[str] | None, rule: str | None, human: object = None
-) -> Qrels:
+) -> rs.Qrels:
     """The labels of a file; beside labels by people (`human`), those of judges alone."""
     if not human:
-        return read_qrels(path, format=format, judges=judges, judge_rule=rule)
+        return rs.read_qrels(path, format=format, judges=judges, judge_rule=rule)
+    from rag_selectivity.calibrated.people import judge_labels
+
     return judge_labels(path, format=format, judges=judges, judge_rule=rule)
 
 
@@ -186,12 +184,15 @@ def clusters_of(path: Path | None) -> dict[str, str] | None:
     """{query: cluster} of a table."""
     if path is None:
         return None
+    from rag_selectivity.data.columns import CLUSTER_NAMES, QUERY_NAMES
+
     rows = _columns(path, (QUERY_NAMES, "query"), (CLUSTER_NAMES, "cluster"))
     return {str(query): str(cluster) for _, (query, cluster) in rows}
 
 
 def _columns(path: Path, *columns: tuple[Sequence[str], str]) -> Iterator[tuple[str, list[Any]]]:
     """(file and line, values) of each row; `columns` are the names that a column may have, and what it holds."""
+    from rag_selectivity.data.columns import find_column
     from rag_selectivity.io.reading import read_records
 
     for line, row in read_records(path):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rag_selectivity.cli import PROGRAM
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import INTERRUPTED, MISTAKE, NOT_PASSED, SETTINGS
 from rag_selectivity.errors import InputError
@@ -149,7 +150,7 @@ def resume_command() -> str:
             words[place + 1] = f"{words[place + 1].partition('=')[0]}=…"
         elif word.startswith("--header="):
             words[place] = f"--header={word.removeprefix('--header=').partition('=')[0]}=…"
-    return shlex.join(["rag-selectivity", *words])
+    return shlex.join([PROGRAM, *words])
 
 
 def _without_keys(word: str) -> str:

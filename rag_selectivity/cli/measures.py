@@ -8,8 +8,6 @@ import typer
 
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
-from rag_selectivity.measures import REGISTRY, parse_measure
-from rag_selectivity.measures.base import explain, summary
 
 EXAMPLES = (
     "rag-selectivity measures",
@@ -23,6 +21,8 @@ def measures(
     output: o.OutputOption = None,
 ) -> None:
     """List the measures, or explain one with a worked example."""
+    from rag_selectivity.measures import REGISTRY, explain, parse_measure, summary
+
     if name is not None:
         put(explain(parse_measure(name)), output)
         return

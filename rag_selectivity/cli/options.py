@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import Format
 from rag_selectivity.data.grades import SCALES
-from rag_selectivity.data.policy import POLICIES
-from rag_selectivity.io.formats import FORMATS
-from rag_selectivity.statistics import INTERVAL_METHODS
+
+#: As `rag_selectivity.advice` has them, which is imported where depths are advised.
+DEFAULT_MAX_K, DEFAULT_MAX_LOSS = 20, 0.02
 
 INPUT, MEASURES, EDGES, INTERVALS, GATES, OUTPUT = "Input", "Measures", "Edges", "Intervals", "Gates", "Output"
 #: Panels that one or two commands have.
@@ -37,18 +38,12 @@ def flag(panel: str, name: str, help: str) -> Any:
     return typer.Option(name, help=help, rich_help_panel=panel)
 
 
-def choices(names: Any) -> str:
-    """`a, b or c`."""
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else str(last)
-
-
 # -- input ------------------------------------------------------------------------------------------------
 
 QrelsOption = Annotated[Path, input_file("Labels: TREC, JSONL, CSV or Parquet file, BEIR folder, or label store.")]
 QrelsFormatOption = Annotated[
     str | None,
-    option(INPUT, "FORMAT", f"Format of --qrels, if neither its content nor its suffix shows it: {choices(FORMATS)}."),
+    option(INPUT, "FORMAT", "Format of --qrels, if neither its content nor its suffix shows it: {formats}."),
 ]
 RunOption = Annotated[list[str], input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
 OptionalRunOption = Annotated[list[str] | None, input_file("Run: FILE or NAME=FILE. Repeat for more runs.")]
@@ -159,9 +154,7 @@ ShowKOption = Annotated[int, option(PLANNING, "K", "Depth of the bits over rando
 
 # -- edges ------------------------------------------------------------------------------------------------
 
-PolicyOption = Annotated[
-    str, option(EDGES, "NAME", f"Set of rules: {choices(POLICIES)}. Each option below changes one of them.")
-]
+PolicyOption = Annotated[str, option(EDGES, "NAME", "Set of rules: {policies}. Each option below changes one of them.")]
 OrderOption = Annotated[str | None, option(EDGES, "RULE", "Order of a run: score (default), or rank as in the file.")]
 TiesOption = Annotated[str | None, option(EDGES, "RULE", "Equal scores: docid_descending (default) or as_given.")]
 MissingQueryOption = Annotated[
@@ -186,7 +179,7 @@ ShortListsOption = Annotated[
 ResamplesOption = Annotated[int, option(INTERVALS, "COUNT", "Bootstrap resamples.")]
 SeedOption = Annotated[int, option(INTERVALS, "N", "Seed of everything drawn at random.")]
 LevelOption = Annotated[float, option(INTERVALS, "SHARE", "Confidence level of the intervals.")]
-MethodOption = Annotated[str, option(INTERVALS, "NAME", f"Interval method: {choices(INTERVAL_METHODS)}.")]
+MethodOption = Annotated[str, option(INTERVALS, "NAME", "Interval method: {interval methods}.")]
 PairedMethodOption = Annotated[str, option(INTERVALS, "NAME", "Interval method: bca or percentile.")]
 ClustersOption = Annotated[
     Path | None, input_file("Table of query_id and cluster, if queries belong together.", INTERVALS)

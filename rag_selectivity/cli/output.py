@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.writing import write_whole
-from rag_selectivity.render.blocks import align, markdown
-from rag_selectivity.results.result import Result
-from rag_selectivity.wording import number
+
+if TYPE_CHECKING:
+    from rag_selectivity.results.result import Result
 
 DONE, NOT_PASSED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 #: The same for all commands; docs/reference/cli.md and the help of `rag-selectivity` show them.
@@ -103,12 +102,16 @@ def rows_text(result: Any, rows: Sequence[dict[str, Any]], format: Format) -> st
         return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
     if format is Format.csv:
         return csv_text(rows)
+    from rag_selectivity.render.blocks import align, markdown
+
     header = list(rows[0])
     cells = [[_cell(row[name]) for name in header] for row in rows]
     return markdown(header, cells) if format is Format.markdown else align(header, cells, ruled=sys.stdout.isatty())
 
 
 def _cell(value: Any) -> str:
+    from rag_selectivity.wording import number
+
     return "–" if value is None else number(value) if isinstance(value, float) else str(value)
 
 
@@ -126,6 +129,8 @@ def put(text: str, output: Path | None) -> None:
     if output is None or output == STANDARD_OUTPUT:
         typer.echo(coloured(text))
     else:
+        from rag_selectivity.io.writing import write_whole
+
         write_whole(output, text + "\n")
 
 
@@ -167,9 +172,14 @@ _VERDICTS = {
 }
 
 
+def has_colours() -> bool:
+    """Whether standard output is a terminal with colours, and NO_COLOR is not set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def coloured(text: str) -> str:
     """The text with its verdicts in colour on a terminal, unless NO_COLOR is set."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if not has_colours():
         return text
     for code, words in _VERDICTS.items():
         text = re.sub(words, rf"\033[{code}m\g<0>\033[0m", text, flags=re.MULTILINE)

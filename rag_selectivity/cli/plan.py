@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
+from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import labels_of, named_files, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
 from rag_selectivity.data.grades import SCALES, scale_named
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.writing import json_text
-from rag_selectivity.measures.chance import DEGRADED_FROM
-from rag_selectivity.planning import PLAN_SCHEMA, queries_needed, rows_of_comparison
-from rag_selectivity.planning import plan as plan_depths
-from rag_selectivity.render.control_words import control_power_lines
-from rag_selectivity.statistics.control_power import ControlPower
 from rag_selectivity.wording import counted, percent
+
+if TYPE_CHECKING:
+    from rag_selectivity.statistics.control_power import ControlPower
 
 EXAMPLES = (
     "rag-selectivity plan --corpus-size 58 --relevant 4 --depths 5,20,58 --min-ceiling 1 --tokens-per-item 180",
@@ -39,7 +37,7 @@ def plan(
     ] = None,
     scale: Annotated[
         str | None,
-        o.option(o.INPUT, "NAME", f"Scale of --qrels, for grades other than 0 and 1: {o.choices(SCALES)} (1 to 5)."),
+        o.option(o.INPUT, "NAME", f"Scale of --qrels, for grades other than 0 and 1: {choices(SCALES)} (1 to 5)."),
     ] = None,
     rel: Annotated[
         int | None,
@@ -113,6 +111,11 @@ def plan(
 
     With --human, --qrels and --run, show how wide the intervals of calibrated figures become.
     """
+    from rag_selectivity.io.writing import json_text
+    from rag_selectivity.measures.chance import DEGRADED_FROM
+    from rag_selectivity.planning import PLAN_SCHEMA, rows_of_comparison
+    from rag_selectivity.render.control_words import control_power_lines
+
     if human is not None:
         labels = None if qrels is None else labels_of(qrels, None, judge, judge_rule, human=True)
         _labels_by_people(
@@ -135,7 +138,7 @@ def plan(
         return
     highest = DEGRADED_FROM if max_random_success is None else max_random_success
     chosen = chosen_format(format, output, TABLE_FORMATS)
-    result = plan_depths(
+    result = rs.plan(
         corpus_size,
         _relevant_counts(relevant, None if qrels is None else labels_of(qrels, None, judge, judge_rule), rel, scale),
         whole_numbers(depths, "--depths"),
@@ -149,7 +152,7 @@ def plan(
         lines.append(_above(min_ceiling, result["max_K_for_ceiling"]))
     if detect is not None:
         tests = rows_of_comparison(scale or "trec") if rows is None else rows
-        needed = queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)
+        needed = rs.queries_needed(detect, success, correlation=correlation, power=power, level=level, rows=tests)
         result["queries_needed"] = needed
         lines.append(
             f"{needed:,} queries: McNemar's exact test then finds {detect:g} bits in {percent(power)} of samples or "
@@ -171,12 +174,14 @@ def _control_power(
         return None
     if queries is None or controls is None:
         raise InputError("what controls can show depends on two numbers: give both --queries and --controls")
+    from rag_selectivity.statistics.control_power import ControlPower
+
     return ControlPower.of(queries, controls, depth, show_bits)
 
 
 def _labels_by_people(
     number: int,
-    labels: Qrels | None,
+    labels: rs.Qrels | None,
     run: list[str] | None,
     known: Path | None,
     agreement: float | None,
@@ -212,7 +217,7 @@ def _labels_by_people(
     put("\n".join([text, *result["notes"]]) if chosen is Format.table else text, output)
 
 
-def _relevant_counts(relevant: str | None, stored: Qrels | None, rel: int | None, scale: str | None) -> list[int]:
+def _relevant_counts(relevant: str | None, stored: rs.Qrels | None, rel: int | None, scale: str | None) -> list[int]:
     """Relevant passages of each query: as given, or counted in the labels."""
     if (relevant is None) == (stored is None):
         raise InputError("give the relevant passages of a query as a number (--relevant) or as labels (--qrels)")

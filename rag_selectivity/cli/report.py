@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.deciding import production_depth
 from rag_selectivity.cli.inputs import (
@@ -23,7 +23,6 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
 from rag_selectivity.errors import InputError
-from rag_selectivity.statistics.bootstrap import Bootstrap
 
 EXAMPLES = (
     "rag-selectivity report --qrels grades.trec --run bm25.trec --run dense.trec --scale utility "
@@ -41,7 +40,7 @@ class PageFormat(StrEnum):
 
 
 #: Options that only the page shows something of.
-ONLY_OF_THE_PAGE = ("queries", "quality", "by", "candidates", "whole_texts", "title", "open_it")
+ONLY_OF_THE_PAGE = ("queries", "quality", "by", "candidates", "all_texts", "title", "open_it")
 
 
 def report(
@@ -87,8 +86,8 @@ def report(
     scale: o.ScaleOption = None,
     rel: o.RelOption = None,
     m: o.HitsOption = None,
-    max_k: o.MaxKOption = DEFAULT_MAX_K,
-    max_loss: o.MaxLossOption = DEFAULT_MAX_LOSS,
+    max_k: o.MaxKOption = o.DEFAULT_MAX_K,
+    max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
     policy: o.PolicyOption = "default",
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
@@ -97,8 +96,8 @@ def report(
         Path | None, o.input_file("Table of query_id and columns to filter the queries by, such as type or language.")
     ] = None,
     candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
-    whole_texts: Annotated[
-        bool, o.flag(o.PAGE, "--whole-texts", "Keep long texts whole, even if the page becomes larger than 3 MB.")
+    all_texts: Annotated[
+        bool, o.flag(o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB.")
     ] = False,
     title: Annotated[str, o.option(o.PAGE, "TEXT", "Title of the page.")] = "What retrieval is worth",
     open_it: Annotated[bool, o.option(o.PAGE, "", "Open the page in the browser.", "--open")] = False,
@@ -155,14 +154,14 @@ def report(
         policy=policy,
         judges=judge,
         judge_rule=judge_rule,
-        bootstrap=Bootstrap(level=level),
+        bootstrap=rs.Bootstrap(level=level),
         rel=rel,
         m=m,
         max_k=max_k,
         max_loss=max_loss,
         by=by,
         candidates=candidates,
-        whole_texts=whole_texts,
+        all_texts=all_texts,
         title=title,
         ids=ids,
         human=human,

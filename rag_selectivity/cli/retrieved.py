@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_selectivity.cli.inputs import name_of, named_files, pools_of
-from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.plan import default_depths
-from rag_selectivity.results.report import Report
+
+if TYPE_CHECKING:
+    from rag_selectivity.data.qrels import Qrels
+    from rag_selectivity.results.report import Report
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Retrieved:
     def of_trace(cls, qrels: Qrels, trace: Path, identity: str | None, query_id_key: str | None) -> Retrieved:
         """Of --trace."""
         from rag_selectivity.live.trace import Trace
+        from rag_selectivity.measures.plan import default_depths
 
         read = Trace.read(trace, qrels, identity=identity, query_id_key=query_id_key)
         longest = max(1, *(len(read.shown[key]) for key in read.names))

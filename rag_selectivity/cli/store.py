@@ -9,12 +9,11 @@ from typing import Annotated
 import typer
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import Readable, name_of
+from rag_selectivity.cli.help import choices
+from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
 from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, note, put
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import STANDARD_INPUT
-from rag_selectivity.io.side_file import has_side_file, side_path
 from rag_selectivity.wording import counted
 
 INFO_EXAMPLES = (
@@ -87,16 +86,17 @@ def store_export(
     judge: o.JudgeOption = None,
     judge_rule: o.JudgeRuleOption = None,
     format: Annotated[
-        str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {o.choices(_STREAMED)}.")
+        str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.")
     ] = "qrels",
 ) -> None:
     """Write the labels of a store to a file."""
     from rag_selectivity.grading.exchange import export_labels, label_table
     from rag_selectivity.grading.side_file import qrels_lines
     from rag_selectivity.grading.store import Store
+    from rag_selectivity.io.side_file import has_side_file, side_path
 
     if format not in _STREAMED:
-        raise InputError(f"--format must be {o.choices(_STREAMED)}, got {format!r}")
+        raise InputError(f"--format must be {choices(_STREAMED)}, got {format!r}")
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
             count = export_labels(labels, target, judges=judge, rule=judge_rule)
@@ -128,7 +128,7 @@ def store_import(
         o.option(
             o.INPUT,
             "KIND",
-            f"How the pairs of a person's qrels were chosen: {o.choices(_ORIGINS)} (default).",
+            f"How the pairs of a person's qrels were chosen: {choices(_ORIGINS)} (default).",
         ),
     ] = None,
     drawn: Annotated[

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rag_selectivity.advice import DEFAULT_MAX_K, DEFAULT_MAX_LOSS
+import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import clusters_of, corpus_ids, corpus_size_of, labels_of, named_files, policy_choices
 from rag_selectivity.cli.output import show
-from rag_selectivity.io.reading import read_qrels
-from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.sweep import sweep as sweep_depths
 
 EXAMPLES = (
     "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1000 --max-k 10",
@@ -46,8 +43,8 @@ def sweep(
     ] = None,
     rel: o.RelOption = None,
     m: o.HitsOption = None,
-    max_k: o.MaxKOption = DEFAULT_MAX_K,
-    max_loss: o.MaxLossOption = DEFAULT_MAX_LOSS,
+    max_k: o.MaxKOption = o.DEFAULT_MAX_K,
+    max_loss: o.MaxLossOption = o.DEFAULT_MAX_LOSS,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -69,13 +66,13 @@ def sweep(
 
     The advice is the smallest K that loses little against the most passages that a prompt can show.
     """
-    result = sweep_depths(
+    result = rs.sweep(
         labels_of(qrels, qrels_format, judge, judge_rule, human),
         named_files(run),
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus_ids(corpus),
         passages_of=passages_of,
-        controls=read_qrels(controls) if controls is not None else None,
+        controls=rs.read_qrels(controls) if controls is not None else None,
         max_depth=max_depth,
         tokens=tokens,
         max_tokens=max_tokens,
@@ -87,7 +84,7 @@ def sweep(
         scale=scale,
         grade_map=grade_map,
         policy=policy,
-        bootstrap=Bootstrap(resamples, seed, level, method, clusters_of(clusters)),
+        bootstrap=rs.Bootstrap(resamples, seed, level, method, clusters_of(clusters)),
         ids=ids,
         human=human,
         **policy_choices(

@@ -38,22 +38,23 @@ def check_ids(ids: object, what: str) -> None:
 
 
 class IdColumn:
-    """An immutable sequence of non-empty ids, stored as bytes and offsets (Arrow's layout).
+    """An immutable sequence of non-empty ids: where each begins and ends in a buffer of UTF-8 bytes.
 
-    Indexing returns a `str`; slices share the bytes. Ids are ordered by their UTF-8 bytes, as by
-    trec_eval's `strcmp`.
+    The buffer may be a file's own text, so that reading copies no id. Indexing returns a `str`; slices and `take`
+    share the buffer. Ids are ordered by their UTF-8 bytes, as by trec_eval's `strcmp`.
 
     >>> column = IdColumn.from_strings(["d1", "d20", "d3"])
     >>> column[1], len(column), list(column[1:])
     ('d20', 3, ['d20', 'd3'])
     """
 
-    __slots__ = ("_hashes", "_padded", "offsets")
+    __slots__ = ("_hashes", "_padded", "ends", "starts")
 
-    def __init__(self, padded: NDArray[np.uint8], offsets: IntArray) -> None:
+    def __init__(self, padded: NDArray[np.uint8], starts: IntArray, ends: IntArray) -> None:
         # One word of padding at the end, so that eight bytes can be read from any position.
         self._padded = padded
-        self.offsets = offsets
+        self.starts = starts
+        self.ends = ends
         self._hashes: HashArray | None = None
 
     @classmethod
@@ -72,81 +73,89 @@ class IdColumn:
         base, end = int(cuts[0]), int(cuts[-1])
         padded = np.zeros(end - base + _WORD, np.uint8)
         padded[: end - base] = np.frombuffer(data, np.uint8, count=end)[base:] if end else 0
-        return cls(padded, cuts - base)
+        return cls._of_offsets(padded, cuts - base)
+
+    @classmethod
+    def _of_offsets(cls, padded: NDArray[np.uint8], offsets: IntArray) -> IdColumn:
+        return cls(padded, offsets[:-1], offsets[1:])
 
     @classmethod
     def concatenate(cls, columns: Sequence[IdColumn]) -> IdColumn:
         """Put columns one after the other."""
-        starts = np.cumsum([0] + [column.offsets[-1] - column.offsets[0] for column in columns])
+        parts = [column.buffers() for column in columns]
+        starts = np.cumsum([0] + [int(offsets[-1]) for offsets, _ in parts])
         padded = np.zeros(int(starts[-1]) + _WORD, np.uint8)
-        offsets = [np.zeros(1, np.int64)]
-        for column, start in zip(columns, starts[:-1], strict=True):
-            first, last = int(column.offsets[0]), int(column.offsets[-1])
-            padded[start : start + last - first] = column._padded[first:last]
-            offsets.append(column.offsets[1:] - first + start)
-        return cls(padded, np.concatenate(offsets))
+        offsets = np.zeros(1 + sum(map(len, columns)), np.int64)
+        row = 1
+        for (cuts, data), start in zip(parts, starts[:-1], strict=True):
+            padded[start : start + len(data)] = data
+            offsets[row : row + len(cuts) - 1] = cuts[1:] + start
+            row += len(cuts) - 1
+        return cls._of_offsets(padded, offsets)
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.starts)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step != 1:
-                return self.take(np.arange(start, stop, step))
-            part = IdColumn(self._padded, self.offsets[start : max(start, stop) + 1])
+            part = IdColumn(self._padded, self.starts[index], self.ends[index])
             if self._hashes is not None:
-                part._hashes = self._hashes[start:stop]
+                part._hashes = self._hashes[index]
             return part
-        i = range(len(self))[index]
-        return self._padded[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
+        return self._padded[self.starts[index] : self.ends[index]].tobytes().decode()
 
     def __iter__(self) -> Iterator[str]:
-        base = int(self.offsets[0])
-        text = self._padded[base : self.offsets[-1]].tobytes()
-        cuts = (self.offsets - base).tolist()
-        for start, stop in pairwise(cuts):
+        offsets, data = self.buffers()
+        text = data.tobytes()
+        for start, stop in pairwise(offsets.tolist()):
             yield text[start:stop].decode()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        offsets, data = self.buffers()
+        return IdColumn.from_buffer, (data, offsets)
 
     def buffers(self) -> tuple[IntArray, NDArray[np.uint8]]:
         """(offsets, data) in Arrow's layout: id i is `data[offsets[i]:offsets[i + 1]]`."""
-        base = int(self.offsets[0])
-        return self.offsets - base, self._padded[base : int(self.offsets[-1])]
+        if not len(self):
+            return np.zeros(1, np.int64), np.empty(0, np.uint8)
+        if (self.starts[1:] == self.ends[:-1]).all():
+            base = int(self.starts[0])
+            return np.append(self.starts, self.ends[-1]) - base, self._padded[base : int(self.ends[-1])]
+        lengths = self.lengths
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return offsets, self._padded[np.repeat(self.starts - offsets[:-1], lengths) + np.arange(offsets[-1])]
 
     @property
     def lengths(self) -> IntArray:
         """Length of each id in bytes."""
-        return np.diff(self.offsets)
+        return self.ends - self.starts
 
     def take(self, positions: NDArray[np.integer[Any]]) -> IdColumn:
-        """The ids at the given positions, as a new column."""
-        lengths = self.lengths[positions]
-        offsets = np.zeros(len(positions) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        source = np.repeat(self.offsets[:-1][positions] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        padded = np.zeros(int(offsets[-1]) + _WORD, np.uint8)
-        padded[:-_WORD] = self._padded[source]
-        return IdColumn(padded, offsets)
+        """The ids at the given positions."""
+        part = IdColumn(self._padded, self.starts[positions], self.ends[positions])
+        if self._hashes is not None:
+            part._hashes = self._hashes[positions]
+        return part
 
     def fixed_width(self, positions: NDArray[np.integer[Any]]) -> NDArray[np.bytes_]:
         """The chosen ids as a NumPy byte-string array, as wide as the longest id; it can be compared and sorted."""
-        chosen = self.take(positions)
-        width = max(1, int(chosen.lengths.max(initial=1)))
-        cells = np.zeros((len(chosen), width), np.uint8)
-        row = np.repeat(np.arange(len(chosen)), chosen.lengths)
-        cells[row, np.arange(chosen.offsets[-1]) - chosen.offsets[row]] = chosen._padded[:-_WORD]
+        offsets, data = self.take(positions).buffers()
+        lengths = np.diff(offsets)
+        width = max(1, int(lengths.max(initial=1)))
+        cells = np.zeros((len(lengths), width), np.uint8)
+        row = np.repeat(np.arange(len(lengths)), lengths)
+        cells[row, np.arange(offsets[-1]) - offsets[row]] = data
         return cells.view(f"S{width}")[:, 0]
 
     def hashes(self) -> HashArray:
         """A 64-bit hash of each id. Equal ids have equal hashes; different ids may have equal hashes too."""
         if self._hashes is None:
-            starts, lengths = self.offsets[:-1], self.lengths
-            words = np.ndarray((len(self._padded) - _WORD + 1,), "<u8", self._padded, strides=(1,))
-            result = mix(lengths.astype(np.uint64), _first_bytes(words, starts, lengths))
-            for word in range(1, -(-int(lengths.max(initial=0)) // _WORD)):
+            lengths = self.lengths
+            result = mix(lengths.astype(np.uint64), self._word(0, slice(None)))
+            for word in range(1, self._words()):
                 longer = np.flatnonzero(lengths > word * _WORD)
-                value = _first_bytes(words, starts[longer] + word * _WORD, lengths[longer] - word * _WORD)
-                result[longer] = mix(result[longer], value)
+                result[longer] = mix(result[longer], self._word(word, longer))
             self._hashes = result
         return self._hashes
 
@@ -154,20 +163,54 @@ class IdColumn:
         self, positions: NDArray[np.integer[Any]], other: IdColumn, theirs: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
         """Whether the id at each position equals the other column's id at the corresponding position."""
-        same: NDArray[np.bool_] = self.lengths[positions] == other.lengths[theirs]
-        left, right = self.take(positions[same]), other.take(theirs[same])
-        differing = left._padded[:-_WORD] != right._padded[:-_WORD]
-        if differing.any():
-            unequal = np.repeat(np.arange(len(left)), left.lengths)[differing]
-            survivors = np.flatnonzero(same)
-            same[survivors[unequal]] = False
+        left, right = self.take(positions), other.take(theirs)
+        same: NDArray[np.bool_] = left.lengths == right.lengths
+        for word in range(left._words()):
+            rows = np.flatnonzero(same & (left.lengths > word * _WORD))
+            same[rows] = left._word(word, rows) == right._word(word, rows)
         return same
 
+    def changes(self) -> IntArray:
+        """The positions of the ids that differ from the one before them; the first always does."""
+        lengths = self.lengths
+        differs = lengths[1:] != lengths[:-1]
+        for word in range(self._words()):
+            cells = self._word(word, slice(None))
+            differs |= cells[1:] != cells[:-1]
+        return np.append(0, np.flatnonzero(differs) + 1)[: len(self)]
 
-def _first_bytes(words: NDArray[np.uint64], starts: IntArray, lengths: IntArray) -> HashArray:
-    """The first eight bytes from each start as a number; bytes beyond the length are shifted out."""
-    missing = (8 * (_WORD - np.minimum(lengths, _WORD))).astype(np.uint64)
-    return words[starts] << missing
+    def runs(self) -> NDArray[np.int32]:
+        """A number for each row that is one higher than that of the row before it where the ids differ."""
+        starts = self.changes()
+        return np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(self)))
+
+    def factorized(self) -> tuple[list[str], NDArray[np.int32]]:
+        """The different ids in order of first appearance, and the number of each row's id among them."""
+        _, first, back = np.unique(self.hashes(), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        if self.equal(np.arange(len(self)), self, first[back]).all():
+            return list(self.take(first[order])), place[back]
+        # Two ids have one hash.
+        names: dict[str, int] = {}
+        codes = np.array([names.setdefault(id_, len(names)) for id_ in self], np.int32)
+        return list(names), codes
+
+    def _words(self) -> int:
+        """How many words of eight bytes the longest id has."""
+        return -(-int(self.lengths.max(initial=0)) // _WORD)
+
+    def _word(self, number: int, rows: Any) -> HashArray:
+        """The eight bytes of each id from `number` times eight on, as a number with the first byte lowest.
+
+        Of an id that has fewer of them the number is shifted up; of one that has none it is 0.
+        """
+        starts, ends = self.starts[rows] + number * _WORD, self.ends[rows]
+        missing = np.clip(starts + _WORD - ends, 0, _WORD).astype(np.uint64)
+        words = np.ndarray((len(self._padded) - _WORD + 1,), "<u8", self._padded, strides=(1,))
+        result: HashArray = words[np.minimum(starts, len(words) - 1)] << (missing << np.uint64(3))
+        return result
 
 
 def mix(state: HashArray, value: HashArray) -> HashArray:
@@ -177,6 +220,28 @@ def mix(state: HashArray, value: HashArray) -> HashArray:
         mixed *= _SECOND_MULTIPLIER
         mixed ^= mixed >> _SHIFT
     return mixed
+
+
+def rows_that_may_repeat(keys: HashArray) -> IntArray:
+    """The rows whose key occurs more than once, in their order."""
+    if len(keys) < 2:
+        return np.empty(0, np.int64)
+    # The last row with each slot is written into it. A row that finds another one there shares the slot with it, which
+    # few rows do whose keys differ; only these are compared.
+    bits = max(10, int(len(keys) - 1).bit_length() + 3)
+    slots = (keys >> np.uint64(64 - bits)).astype(np.int64)
+    table = np.empty(1 << bits, np.int32)
+    table[slots] = np.arange(len(keys), dtype=np.int32)
+    last = table[slots]
+    lost = np.flatnonzero(last != np.arange(len(keys)))
+    if not len(lost):
+        return np.empty(0, np.int64)
+    rows = np.sort(np.concatenate([lost, last[lost]]))
+    rows = rows[np.append(True, rows[1:] != rows[:-1])]
+    order = np.argsort(keys[rows], kind="stable")
+    ordered = keys[rows][order]
+    shared = np.flatnonzero(ordered[1:] == ordered[:-1])
+    return np.unique(rows[order[np.concatenate([shared, shared + 1])]]) if len(shared) else np.empty(0, np.int64)
 
 
 def _ascii(values: list[Any]) -> tuple[list[int], bytes] | None:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, MutableMapping
-from importlib.metadata import entry_points
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from rag_selectivity.errors import InputError, SelectivityWarning, did_you_mean
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an entry is defined that was not looked up yet."""
+
+    module: str
+    attribute: str
+
+    def load(self) -> Any:
+        return getattr(import_module(self.module), self.attribute)
 
 
 class Registry(MutableMapping[str, T], Generic[T]):
@@ -34,7 +49,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def __init__(self, kind: str, group: str, base: type, *, any_case: bool = False) -> None:
         self.kind, self.group, self.base = kind, group, base
         self._key = str.casefold if any_case else str
-        self._entries: dict[str, tuple[str, T]] = {}
+        self._entries: dict[str, tuple[str, T | _Place]] = {}
         self._loaded = False
         self._loading = threading.RLock()
 
@@ -46,10 +61,14 @@ class Registry(MutableMapping[str, T], Generic[T]):
         InputError
             If another entry has the name.
         """
-        known = self._entries.get(self._key(name))
-        if known is not None and not _same(known[1], entry):
-            raise InputError(f"there is a {self.kind} {known[0]!r} already: choose another name")
-        self._entries[self._key(name)] = (name, entry)
+        key = self._key(name)
+        if key in self._entries and not _same(self._entry(key), entry):
+            raise InputError(f"there is a {self.kind} {self._entries[key][0]!r} already: choose another name")
+        self._entries[key] = (name, entry)
+
+    def add_later(self, name: str, module: str, attribute: str) -> None:
+        """Add an entry of this package by the place of its definition, which is imported when it is looked up."""
+        self._entries[self._key(name)] = (name, _Place(module, attribute))
 
     def find(self, name: str) -> T:
         """The entry of a name.
@@ -72,7 +91,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
             self._load_entry_points()
         if key not in self._entries:
             raise KeyError(name)
-        return self._entries[key][1]
+        return self._entry(key)
 
     def __setitem__(self, name: str, entry: T) -> None:
         self.add(name, entry)
@@ -88,13 +107,21 @@ class Registry(MutableMapping[str, T], Generic[T]):
         self._load_entry_points()
         return len(self._entries)
 
+    def _entry(self, key: str) -> T:
+        name, entry = self._entries[key]
+        if not isinstance(entry, _Place):
+            return entry
+        loaded: T = entry.load()
+        self._entries[key] = (name, loaded)
+        return loaded
+
     def _load_entry_points(self) -> None:
         with self._loading:
             if self._loaded:
                 return
             # Before the loading, so that a module which looks a name up while it is imported does not start it again.
             self._loaded = True
-            for point in entry_points(group=self.group):
+            for point in _entry_points(_searched()).select(group=self.group):
                 try:
                     entry = point.load()
                     self._check(entry)
@@ -113,6 +140,19 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def _check(self, entry: Any) -> None:
         if not isinstance(entry, self.base) and not (isinstance(entry, type) and issubclass(entry, self.base)):
             raise InputError(f"it is no {self.base.__name__}")
+
+
+@lru_cache(maxsize=1)
+def _entry_points(searched: tuple[tuple[str, int | None], ...]) -> Any:
+    """The entry points of all packages in the folders that are searched: one group takes as long to find as all."""
+    from importlib.metadata import entry_points
+
+    return entry_points()
+
+
+def _searched() -> tuple[tuple[str, int | None], ...]:
+    """Where packages are searched for, with the time of the last installation there."""
+    return tuple((each, os.stat(each).st_mtime_ns if os.path.exists(each) else None) for each in sys.path)
 
 
 def _same(known: Any, entry: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -29,12 +30,26 @@ from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.errors import InputError
 
 
-class ScatteredQueries(Exception):
-    """A streamed file repeats a query after other queries; `again()` starts over with the rows grouped by query."""
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a run, in any order; `remarks` are those on them and on how they follow the rows before them."""
 
-    def __init__(self, again: Callable[[], Iterator[Run]]) -> None:
+    queries: IdColumn
+    passages: IdColumn
+    scores: NDArray[np.float64]
+    remarks: Mapping[str, int]
+
+
+class ScatteredQueries(Exception):
+    """A streamed file repeats a query after other queries.
+
+    `again()` starts over with the rows grouped by query. `rows()`, if it is there, gives them as they stand in the
+    file, as often as it is called.
+    """
+
+    def __init__(self, again: Callable[[], Iterator[Run]], rows: Callable[[], Iterator[Rows]] | None = None) -> None:
         super().__init__("the lines of a query are not consecutive")
-        self.again = again
+        self.again, self.rows = again, rows
 
 
 class Run(Held):
@@ -246,16 +261,38 @@ class Run(Held):
         """The position of each row's query: int64[rows]."""
         return np.repeat(np.arange(len(self.queries)), self.lengths)
 
+    def compared_scores(self, policy: Policy) -> NDArray[np.floating[Any]] | None:
+        """The scores as the policy compares them; None where the order given is the ranking."""
+        if self.scores is None or policy.order == "rank":
+            return None
+        return self.scores.astype(np.float32) if policy.scores == "float32" else self.scores
+
+    def neighbours(self, scores: NDArray[np.floating[Any]]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each row but the last has a smaller score than the next one of its list, and whether an equal one."""
+        last_rows = self.offsets[1:-1] - 1
+        last_rows = last_rows[(last_rows >= 0) & (last_rows < len(scores) - 1)]
+        rising, tied = scores[1:] > scores[:-1], scores[1:] == scores[:-1]
+        # The order of a list's last row and the next list's first row does not matter.
+        rising[last_rows] = tied[last_rows] = False
+        return rising, tied
+
     def ordered(self, policy: Policy) -> Run:
         """The same lists in rank order: by score and the policy for ties, or in the order given."""
-        if self.scores is None or policy.order == "rank":
-            return self
-        scores = self.scores.astype(np.float32) if policy.scores == "float32" else self.scores
-        order = _ranking(self, scores, policy.ties)
-        if order is None:
-            return self
-        tokens = None if self.tokens is None else self.tokens[order]
-        result = Run(self.queries, self.offsets, self.passages.take(order), self.scores[order], tokens, self.remarks)
+        scores = self.compared_scores(policy)
+        order = None if scores is None else _ranking(self, scores, policy.ties)
+        return self if order is None else self._with_rows(self.queries, self.offsets, order)
+
+    def of_lists(self, chosen: NDArray[np.integer[Any]]) -> Run:
+        """The lists at some positions."""
+        lengths = self.lengths[chosen]
+        offsets = np.append(0, np.cumsum(lengths))
+        rows = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return self._with_rows([self.queries[i] for i in chosen.tolist()], offsets, rows)
+
+    def _with_rows(self, queries: Sequence[str], offsets: IntArray, rows: IntArray) -> Run:
+        scores = None if self.scores is None else self.scores[rows]
+        tokens = None if self.tokens is None else self.tokens[rows]
+        result = Run(queries, offsets, self.passages.take(rows), scores, tokens, self.remarks)
         result.form = self.form
         return result
 
@@ -267,11 +304,7 @@ def _ranking(run: Run, scores: NDArray[np.floating[Any]], rule: str) -> IntArray
     """The permutation that sorts each list, or None if all lists are sorted, as in most files."""
     as_given, descending_ids = rule == "as_given", rule == "docid_descending"
     passages = run.passages
-    last_rows = run.offsets[1:-1] - 1
-    last_rows = last_rows[(last_rows >= 0) & (last_rows < len(scores) - 1)]
-    rising, tied = scores[1:] > scores[:-1], scores[1:] == scores[:-1]
-    # The order of a list's last row and the next list's first row does not matter.
-    rising[last_rows] = tied[last_rows] = False
+    rising, tied = run.neighbours(scores)
     if not rising.any():
         ties = np.flatnonzero(tied)
         if as_given or not len(ties):

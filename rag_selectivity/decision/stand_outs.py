@@ -10,7 +10,7 @@ from typing import Any
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.decision.query_facts import Terms
-from rag_selectivity.io.reading import qrels_of, ranked_rows
+from rag_selectivity.io.reading import qrels_of, ranked_lists
 from rag_selectivity.results.report import Report
 
 #: {run: {query: [passage, …]}} and {query: {passage: grade}}.
@@ -59,9 +59,9 @@ def read_lists(runs: Mapping[str, Any], report: Report, queries: Collection[str]
             continue
         judged = report.runs[name].judged
         of_run: dict[str, list[str]] = {}
-        for query, passage, _ in ranked_rows(run, depth, Policy() if judged is None else judged.policy):
+        for query, passages in ranked_lists(run, depth, Policy() if judged is None else judged.policy):
             if (asked := form(query)) in queries:
-                of_run.setdefault(asked, []).append(form(passage))
+                of_run[asked] = [form(passage) for passage in passages] if form.changes_ids else passages
         lists[name] = of_run
     return lists
 

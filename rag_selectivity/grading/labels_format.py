@@ -1,17 +1,17 @@
-"""A label store as a format of judgment files."""
+"""A label store as a format of judgment files; `rag_selectivity.io` registers it.
+
+Reading any file asks these formats whether they recognise it: what a store needs is imported when there is one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.origins import stored_origins
-from rag_selectivity.grading.store import LabelReading, Store
-from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, register_format, suffix_of
+from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, suffix_of
 from rag_selectivity.io.opening import first_bytes
 
 _SQLITE = b"SQLite format 3\0"
@@ -19,7 +19,6 @@ _SQLITE = b"SQLite format 3\0"
 _EXPORTED, _TABLES = (b"query_hash", b"passage_hash", b"origins"), {".jsonl": "jsonl", ".csv": "csv"}
 
 
-@register_format
 class LabelStore(Format):
     """The SQLite file that `grade` fills."""
 
@@ -40,6 +39,9 @@ class LabelStore(Format):
 
         Without `humans`, the judges' grades alone.
         """
+        from rag_selectivity.grading.origins import stored_origins
+        from rag_selectivity.grading.store import LabelReading, Store
+
         with Store(path, read_only=True) as store:
             reading = LabelReading(store, judges=judges, rule=judge_rule, humans=humans)
             qrels = Qrels.from_records(reading.rows(), source=str(path), scale="utility")
@@ -53,7 +55,6 @@ class LabelStore(Format):
         raise InputError(f"{path} is a label store and holds no run; give the file of the run")
 
 
-@register_format
 class ExportedLabels(TableFormat):
     """A table that `store export` wrote: every label, with where it comes from."""
 
@@ -67,7 +68,10 @@ class ExportedLabels(TableFormat):
         self, path: Path, judges: Sequence[str] | None, judge_rule: str | None, humans: bool = True
     ) -> Qrels:
         """The labels as a store has them that imported the table."""
+        from tempfile import TemporaryDirectory
+
         from rag_selectivity.grading.importing import import_labels
+        from rag_selectivity.grading.store import Store
 
         with TemporaryDirectory() as folder:
             restored = Path(folder) / "labels.db"

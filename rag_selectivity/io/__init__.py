@@ -1,6 +1,6 @@
 """Reading and writing. Importing any part of it registers the formats and the indexes that are always there."""
 
-from rag_selectivity.io.formats import register_format
+from rag_selectivity.io.formats import FORMATS, register_format
 from rag_selectivity.io.indexes import register_index
 from rag_selectivity.io.langchain_indexes import (
     LangChainChroma,
@@ -25,6 +25,9 @@ from rag_selectivity.io.trec import Trec
 # Of several that recognise a file the last one is taken; TREC, which recognises any file, comes first.
 for _format in (Trec, Beir, TabSeparated, JsonLines, CommaSeparated, Parquet):
     register_format(_format)
+# Label stores are read above this package, and are registered by their place.
+for _name, _class in (("store", "LabelStore"), ("exported", "ExportedLabels")):
+    FORMATS.add_later(_name, "rag_selectivity.grading.labels_format", _class)
 
 for _reader in (
     ChromaCollection,

@@ -8,6 +8,7 @@ from typing import Any
 from rag_selectivity.data.columns import PASSAGE_NAMES, TOKEN_NAMES, column_values, find_column, is_frame, token_count
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.reading import is_path, read_records
 from rag_selectivity.io.texts import read_texts
 
@@ -61,13 +62,17 @@ def estimated_tokens(
 ) -> dict[str, float]:
     """{passage: tokens} of the texts of a corpus, estimated at four characters a token; titles count.
 
-    `corpus` is {passage: text}, a frame, a file, or an iterable of records or pairs. `passages` are the only ones that
-    are wanted, in the form.
+    `corpus` is {passage: text}, a frame, a file, one that was read, or an iterable of records or pairs. `passages` are
+    the only ones that are wanted, in the form.
 
     >>> estimated_tokens({"d1": "twelve chars"})
     {'d1': 3.0}
     """
-    texts = ((form(passage), text) for passage, text in read_texts(corpus, "corpus"))
+    if isinstance(corpus, CorpusFile):
+        lengths = corpus.characters()
+    else:
+        lengths = ((passage, len(text)) for passage, text in read_texts(corpus, "corpus"))
+    known = ((form(passage), length) for passage, length in lengths) if form.changes_ids else lengths
     return {
-        passage: len(text) / CHARACTERS_A_TOKEN for passage, text in texts if passages is None or passage in passages
+        passage: length / CHARACTERS_A_TOKEN for passage, length in known if passages is None or passage in passages
     }

@@ -130,13 +130,21 @@ def is_path(value: Any) -> bool:
 
 def ranked_rows(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, str, int]]:
     """(query, passage, rank) rows of a Run, a dict, a frame or a file, down to a depth."""
+    for query, passages in ranked_lists(run, depth, policy):
+        for rank, passage in enumerate(passages, 1):
+            yield query, passage, rank
+
+
+def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) -> Iterator[tuple[str, list[str]]]:
+    """(query, passages in rank order) of a Run, a dict, a frame or a file, down to a depth.
+
+    A list that comes again takes the place of the one that came before: the lines of its query are scattered.
+    """
     for part in _parts(run):
         ordered = part.ordered(policy)
         cuts = ordered.offsets.tolist()
         for query, start, stop in zip(ordered.queries, cuts, cuts[1:], strict=False):
-            last = stop if depth is None else min(stop, start + depth)
-            for rank, passage in enumerate(ordered.passages[start:last], 1):
-                yield query, passage, rank
+            yield query, list(ordered.passages[start : stop if depth is None else min(stop, start + depth)])
 
 
 def _parts(run: Any) -> Iterator[Run]:
@@ -153,6 +161,11 @@ def _parts(run: Any) -> Iterator[Run]:
 
 def read_corpus_ids(path: str | Path) -> Iterator[str]:
     """The passage ids of a corpus: JSONL with `_id` (a BEIR folder's corpus.jsonl too), or one of the tables."""
+    return (id_ for _, id_, _ in corpus_rows(path))
+
+
+def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
+    """(line, passage id, row) of a corpus."""
     file = Path(path)
     if file.is_dir():
         file = file / "corpus.jsonl"
@@ -162,7 +175,7 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
             column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
         if row.get(column) in (None, ""):
             raise InputError(f"{file}:{line}: the passage has no {column}")
-        yield str(row[column])
+        yield line, str(row[column]), row
     if column is None:
         raise InputError(f"{file}: the file has no rows")
 

@@ -1,7 +1,7 @@
 """TREC qrels and run files. Runs stream in blocks: a file of any length needs the memory of a few of them.
 
-A regular block is parsed by pyarrow; one that pyarrow refuses, or every block where pyarrow is
-absent, line by line, which either reads it or says which line is wrong and why.
+A regular block is read by NumPy as a whole; any other line by line, which either reads it or says which line is wrong
+and why.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,24 +18,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.cells import label_grade
+from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
-from rag_selectivity.data.run import Run, ScatteredQueries
+from rag_selectivity.data.run import Rows, Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Format
 from rag_selectivity.io.opening import opened, text_lines
+from rag_selectivity.io.trec_fields import Fields, decimals, fields_of, whole_numbers
 
-# Small, since throughput hardly depends on it and a block costs many times its size while it is parsed.
-_BLOCK = 1 << 18
-# Where nearly every line has another query, a small block would name most of them again and again.
-_SCATTERED_BLOCK = 1 << 22
+# Large enough that NumPy's calls cost little, small enough that a block's columns stay in the processor's cache.
+_BLOCK = 1 << 19
 _REGROUPED_ROWS = 1 << 18
-# Where bytes.split() and pyarrow would disagree on what is a line or a field.
-_UNUSUAL = (b"\0", b"\v", b"\f")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: What a line begins with that is no data.
 _COMMENT = "#"
+_FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
+_WHOLE = re.compile(rb"-?[0-9]{1,18}")
+#: White space that `str.split` knows and `bytes.split` does not.
+_FURTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+# Within so many bytes lines are looked at one by one.
+_FEW_BYTES = 1 << 11
 
 
 class Trec(Format):
@@ -58,6 +62,49 @@ class Trec(Format):
 
 def read_qrels(path: Path) -> Qrels:
     """Judgments of four fields a line: query, iteration, passage, grade. A fifth field and comments are left out."""
+    return _qrels_fast(path) or _qrels_slowly(path)
+
+
+def _qrels_fast(path: Path) -> Qrels | None:
+    """By columns; None where a line is not regular."""
+    position: dict[str, int] = {}
+    codes, passages, grades, lines = [], [], [], []
+    longer = comments = lines_before = 0
+    for offset, text in _texts(path, _BLOCK):
+        fields = fields_of(_without_mark(offset, text), 4, most=5)
+        if fields is None or _FURTHER_SPACE.search(text.decode()):
+            return None
+        queries = fields.ids(0)
+        starts = queries.changes()
+        known = [position.setdefault(name, len(position)) for name in queries.take(starts)]
+        codes.append(np.repeat(np.array(known, np.int64), np.diff(starts, append=len(queries))))
+        lines.append(fields.lines + (lines_before + 1))
+        read, plain = whole_numbers(fields.text, *fields.bounds(3))
+        for row in np.flatnonzero(~plain).tolist():
+            try:
+                read[row] = label_grade(fields.texts(3, np.array([row]))[0].decode(), "")
+            except InputError:
+                return None
+        grades.append(read)
+        # Of its own bytes only: the text of the blocks would stay as long as the judgments.
+        passages.append(IdColumn.concatenate([fields.ids(2)]))
+        longer, comments = longer + fields.further, comments + fields.comments
+        lines_before += text.count(b"\n")
+    if not codes:
+        return None
+    return Qrels(
+        tuple(position),
+        np.concatenate(codes),
+        IdColumn.concatenate(passages),
+        np.concatenate(grades),
+        source=str(path),
+        lines=np.concatenate(lines),
+        remarks=counted(label_lines_with_five_fields=longer, label_comment_lines=comments),
+    )
+
+
+def _qrels_slowly(path: Path) -> Qrels:
+    """Line by line, naming the line that is wrong."""
     records, lines = [], []
     longer = comments = 0
     for number, line in text_lines(path):
@@ -85,32 +132,14 @@ def read_run(path: Path) -> Iterator[Run]:
     `ScatteredQueries`, whose `again` reads it into columns and regroups it.
     """
     finished: set[str] = set()
-    open_parts: list[Block] = []
-    open_query: str | None = None
-    remarks: Mapping[str, int] = NO_REMARKS
-    for block in blocks(path, _BLOCK):
-        remarks = together([remarks, block.remarks])
-        starts = np.append(0, np.flatnonzero(block.codes[1:] != block.codes[:-1]) + 1)
-        queries = [block.names[code] for code in block.codes[starts].tolist()]
-        if len(set(queries)) < len(queries) or not finished.isdisjoint(queries) or open_query in queries[1:]:
-            raise ScatteredQueries(lambda: _regrouped(path))
-        bounds = [*starts.tolist(), len(block.codes)]
-        if queries[0] == open_query:
-            open_parts.append(block.rows(0, bounds[1]))
-            queries, bounds = queries[1:], bounds[1:]
-        if queries:
-            # The last query of a block may go on in the next one.
-            if open_query is not None:
-                yield _one_query(open_query, open_parts)
-                finished.add(open_query)
-            if len(queries) > 1:
-                body = block.rows(bounds[0], bounds[-2])
-                yield Run(queries[:-1], np.array(bounds[:-1]) - bounds[0], body.passages, body.scores, None, remarks)
-                remarks = NO_REMARKS
-                finished.update(queries[:-1])
-            open_query, open_parts = queries[-1], [block.rows(bounds[-2], bounds[-1])]
-    if open_query is not None:
-        yield _one_query(open_query, open_parts, remarks)
+    for lines in _parsed(path, _BLOCK, whole_queries=True):
+        starts = lines.queries.changes()
+        names = list(lines.queries.take(starts))
+        if len(set(names)) < len(names) or not finished.isdisjoint(names):
+            raise ScatteredQueries(lambda: _regrouped(path), lambda: _rows(path))
+        finished.update(names)
+        offsets = np.append(starts, len(lines.queries))
+        yield Run(names, offsets, lines.passages, lines.scores, None, together([lines.remarks, lines.rank_remarks()]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +163,29 @@ class Block:
         """The block with a remark on the rows that rank and score order differently; `last` is the one before it."""
         if self.ranks is None:
             return self
-        count = rows_ordered_differently(self.codes, self.ranks, self.scores)
+        before = None
         if last is not None and last.ranks is not None and last.names[last.codes[-1]] == self.names[self.codes[0]]:
-            ends = ((last.ranks[-1], self.ranks[0]), (last.scores[-1], self.scores[0]))
-            count += rows_ordered_differently(np.zeros(2, np.int32), *map(np.array, ends))
-        return replace(self, remarks=together([self.remarks, counted(rank_against_score=count)]))
+            before = last.ranks[-1:], last.scores[-1:]
+        further = _rank_remarks(self.codes, self.ranks, self.scores, before)
+        return replace(self, remarks=together([self.remarks, further]))
+
+
+#: The rank and the score of a row, as arrays of one.
+_Row = tuple[IntArray, NDArray[np.float64]]
+
+
+def _rank_remarks(
+    codes: NDArray[Any],
+    ranks: IntArray,
+    scores: NDArray[np.float64],
+    before: _Row | None,
+) -> Mapping[str, int]:
+    """How often ranks and scores differ; `before` are rank and score of the row before, if it is of the same query."""
+    count = rows_ordered_differently(codes, ranks, scores)
+    if before is not None:
+        pairs = (np.concatenate([one, column[:1]]) for one, column in zip(before, (ranks, scores), strict=True))
+        count += rows_ordered_differently(np.zeros(2, np.int32), *pairs)
+    return counted(rank_against_score=count)
 
 
 def rows_ordered_differently(codes: NDArray[Any], ranks: NDArray[Any], scores: NDArray[Any]) -> int:
@@ -149,10 +196,15 @@ def rows_ordered_differently(codes: NDArray[Any], ranks: NDArray[Any], scores: N
     return int((same & (rising | falling)).sum())
 
 
-def _one_query(query: str, parts: list[Block], remarks: Mapping[str, int] = NO_REMARKS) -> Run:
-    passages = IdColumn.concatenate([part.passages for part in parts])
-    scores = np.concatenate([part.scores for part in parts])
-    return Run([query], np.array([0, len(passages)]), passages, scores, None, remarks)
+def _rows(path: Path) -> Iterator[Rows]:
+    """All rows as they stand in the file."""
+    last: _Lines | None = None
+    for lines in _parsed(path, _BLOCK, whole_queries=False):
+        before = None
+        if last is not None and last.ranks is not None and last.queries[-1] == lines.queries[0]:
+            before = last.ranks[-1:], last.scores[-1:]
+        yield Rows(lines.queries, lines.passages, lines.scores, together([lines.remarks, lines.rank_remarks(before)]))
+        last = lines
 
 
 def _regrouped(path: Path) -> Iterator[Run]:
@@ -160,7 +212,7 @@ def _regrouped(path: Path) -> Iterator[Run]:
     position: dict[str, int] = {}
     columns: list[tuple[NDArray[np.int32], IdColumn, NDArray[np.float64]]] = []
     remarks: Mapping[str, int] = NO_REMARKS
-    for block in blocks(path, _SCATTERED_BLOCK):
+    for block in blocks(path, _BLOCK):
         remarks = together([remarks, block.remarks])
         known = np.array([position.setdefault(name, len(position)) for name in block.names], np.int32)
         columns.append((known[block.codes], block.passages, block.scores))
@@ -185,119 +237,195 @@ def _regrouped(path: Path) -> Iterator[Run]:
 def blocks(path: Path, size: int) -> Iterator[Block]:
     """The file's lines, parsed in blocks; the next ones are parsed while the caller works on one."""
     last = None
-    for block in _parsed(path, size):
-        yield block.against_rank(last)
+    for lines in _parsed(path, size, whole_queries=False):
+        block = lines.block().against_rank(last)
+        yield block
         last = block
 
 
-def _parsed(path: Path, size: int) -> Iterator[Block]:
-    with opened(path) as file, ThreadPoolExecutor(1) as pool:
-        pending: deque[Future[Block | None]] = deque()
-        offset = 0
-        while text := file.read(size):
-            text += file.readline()
-            pending.append(pool.submit(_parse, path, offset, text))
-            offset += len(text)
-            if len(pending) > 2 and (block := pending.popleft().result()) is not None:
-                yield block
-        if not offset:
-            raise InputError(f"{path}: the run file is empty")
-        while pending:
-            if (block := pending.popleft().result()) is not None:
-                yield block
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines of a block; `ranks` is None if a rank is no number."""
+
+    queries: IdColumn
+    passages: IdColumn
+    scores: NDArray[np.float64]
+    ranks: IntArray | None
+    remarks: Mapping[str, int]
+
+    def block(self) -> Block:
+        return Block(*self.queries.factorized(), self.passages, self.scores, self.ranks, self.remarks)
+
+    def rank_remarks(self, before: _Row | None = None) -> Mapping[str, int]:
+        """As `_rank_remarks`, where the ranks are numbers."""
+        if self.ranks is None:
+            return NO_REMARKS
+        return _rank_remarks(self.queries.runs(), self.ranks, self.scores, before)
 
 
-def _parse(path: Path, offset: int, text: bytes) -> Block | None:
-    """The rows of a block of whole lines; None where all of them are blank."""
-    if not text.strip():
-        return None
-    if offset == 0:
-        text = text.removeprefix(_BYTE_ORDER_MARK)
-    block = None
-    if not any(mark in text for mark in _UNUSUAL):
-        block = _parse_fast(text) or _parse_fast(_single_spaced(text))
-    if block is None:
-        block = _parse_slowly(path, offset, text)
-    return block if len(block.codes) else None
-
-
-def _single_spaced(text: bytes) -> bytes:
-    """The same lines with one space between fields."""
-    text = re.sub(rb"[ \t]+", b" ", text)
-    return re.sub(rb" ?(\r?\n) ?", rb"\1", text).strip(b" ")
-
-
-def _parse_fast(text: bytes) -> Block | None:
-    """By pyarrow, or None where it is missing or the lines are not regular."""
-    return _by_pyarrow(text, {"rank": "int64"}) or _by_pyarrow(text, {})
-
-
-def _by_pyarrow(text: bytes, further: Mapping[str, str]) -> Block | None:
-    """With further columns of the given types."""
+def _parsed(path: Path, size: int, *, whole_queries: bool) -> Iterator[_Lines]:
+    """The file's blocks in their order: read (and decompressed) in one thread, parsed in two."""
+    _keep_freed_memory()
+    texts = _texts(path, size, whole_queries=whole_queries)
     try:
-        import pyarrow
-        from pyarrow import csv
-    except ImportError:
+        with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(2) as parsing:
+            pending: deque[Future[_Lines | None]] = deque()
+            ahead = reading.submit(next, texts, None)
+            if ahead.result() is None:
+                raise InputError(f"{path}: the run file is empty")
+            while (found := ahead.result()) is not None:
+                ahead = reading.submit(next, texts, None)
+                pending.append(parsing.submit(_parse, path, *found))
+                if len(pending) > 2 and (lines := pending.popleft().result()) is not None:
+                    yield lines
+            while pending:
+                if (lines := pending.popleft().result()) is not None:
+                    yield lines
+    finally:
+        texts.close()
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library reuse the memory of a block's columns for those of the next block.
+
+    glibc returns each array of more than 128 kB to the system at once, whose empty pages then cost more than the
+    parsing, until an array of this size was freed.
+    """
+    np.empty(1 << 24, np.uint8)
+
+
+def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[tuple[int, bytes]]:
+    """(offset, text) of blocks of whole lines; `whole_queries`: all lines of a query that stand together are in one."""
+    offset, kept, wanted = 0, b"", size
+    with opened(path) as file:
+        while read := file.read(wanted):
+            text = kept + read
+            end = _last_query(text) if whole_queries else text.rfind(b"\n") + 1
+            if end:
+                yield offset, text[:end]
+                offset, wanted = offset + end, size
+            else:
+                # Doubled, so that a block that never ends is looked through few times.
+                wanted = len(text)
+            kept = text[end:]
+    if kept:
+        yield offset, kept
+
+
+def _last_query(text: bytes) -> int:
+    """Where the lines of the last query begin that has a whole line; 0 if the text has no other query before it."""
+    end = text.rfind(b"\n") + 1
+    last = text.rfind(b"\n", 0, max(0, end - 1)) + 1
+    first = text[last:end].split(None, 1)[:1]
+    if first and text.startswith(first[0], last) and not first[0].startswith(_COMMENT.encode()):
+        start = _by_halving(text, b"\n" + text[last : last + len(first[0]) + 1], last)
+        if start is not None:
+            return start
+    return _line_by_line(text, end)
+
+
+def _by_halving(text: bytes, mark: bytes, last: int) -> int | None:
+    """Where the lines begin that stand together with the last one and begin as it does; None if others are between.
+
+    None too if no other query's line is before them.
+    """
+    before, start = 0, last
+    while start - before > _FEW_BYTES:
+        line = text.rfind(b"\n", 0, (before + start) // 2)
+        if line <= before:
+            break
+        if text.startswith(mark, line):
+            start = line + 1
+        else:
+            before = line
+    while start:
+        line = text.rfind(b"\n", 0, start - 1)
+        if not (text.startswith(mark, line) if line >= 0 else text.startswith(mark[1:])):
+            break
+        start = line + 1
+    earlier = text[text.rfind(b"\n", 0, max(0, start - 1)) + 1 : start].split(None, 1)[:1]
+    if not earlier or earlier[0].startswith(_COMMENT.encode()) or earlier[0] == mark[1:-1]:
         return None
+    together = text.count(mark, max(0, start - 1), last + len(mark)) == text.count(b"\n", max(0, start - 1), last)
+    return start if together else None
+
+
+def _line_by_line(text: bytes, start: int) -> int:
+    """As `_last_query`, for lines that begin with white space or comments between them too."""
+    query = None
+    while start:
+        line = text.rfind(b"\n", 0, start - 1) + 1
+        first = text[line:start].split(None, 1)[:1]
+        if first and not first[0].startswith(_COMMENT.encode()):
+            if query is None:
+                query = first[0]
+            elif query != first[0]:
+                return start
+        start = line
+    return 0
+
+
+def _parse(path: Path, offset: int, text: bytes) -> _Lines | None:
+    """The rows of a block of whole lines; None where there are none."""
+    if text.isspace():
+        return None
+    text = _without_mark(offset, text)
+    lines = _parse_fast(text) or _parse_slowly(path, offset, text)
+    return lines if len(lines.scores) else None
+
+
+def _without_mark(offset: int, text: bytes) -> bytes:
+    return text if offset else text.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _parse_fast(text: bytes) -> _Lines | None:
+    """By columns; None where a line is not regular."""
+    fields = fields_of(text, len(_FIELDS))
+    scores = None if fields is None else _scores(fields)
+    if fields is None or scores is None:
+        return None
+    passages = fields.ids(2)
+    passages.hashes()  # here, in a thread beside the one that joins
+    remarks = counted(run_lines_with_more_fields=fields.further, run_comment_lines=fields.comments)
+    return _Lines(fields.ids(0), passages, scores, _ranks(fields), remarks)
+
+
+def _scores(fields: Fields) -> NDArray[np.float64] | None:
+    """The scores; None where one is no number."""
+    scores, read = decimals(fields.text, *fields.bounds(4))
+    rest = np.flatnonzero(~read)
+    if len(rest):
+        values = _floats(fields, rest)
+        if values is None or np.isnan(values).any():
+            return None
+        scores[rest] = values
+    return scores
+
+
+def _floats(fields: Fields, rows: IntArray) -> NDArray[np.float64] | None:
+    """Scores in any form that Python reads; None where one is in none."""
+    texts = fields.texts(4, rows)
     try:
-        table = csv.read_csv(
-            pyarrow.BufferReader(text),
-            csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(_FIELDS)),
-            csv.ParseOptions(delimiter=" ", quote_char=False, double_quote=False),
-            csv.ConvertOptions(
-                include_columns=["query", "passage", "score", *further],
-                column_types={
-                    **further,
-                    "query": pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
-                    "passage": pyarrow.string(),
-                    "score": pyarrow.float64(),
-                },
-                null_values=[],
-                strings_can_be_null=False,
-            ),
-            # The default pool keeps what it has had; the system's gives it back.
-            memory_pool=pyarrow.system_memory_pool(),
-        )
-    except pyarrow.ArrowException:
+        return None if any(b"_" in text for text in texts) else np.array(list(map(float, texts)))
+    except ValueError:
         return None
-    query, passage, score = (table[name].combine_chunks() for name in ("query", "passage", "score"))
-    query = query.chunk(0) if hasattr(query, "chunk") else query
-    # By their buffers: pyarrow's own conversions import pandas where it is installed, for 40 MB.
-    scores = np.frombuffer(score.buffers()[1], np.float64, count=len(score))
-    codes = np.frombuffer(query.indices.buffers()[1], np.int32, count=len(query))
-    offsets, names = _string_offsets(passage), query.dictionary
-    empty = (np.diff(offsets) == 0).any() or (np.diff(_string_offsets(names)) == 0).any()
-    if not len(scores) or empty or np.isnan(scores).any():
-        return None
-    queries = list(IdColumn.from_buffer(names.buffers()[2], _string_offsets(names)))
-    if any(query.startswith(_COMMENT) for query in queries):
-        return None
-    ranks = None
-    if "rank" in further:
-        rank = table["rank"].combine_chunks()
-        ranks = np.frombuffer(rank.buffers()[1], np.int64, count=len(rank)).copy()
-    return Block(
-        queries,
-        codes.copy(),
-        IdColumn.from_buffer(passage.buffers()[2], offsets),
-        scores.copy(),
-        ranks,
-    )
 
 
-def _string_offsets(strings: Any) -> NDArray[np.int32]:
-    """Where each string of an Arrow array starts, and where the last one ends."""
-    return np.frombuffer(strings.buffers()[1], np.int32)[strings.offset : strings.offset + len(strings) + 1]
+def _ranks(fields: Fields) -> IntArray | None:
+    """The ranks; None where one is no whole number."""
+    ranks, read = whole_numbers(fields.text, *fields.bounds(3))
+    rest = np.flatnonzero(~read)
+    if len(rest):
+        texts = fields.texts(3, rest)
+        if not all(map(_WHOLE.fullmatch, texts)):
+            return None
+        ranks[rest] = [int(text) for text in texts]
+    return ranks
 
 
-_FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
-_WHOLE = re.compile(rb"-?[0-9]{1,18}")
-
-
-def _parse_slowly(path: Path, offset: int, text: bytes) -> Block:
+def _parse_slowly(path: Path, offset: int, text: bytes) -> _Lines:
     """Line by line, naming the line that is wrong."""
-    names: dict[str, int] = {}
-    codes: list[int] = []
+    queries: list[str] = []
     passages: list[str] = []
     scores: list[float] = []
     ranks: list[bytes] = []
@@ -313,13 +441,12 @@ def _parse_slowly(path: Path, offset: int, text: bytes) -> Block:
         if problem:
             raise InputError(f"{path}:{_lines_before(path, offset) + number}: {problem}")
         longer += len(fields) > len(_FIELDS)
-        codes.append(names.setdefault(fields[0].decode(), len(names)))
+        queries.append(fields[0].decode())
         passages.append(fields[2].decode())
         scores.append(float(fields[4]))
         ranks.append(fields[3])
-    return Block(
-        list(names),
-        np.array(codes, np.int32),
+    return _Lines(
+        IdColumn.from_strings(queries),
         IdColumn.from_strings(passages),
         np.array(scores, np.float64),
         np.array(ranks).astype(np.int64) if all(map(_WHOLE.fullmatch, ranks)) else None,

@@ -61,7 +61,8 @@ class JoinFacts:
     scored, graded : int
         Passages in those lists that have a score, and how many of these scores are whole numbers from 0 to 5.
     neighbours, tied : int
-        Pairs of neighbours that have scores in those lists, and how many of them have equal scores.
+        Pairs of neighbours that have scores in those lists, and how many of them have equal scores; exact if all have,
+        or if all scores are whole numbers from 0 to 5.
     query_ids, missing_ids, unknown_ids : tuple of str
         Examples of the queries of the qrels, of those that the run lacks, and of those that the qrels lack.
     judged_passages : (query, passages) or None

@@ -21,8 +21,9 @@ from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes, size_with_counts
 from rag_selectivity.join.facts import JoinFacts, first_ids
+from rag_selectivity.join.judged_lists import JudgedLists
 from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun
-from rag_selectivity.join.lists import JudgedLists, judge_lists
+from rag_selectivity.join.lists import judge_lists
 from rag_selectivity.join.sampled_ids import SampledIds, unshared
 
 

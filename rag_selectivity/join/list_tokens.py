@@ -53,11 +53,12 @@ class ListTokens:
             row_tokens = lists.run.tokens[lists.rows]
         else:
             passages = list(lists.run.passages.take(np.flatnonzero(lists.rows)))
-            absent = {passage for passage in passages if passage not in lengths}
-            if absent:
+            known = [lengths.get(passage) for passage in passages]
+            if None in known:
+                absent = {passage for passage in passages if passage not in lengths}
                 names = examples(passage for passage in passages if passage in absent)
                 raise InputError(f"{name}: {len(absent)} passages have no length in tokens ({names})")
-            row_tokens = np.array([lengths[passage] for passage in passages], np.float64)
+            row_tokens = np.array(known, np.float64)
         return cls(len(judged), lists.position[lists.inside], lists.run.lengths[lists.inside], row_tokens)
 
     @property

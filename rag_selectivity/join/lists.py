@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,36 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.ids import IdColumn, IntArray, rows_that_may_repeat
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels, pair_keys
-from rag_selectivity.data.remarks import without
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
-from rag_selectivity.join.facts import TOP, JoinFacts, first_ids
+from rag_selectivity.join.facts import TOP, JoinFacts
+from rag_selectivity.join.judged_lists import JudgedLists, facts_of_unknown, remarks_by, whole_grades
 from rag_selectivity.join.judged_run import Hits
-from rag_selectivity.join.sampled_ids import IdSampler, SampledIds, unshared
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedLists:
-    """What a run's lists give with the judgments.
-
-    List lengths by the qrels' queries (−1: not in the run), hits in order, facts that the lists alone give, and the
-    judgments and ranks of the controls that are listed.
-    """
-
-    returned: IntArray
-    hits: Hits
-    duplicates: int
-    facts: JoinFacts
-    controls: tuple[IntArray, IntArray]
-
-    @property
-    def not_in_qrels(self) -> int:
-        """The queries of the run that the qrels lack."""
-        return self.facts.unknown
+from rag_selectivity.join.ranks import ListOrder
+from rag_selectivity.join.sampled_ids import IdSampler
+from rag_selectivity.join.scattered import can_be_counted, judge_scattered
 
 
 def judge_lists(
@@ -60,6 +42,10 @@ def judge_lists(
     try:
         return _judge_parts(qrels, [run] if isinstance(run, Run) else run, policy, name, form, counts, controls)
     except ScatteredQueries as scattered:
+        if scattered.rows is not None and counts is None and can_be_counted(policy, form):
+            counted = judge_scattered(qrels, scattered.rows, policy, form, controls)
+            if counted is not None:
+                return counted
         return _judge_parts(qrels, scattered.again(), policy, name, form, counts, controls)
 
 
@@ -82,30 +68,31 @@ def _judge_parts(
     facts = JoinFacts()
     duplicates = 0
     for given in parts:
-        part = given.in_form(form).ordered(policy)
-        position = np.array([qrels.position(query) for query in part.queries], np.int64)
+        part = given.in_form(form)
+        position = qrels.positions(part.queries)
         inside = position >= 0
         _refuse_repeated_queries(part, position, returned, name, form)
-        lengths, hits, copies, kept, listed = _judge_part(qrels, part, position, policy, name, controls)
-        listed_controls.append(listed)
-        returned[position[inside]] = lengths[inside]
-        collected.append(hits)
+        judged = _judge_part(qrels, part, position, policy, name, controls)
+        part, copies = judged.part, judged.copies
+        listed_controls.append(judged.controls)
+        returned[position[inside]] = judged.lengths[inside]
+        collected.append(judged.hits)
         duplicates += len(copies)
         if sampler is not None:
-            sampler.add(part, position)
+            sampler.add(part, position, policy)
         room = np.minimum(part.lengths[inside], TOP)
         facts += JoinFacts(
             retrieved=int(part.lengths[inside].sum()),
             promised=int(np.minimum(labels[position[inside]], room).sum()),
-            kept=kept,
-            **_facts_of_scores(part, inside, policy),
+            kept=judged.on_top,
+            **_facts_of_scores(part, inside, policy, judged.order),
         )
         if counts is not None:
             facts += JoinFacts(
                 beyond_count=_beyond_count(part, copies, counts), uncounted=_uncounted(part, inside, counts)
             )
         if not inside.all():
-            facts += _facts_of_unknown([part.queries[i] for i in np.flatnonzero(~inside).tolist()], form)
+            facts += facts_of_unknown([part.queries[i] for i in np.flatnonzero(~inside).tolist()], form)
     if sampler is not None:
         facts += JoinFacts(sampled=sampler.sampled())
     columns = [np.concatenate([getattr(part, column) for part in collected]) for column in Hits.__slots__]
@@ -129,43 +116,24 @@ def _refuse_repeated_queries(part: Run, position: IntArray, returned: IntArray, 
     raise InputError(f"{name}: query {query!r} appears in two parts of the run: put its rows into one part")
 
 
-def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy) -> dict[str, Any]:
-    """What the scores of the lists tell, which are in rank order, if these decide the order."""
+def _facts_of_scores(part: Run, inside: NDArray[np.bool_], policy: Policy, order: ListOrder) -> dict[str, Any]:
+    """What the scores of the lists tell, if these decide the order."""
     if policy.order == "rank":
         return {"remarks": remarks_by(policy, part.remarks)}
     if part.scores is None:
         return {"remarks": part.remarks}
-    row_inside = np.repeat(inside, part.lengths)
-    query = part.row_queries()
-    scores = part.scores
-    neighbours = (query[1:] == query[:-1]) & row_inside[1:]
-    whole = (scores >= 0) & (scores <= 5) & (scores == np.floor(scores))
+    scores, lengths = part.scores, part.lengths[inside]
+    whole = whole_grades(scores)
+    scored = int(lengths.sum())
+    graded = int((whole & np.repeat(inside, part.lengths)).sum()) if whole.any() else 0
+    tied = order.tied_neighbours(inside, exactly=graded == scored) if policy.ties != "as_given" else 0
     return {
-        "scored": int(row_inside.sum()),
-        "graded": int((whole & row_inside).sum()),
-        "neighbours": int(neighbours.sum()),
-        "tied": int((neighbours & (scores[1:] == scores[:-1])).sum()) if policy.ties != "as_given" else 0,
+        "scored": scored,
+        "graded": graded,
+        "neighbours": int(np.maximum(lengths - 1, 0).sum()),
+        "tied": tied,
         "remarks": part.remarks,
     }
-
-
-def facts_of_run(run: Run, policy: Policy, form: IdForm) -> JoinFacts:
-    """The facts of a run without judgments of its queries."""
-    return _facts_of_unknown(run.in_form(form).queries, form) + JoinFacts(remarks=remarks_by(policy, run.remarks))
-
-
-def remarks_by(policy: Policy, remarks: Mapping[str, int]) -> Mapping[str, int]:
-    """The remarks that matter under a policy."""
-    return without(remarks, "rank_against_score") if policy.order == "rank" else remarks
-
-
-def _facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:
-    return JoinFacts(
-        unknown=len(queries),
-        unknown_ids=first_ids(queries),
-        ids=str(form),
-        sampled=SampledIds() if form.exact else SampledIds(only_in_run=unshared(queries)),
-    )
 
 
 def _beyond_count(part: Run, copies: IntArray, counts: PassageCounts) -> tuple[str, str, int, int] | None:
@@ -191,32 +159,57 @@ def _uncounted(part: Run, inside: NDArray[np.bool_], counts: PassageCounts) -> t
     return part.queries[first], min(part.passages.take(rows[query[rows] == first]))
 
 
-def _judge_part(
-    qrels: Qrels, part: Run, position: IntArray, policy: Policy, name: str, controls: NDArray[np.bool_] | None
-) -> tuple[IntArray, Hits, IntArray, int, tuple[IntArray, IntArray]]:
-    """List lengths (one for each of the part's queries), judged hits, rows of duplicates, hits on top, listed controls.
+@dataclass(frozen=True, slots=True)
+class _JudgedPart:
+    """A part of a run with its judgments.
 
-    Each list is in rank order. The hits on top are those in its first rows, before any are dropped. Of the listed
-    controls, the judgments and the ranks.
+    `part` is the part itself, or the same lists in rank order if they had to be put in order; `order` is its order. Of
+    each of the part's queries the list length; `copies` are rows with a passage that is earlier in its list; `on_top`
+    counts the hits in the first rows, before any are dropped; `controls` are judgments and ranks of listed controls.
     """
+
+    part: Run
+    order: ListOrder
+    lengths: IntArray
+    hits: Hits
+    copies: IntArray
+    on_top: int
+    controls: tuple[IntArray, IntArray]
+
+
+def _judge_part(
+    qrels: Qrels,
+    part: Run,
+    position: IntArray,
+    policy: Policy,
+    name: str,
+    controls: NDArray[np.bool_] | None,
+    in_order: bool = False,
+) -> _JudgedPart:
+    """Judge the lists as they are given, unless they must be put in order, or this is less work."""
     local = part.row_queries()
     query = position[local]
     keys = pair_keys(query, part.passages)
     copies = _copies(keys, query, part.passages)
+    order = ListOrder(part, policy)
+    rows, judgments = qrels.lookup(keys, query, part.passages)
+    rank: IntArray | None = rows - part.offsets[local[rows]] + 1
+    if not in_order:
+        rank = None if len(copies) or policy.unjudged == "condense" else order.ranks(rows)
+    if rank is None:
+        return _judge_part(qrels, part.ordered(policy), position, policy, name, controls, in_order=True)
     if len(copies) and policy.duplicates == "error":
         row = int(copies[0])
         raise InputError(
             f"{name}: query {qrels.queries[query[row]]!r} lists passage {part.passages[row]!r} more than once, "
             f'and the policy is duplicates="error": remove the repeats, or give another policy'
         )
-    rows, judgments = qrels.lookup(keys, query, part.passages)
     listed = np.empty(0, np.int64), np.empty(0, np.int64)
     if controls is not None:
         drawn = controls[judgments]
-        listed = judgments[drawn], (rows - part.offsets[local[rows]] + 1)[drawn]
-        rows, judgments = rows[~drawn], judgments[~drawn]
-    repeated = np.isin(rows, copies, assume_unique=True)
-    rank = rows - part.offsets[local[rows]] + 1
+        listed = judgments[drawn], rank[drawn]
+        rows, judgments, rank = rows[~drawn], judgments[~drawn], rank[~drawn]
+    repeated = np.isin(rows, copies, assume_unique=True) if len(copies) else np.zeros(len(rows), bool)
     on_top = int((rank <= TOP).sum())
     lengths = part.lengths
     if policy.duplicates == "drop" and len(copies):
@@ -228,19 +221,16 @@ def _judge_part(
     if policy.unjudged == "condense":
         lengths = np.bincount(local[rows], minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
-    return lengths, Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments), copies, on_top, listed
+    hits = Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments)
+    return _JudgedPart(part, order, lengths, hits, copies, on_top, listed)
 
 
 def _copies(keys: NDArray[np.uint64], query: IntArray, passages: IdColumn) -> IntArray:
     """The rows with a passage that occurs earlier in the same list; only for queries of the qrels."""
-    ordered = np.sort(keys)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return np.empty(0, np.int64)
-    order = np.argsort(keys, kind="stable")
-    shared = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    rows = rows_that_may_repeat(keys)
     seen: set[tuple[int, str]] = set()
     copies = []
-    for row in np.unique(order[np.concatenate([shared, shared + 1])]).tolist():
+    for row in rows.tolist():
         pair = (int(query[row]), passages[row])
         if pair[0] < 0:
             continue

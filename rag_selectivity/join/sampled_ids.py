@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from rag_selectivity.data.forms import FORMS, IdForm
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray
+from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.join.better_form import BetterForm, better_form
@@ -102,23 +105,31 @@ class IdSampler:
         self._qrels = qrels
         self._starts = np.searchsorted(qrels.query, np.arange(len(qrels) + 1))
         self._hashes = _hashes(qrels.queries)
-        self._lists: list[Sampled] = []
+        self._lists: list[tuple[int, int, IdColumn]] = []
         self._largest = np.uint64(np.iinfo(np.uint64).max)
 
-    def add(self, part: Run, position: IntArray) -> None:
-        """Add a part in rank order; `position` is that of its queries in the qrels, −1 for those that are not there."""
+    def best_of(self, position: IntArray) -> IntArray:
+        """Of some queries of the qrels, those whose lists would be collected."""
+        labelled = position[np.diff(self._starts)[position] > 0]
+        return labelled[np.argsort(self._hashes[labelled], kind="stable")[:_QUERIES]]
+
+    def add(self, part: Run, position: IntArray, policy: Policy) -> None:
+        """Add a part; `position` is that of its queries in the qrels, −1 for those that are not there."""
         labels = np.diff(self._starts)
         usable = np.flatnonzero((position >= 0) & (part.lengths > 0))
         usable = usable[labels[position[usable]] > 0]
         hashes = self._hashes[position[usable]]
         usable = usable[hashes <= self._largest]
         chosen = usable[np.argsort(self._hashes[position[usable]], kind="stable")[:_QUERIES]]
-        for i in chosen.tolist():
-            start = int(part.offsets[i])
-            retrieved = tuple(part.passages[start : min(start + _RETRIEVED, int(part.offsets[i + 1]))])
-            self._lists.append((int(self._hashes[position[i]]), retrieved, self._labelled(int(position[i]))))
+        if not len(chosen):
+            return
+        lists = part.of_lists(chosen).ordered(policy)
+        for i, (start, end) in zip(chosen.tolist(), pairwise(lists.offsets.tolist()), strict=True):
+            # Without the rest of its part.
+            retrieved = IdColumn.concatenate([lists.passages[start : min(start + _RETRIEVED, end)]])
+            self._lists.append((int(self._hashes[position[i]]), int(position[i]), retrieved))
         if len(self._lists) > _QUERIES:
-            self._lists = nsmallest(_QUERIES, self._lists)
+            self._lists = sorted(self._lists, key=itemgetter(0))[:_QUERIES]
             self._largest = np.uint64(self._lists[-1][0])
 
     def _labelled(self, position: int) -> tuple[str, ...]:
@@ -129,7 +140,8 @@ class IdSampler:
 
     def sampled(self) -> SampledIds:
         """The lists that were collected."""
-        return SampledIds(tuple(nsmallest(_QUERIES, self._lists)))
+        lists = ((hash, tuple(retrieved), self._labelled(position)) for hash, position, retrieved in self._lists)
+        return SampledIds(tuple(nsmallest(_QUERIES, lists)))
 
 
 def unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:

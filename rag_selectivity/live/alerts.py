@@ -242,6 +242,11 @@ class Alerts:
                 for row in rows[~np.isnan(rows[:, 0])].tolist():
                     watched.add(tuple(row))
 
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to send out."""
+        return any(watched.alarms for watched in self._watched)
+
     def check(self) -> list[Alarm]:
         """Send out what has changed."""
         alarms: list[Alarm] = []

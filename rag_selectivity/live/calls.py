@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from rag_selectivity.live.faults import Faults
+from rag_selectivity.live.held import Held, Place, Retrieved
 from rag_selectivity.live.identity import Identity
+from rag_selectivity.live.passages import Passages, union
 from rag_selectivity.live.retrieval import Retrieval, approximate_tokens
+from rag_selectivity.wording import counted
 
 __all__ = ["CallTree", "Faults", "Identity", "Kind", "Passages", "Retrieval", "approximate_tokens"]
 
 #: Calls that never end (an abandoned generator) must not fill the memory.
 _MOST_CALLS = 20_000
-_NO_CALLS: frozenset[Hashable] = frozenset()
+#: Nor must retrievals inside a call that never ends.
+MOST_HELD = 10_000
 
 
 class Kind(Enum):
@@ -33,91 +37,57 @@ class Kind(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Passages:
-    """Passages in order: their ids, how many tokens they take together, and their texts where those are wanted.
-
-    `empty` of them have no text, and the scores of `nan_scores` are NaN. `text_weight` is that of `Retrieval`.
-    """
-
-    ids: tuple[str, ...]
-    tokens: int | None = None
-    texts: tuple[str, ...] | None = None
-    empty: int = 0
-    nan_scores: int = 0
-    text_weight: int = 1
-
-    @classmethod
-    def of(
-        cls,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        *,
-        scores: Iterable[float | None] = (),
-        count_tokens: Callable[[str], int] = approximate_tokens,
-        keep_texts: bool = False,
-    ) -> Passages:
-        """Ids and lengths, taken at once: a framework's objects may change later.
-
-        >>> Passages.of(["d1", "d2"], ["Ada wrote it", ""])
-        Passages(ids=('d1', 'd2'), tokens=3, texts=None, empty=1, nan_scores=0, text_weight=1)
-        """
-        return cls(
-            tuple(ids),
-            _tokens(texts) if count_tokens is approximate_tokens else sum(map(count_tokens, texts)),
-            tuple(texts) if keep_texts else None,
-            sum(map(str.isspace, texts)) + list(texts).count(""),
-            # Only NaN differs from itself.
-            len([score for score in scores if score != score]),
-        )
-
-
-def _tokens(texts: Sequence[str]) -> int:
-    """The sum of `approximate_tokens`, without a call for each text."""
-    return sum([(len(text) + 3) // 4 for text in texts])
-
-
-@dataclass(slots=True)
-class _Open:
+class _Open(Place):
     """A call that is under way; `retrieval` and `tool` are the nearest of their kind around it."""
 
-    parent: Hashable | None
-    root: Hashable
-    kind: Kind
-    retrieval: Hashable | None
-    tool: Hashable | None
-    query: str
-    query_id: str | None
-    given: Collection[str]
-    started: float
-    children: list[Passages] | None = None
+    __slots__ = ("children", "given", "kind", "query", "query_id", "retrieval", "started", "tool", "tree")
+    above: _Open | None
+
+    def __init__(
+        self,
+        call: Hashable,
+        above: _Open | None,
+        tree: _Tree,
+        kind: Kind,
+        query: str,
+        query_id: str | None,
+        given: Collection[str],
+        started: float,
+    ) -> None:
+        super().__init__(call, above)
+        self.tree, self.kind, self.query, self.query_id, self.given = tree, kind, query, query_id, given
+        self.started = started
+        self.children: list[Passages] | None = None
+        self.retrieval: Hashable | None = None
+        self.tool: Hashable | None = None
+        if above is not None:
+            self.retrieval = above.call if above.kind is Kind.RETRIEVE else above.retrieval
+            self.tool = above.call if above.kind is Kind.TOOL else above.tool
+            if query_id is None:
+                self.query_id = above.query_id
 
 
-@dataclass(slots=True)
-class _Retrieved:
-    """A retrieval that is over, until it is known what was selected from it.
-
-    `final` is what a fusing or compressing retriever left of its pool, until a selection (`selected`) left less.
-    """
-
-    query: str
-    query_id: str | None
-    scope: Hashable | None
-    ancestors: frozenset[Hashable]
-    pool: Passages
-    seconds: float
-    final: Passages | None
-    failed: bool = False
-    selected: bool = False
-
-
-@dataclass(slots=True)
 class _Tree:
-    """How many calls below a root are under way, and the retrievals that happened there."""
+    """The calls under way below a root, and the retrievals that happened there."""
 
-    calls: int = 0
-    retrievals: list[_Retrieved] = field(default_factory=list)
-    failures: list[_Retrieved] = field(default_factory=list)
+    __slots__ = ("_held", "calls", "root")
+
+    def __init__(self, root: Hashable) -> None:
+        self.root = root
+        self.calls: dict[Hashable, _Open] = {}
+        self._held: Held | None = None
+
+    @property
+    def held(self) -> Held:
+        """The retrievals; made when it is needed, since most trees are one retrieval."""
+        if self._held is None:
+            self._held = Held()
+        return self._held
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether no retrieval waits."""
+        return self._held is None or not self._held
 
 
 class CallTree:
@@ -148,6 +118,19 @@ class CallTree:
     clock : callable
         Gives the time in seconds; of calls that were recorded earlier, the time of the record.
 
+    most_held : int or None
+        The most retrievals that wait inside one outermost call. Beyond these the one that ended first is handed over as
+        it stands. None: no limit, for calls that were recorded earlier.
+
+    Attributes
+    ----------
+    early : int
+        Retrievals that were handed over before it was known what became of them, since too many waited.
+    cut : int
+        Retrievals that are missing from the pool of the one around them, since it had too many inside it.
+    lost : int
+        Calls that were forgotten while they were under way, since there were more than 20,000.
+
     Every method may be called from any thread.
     """
 
@@ -158,14 +141,17 @@ class CallTree:
         pool_of_children: bool = False,
         at_once: bool = False,
         clock: Callable[[], float] = time.perf_counter,
+        most_held: int | None = MOST_HELD,
     ) -> None:
         self._record = record
         self._pool_of_children = pool_of_children
         self._at_once = at_once
         self._clock = clock
+        self._most_held = most_held
         self._lock = threading.Lock()
         self._calls: dict[Hashable, _Open] = {}
         self._trees: dict[Hashable, _Tree] = {}
+        self.early = self.cut = self.lost = 0
 
     def __len__(self) -> int:
         """Calls under way."""
@@ -185,25 +171,23 @@ class CallTree:
 
         A call that is under way already does not begin again: a framework may tell of it twice.
         """
-        done: list[_Retrieved] = []
+        done: list[Retrieved] = []
         with self._lock:
             if call in self._calls:
                 return
             above = self._calls.get(parent) if parent is not None else None
-            root = call if above is None else above.root
-            around = tool = None
-            if above is not None:
-                around = parent if above.kind is Kind.RETRIEVE else above.retrieval
-                tool = parent if above.kind is Kind.TOOL else above.tool
-                query_id = above.query_id if query_id is None else query_id
-            within = None if above is None else parent
-            self._calls[call] = _Open(within, root, kind, around, tool, query, query_id, given, self._clock())
-            tree = self._trees.get(root)
-            if tree is None:
-                tree = self._trees[root] = _Tree()
-            tree.calls += 1
+            if above is None:
+                tree = self._trees.get(call)
+                if tree is None:
+                    tree = self._trees[call] = _Tree(call)
+            else:
+                tree = above.tree
+            made = _Open(call, above, tree, kind, query, query_id, given, self._clock())
+            self._calls[call] = tree.calls[call] = made
             if len(self._calls) > _MOST_CALLS:
-                done = self._forget(next(iter(self._calls.values())).root)
+                oldest = next(iter(self._calls.values())).tree
+                self.lost += len(oldest.calls)
+                done = self._forget(oldest)
         if done:
             self._hand_over(done)
 
@@ -218,17 +202,17 @@ class CallTree:
                 return
             if passages is not None and self._is_alone(open_call):
                 # What follows comes to the same, but takes longer, and this is the most frequent case.
-                del self._calls[call], self._trees[call]
+                del self._calls[call], self._trees[open_call.tree.root]
                 seconds = self._clock() - open_call.started
-                done = [_Retrieved(open_call.query, open_call.query_id, None, _NO_CALLS, passages, seconds, None)]
-                open_call = None
-            elif passages is not None:
-                done = self._finished(call, open_call, passages)
+                done = [Retrieved(open_call.query, open_call.query_id, None, passages, seconds, None)]
             else:
                 done = []
-                self._lose(open_call)
-            if open_call is not None:
-                done += self._close(call, open_call)
+                if passages is not None:
+                    done = self._finished(open_call, passages)
+                else:
+                    self._lose(open_call)
+                done += self._close(open_call)
+                done += self._too_many(open_call.tree)
         if done:
             self._hand_over(done)
 
@@ -245,7 +229,7 @@ class CallTree:
     def alone(self, call: Hashable) -> tuple[str, str | None] | None:
         """The query and query id of a call that is under way and part of no other; None for any other."""
         known = self._calls.get(call)
-        return None if known is None or known.parent is not None else (known.query, known.query_id)
+        return None if known is None or known.above is not None else (known.query, known.query_id)
 
     def fail(self, call: Hashable) -> None:
         """A call has raised an error or returned nothing; what was retrieved before that still counts.
@@ -253,20 +237,20 @@ class CallTree:
         A retrieval inside it that is still under way was cancelled, which a framework may not tell.
         """
         with self._lock:
-            open_call = self._calls.get(call)
-            if open_call is None:
+            failed = self._calls.get(call)
+            if failed is None:
                 return
-            lost = [
-                (key, each)
-                for key, each in self._calls.items()
-                if each.kind is Kind.RETRIEVE and each.retrieval is None and call in (key, *self._ancestors(each))
-            ]
+            lost = [each for each in failed.open_within() if isinstance(each, _Open) and _retrieves(each)]
+            if len(lost) > 1:
+                begun = {each: i for i, each in enumerate(failed.tree.calls)}
+                lost.sort(key=lambda each: begun[each.call])
             done = []
-            for key, each in lost:
+            for each in lost:
                 done += self._failed(each)
-                if key != call:
-                    done += self._close(key, each)
-            done += self._close(call, open_call, failed=True)
+                if each is not failed:
+                    done += self._close(each)
+            done += self._close(failed, failed=True)
+            done += self._too_many(failed.tree)
         self._hand_over(done)
 
     def kind_of(self, call: Hashable) -> Kind | None:
@@ -274,10 +258,31 @@ class CallTree:
         known = self._calls.get(call)
         return None if known is None else known.kind
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each limit of the memory that was met."""
+        notes = []
+        if self.early:
+            notes.append(
+                f"{counted(self.early, 'retrieval')} waited with {self._most_held:,} others inside a call that is "
+                f"under way, and {'was' if self.early == 1 else 'were'} recorded before it was known what was selected"
+            )
+        if self.cut:
+            notes.append(
+                f"{counted(self.cut, 'list')} of candidates inside a retrieval with more than {self._most_held:,} of "
+                f"them {'is' if self.cut == 1 else 'are'} missing from its pool"
+            )
+        if self.lost:
+            notes.append(
+                f"more than {_MOST_CALLS:,} calls were under way at once: {counted(self.lost, 'call')} that began "
+                f"first {'was' if self.lost == 1 else 'were'} given up, with the retrievals under way inside"
+            )
+        return tuple(notes)
+
     def finish(self) -> None:
         """Forget what is under way; retrievals that are over are handed over as they stand."""
         with self._lock:
-            done = [each for tree in self._trees.values() for each in (*tree.retrievals, *tree.failures)]
+            done = [each for tree in self._trees.values() for each in tree.held.take_all()]
             self._trees.clear()
             self._calls.clear()
         self._hand_over(done)
@@ -286,48 +291,40 @@ class CallTree:
 
     def _is_alone(self, of: _Open) -> bool:
         """Whether a call is an outermost retrieval without anything inside it that counts."""
-        if of.parent is not None or of.kind is not Kind.RETRIEVE or of.children:
+        if of.above is not None or of.kind is not Kind.RETRIEVE or of.children:
             return False
-        tree = self._trees[of.root]
-        return tree.calls == 1 and not tree.retrievals and not tree.failures
+        return len(of.tree.calls) == 1 and of.tree.holds_nothing
 
-    def _finished(self, call: Hashable, of: _Open, passages: Passages) -> list[_Retrieved]:
+    def _finished(self, of: _Open, passages: Passages) -> list[Retrieved]:
         if of.retrieval is not None:
             around = self._calls.get(of.retrieval)
             if of.kind is Kind.RETRIEVE and around is not None and self._pool_of_children:
-                around.children = [*(around.children or ()), passages]
+                if around.children is None:
+                    around.children = []
+                if self._most_held is None or len(around.children) < self._most_held:
+                    around.children.append(passages)
+                else:
+                    self.cut += 1
             return []
-        tree = self._trees[of.root]
+        held = of.tree.held
         if of.kind is Kind.RETRIEVE:
             pool, final = passages, None
             if of.children:
-                pool = _union([*of.children, passages])
+                pool = union([*of.children, passages])
                 # A retriever that only passes on what another one found selects nothing.
                 passed_on = len(of.children) == 1 and of.children[0].ids == passages.ids
                 pool, final = (passages, None) if passed_on else (pool, passages)
-            retrieval = _Retrieved(
-                of.query,
-                of.query_id,
-                of.parent,
-                self._ancestors(of),
-                pool,
-                self._clock() - of.started,
-                final,
-            )
-            if tree.failures:
-                tree.failures = [each for each in tree.failures if (each.query, each.scope) != (of.query, of.parent)]
-            if (self._at_once and of.tool is None) or of.parent is None:
+            retrieval = Retrieved(of.query, of.query_id, of.above, pool, self._clock() - of.started, final)
+            held.forgive(of.query, retrieval.scope)
+            if (self._at_once and of.tool is None) or of.above is None:
                 return [retrieval]
-            tree.retrievals.append(retrieval)
+            held.add(retrieval)
         elif of.kind is Kind.TOOL:
-            inside = [each for each in tree.retrievals if call in each.ancestors]
-            tree.retrievals = [each for each in tree.retrievals if call not in each.ancestors]
-            return self._given_by_tool(of, inside, passages)
+            return self._given_by_tool(of, held.take_inside(of), passages)
         elif of.kind is Kind.SELECT:
-            tree.retrievals = _selected(tree.retrievals, of, list(self._above(of)), passages)
+            _select(held, of, passages)
         elif of.kind is Kind.ANSWER:
-            done = [retrieval for retrieval in tree.retrievals if call in retrieval.ancestors]
-            tree.retrievals = [retrieval for retrieval in tree.retrievals if call not in retrieval.ancestors]
+            done = held.take_inside(of)
             if len(done) == 1 and not done[0].selected:
                 returned = done[0].final or done[0].pool
                 if passages.ids != returned.ids and set(passages.ids) & set(done[0].pool.ids):
@@ -335,77 +332,63 @@ class CallTree:
             return done
         return []
 
-    def _given_by_tool(self, of: _Open, inside: list[_Retrieved], passages: Passages) -> list[_Retrieved]:
+    def _given_by_tool(self, of: _Open, inside: list[Retrieved], passages: Passages) -> list[Retrieved]:
         if not inside:
             seconds = self._clock() - of.started
-            found = _Retrieved(of.query, of.query_id, of.parent, self._ancestors(of), passages, seconds, None)
-            return [found] if passages.ids else []
+            return [Retrieved(of.query, of.query_id, of.above, passages, seconds, None)] if passages.ids else []
         last = inside[-1]
         if len(inside) == 1:
             shown = last.pool if last.final is None else last.final
             return inside if shown.ids == passages.ids else [replace(last, final=passages)]
-        pool, seconds = _union([each.pool for each in inside]), sum(each.seconds for each in inside)
+        pool, seconds = union([each.pool for each in inside]), sum(each.seconds for each in inside)
         return [replace(last, query=of.query or last.query, pool=pool, seconds=seconds, final=passages)]
 
     def _lose(self, of: _Open) -> None:
         """Drop what a selection with an unknown result worked on: the whole pool was not what it left."""
         if of.kind is Kind.SELECT and of.retrieval is None:
-            tree = self._trees[of.root]
-            lost = _worked_on(tree.retrievals, of, list(self._above(of)))
-            tree.retrievals = _without(tree.retrievals, lost)
+            held = of.tree.held
+            held.remove(held.worked_on(of.given, of.query, of.above))
 
-    def _failed(self, of: _Open) -> list[_Retrieved]:
+    def _failed(self, of: _Open) -> list[Retrieved]:
         nothing, seconds = Passages(()), self._clock() - of.started
-        failure = _Retrieved(
-            of.query, of.query_id, of.parent, self._ancestors(of), nothing, seconds, nothing, failed=True
-        )
-        if of.parent is None:
+        failure = Retrieved(of.query, of.query_id, of.above, nothing, seconds, nothing, failed=True)
+        if of.above is None:
             return [failure]
-        self._trees[of.root].failures.append(failure)
+        of.tree.held.add_failure(failure)
         return []
 
-    def _close(self, call: Hashable, of: _Open, *, failed: bool = False) -> list[_Retrieved]:
-        del self._calls[call]
-        tree = self._trees.get(of.root)
-        if tree is None:
-            return []
-        tree.calls -= 1
-        if tree.calls <= 0 or (failed and call == of.root):
-            return self._forget(of.root)
-        if call == of.root:
-            done = [each for each in (*tree.retrievals, *tree.failures) if each.ancestors.isdisjoint(self._calls)]
-            tree.retrievals, tree.failures = _without(tree.retrievals, done), _without(tree.failures, done)
-            return done
-        failures = [each for each in tree.failures if each.scope == call]
-        tree.failures = [each for each in tree.failures if each.scope != call]
-        if of.kind is not Kind.TOOL:
-            return failures
-        inside = [each for each in tree.retrievals if call in each.ancestors]
-        tree.retrievals = [each for each in tree.retrievals if call not in each.ancestors]
-        return inside + failures
+    def _close(self, of: _Open, *, failed: bool = False) -> list[Retrieved]:
+        tree, call = of.tree, of.call
+        del self._calls[call], tree.calls[call]
+        if not tree.calls or (failed and call == tree.root):
+            of.is_open = False
+            return self._forget(tree)
+        held = tree.held
+        if call == tree.root:
+            held.leave(of)
+            return held.take_left()
+        inside = held.take_inside(of) if of.kind is Kind.TOOL else []
+        held.leave(of)
+        return inside + held.take_failures(call)
 
-    def _forget(self, root: Hashable) -> list[_Retrieved]:
-        tree = self._trees.pop(root, None)
-        if tree is None:
-            return []
-        if tree.calls > 0:
-            self._calls = {call: each for call, each in self._calls.items() if each.root != root}
-        return [*tree.retrievals, *tree.failures]
+    def _forget(self, tree: _Tree) -> list[Retrieved]:
+        self._trees.pop(tree.root, None)
+        for call in tree.calls:
+            self._calls.pop(call, None)
+        tree.calls = {}
+        return [] if tree.holds_nothing else tree.held.take_all()
 
-    def _ancestors(self, of: _Open) -> frozenset[Hashable]:
-        return _NO_CALLS if of.parent is None else frozenset(self._above(of))
-
-    def _above(self, of: _Open) -> Iterator[Hashable]:
-        """The calls around a call, the nearest first."""
-        above = of.parent
-        while above is not None:
-            yield above
-            enclosing = self._calls.get(above)
-            above = enclosing.parent if enclosing is not None else None
+    def _too_many(self, tree: _Tree) -> list[Retrieved]:
+        """What has to be handed over early."""
+        done = []
+        while self._most_held is not None and not tree.holds_nothing and len(tree.held) > self._most_held:
+            done.append(tree.held.take_oldest())
+            self.early += 1
+        return done
 
     # -- without it ----------------------------------------------------------------------------------
 
-    def _hand_over(self, done: Sequence[_Retrieved]) -> None:
+    def _hand_over(self, done: Sequence[Retrieved]) -> None:
         for retrieval in done:
             final, texts = retrieval.final, None
             shown = final if final is not None else retrieval.pool
@@ -429,71 +412,20 @@ class CallTree:
             )
 
 
-def _union(parts: Sequence[Passages]) -> Passages:
-    if len(parts) == 1:
-        return parts[0]
-    texts: dict[str, str] | None = None
-    if all(part.texts is not None for part in parts):
-        texts = {}
-        for part in parts:
-            texts.update(zip(part.ids, part.texts or (), strict=True))
-    ids = tuple(dict.fromkeys(id_ for part in parts for id_ in part.ids))
-    return Passages(ids, None, None if texts is None else tuple(texts[id_] for id_ in ids))
+def _retrieves(call: _Open) -> bool:
+    return call.kind is Kind.RETRIEVE and call.retrieval is None
 
 
-def _selected(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable], left: Passages) -> list[_Retrieved]:
-    """The retrievals, with what a selection left written to those that it worked on, as one retrieval with one pool."""
-    worked_on = _worked_on(retrievals, of, above)
+def _select(held: Held, of: _Open, left: Passages) -> None:
+    """Write what a selection left to the retrievals that it worked on, which become one with one pool."""
+    worked_on = held.worked_on(of.given, of.query, of.above)
     if not worked_on:
-        return retrievals
+        return
     merged = replace(
         worked_on[-1],
-        pool=_union([each.pool for each in worked_on]),
+        pool=union([each.pool for each in worked_on]),
         seconds=sum(each.seconds for each in worked_on),
         final=left,
         selected=True,
     )
-    return [*_without(retrievals, worked_on), merged]
-
-
-def _worked_on(retrievals: list[_Retrieved], of: _Open, above: Sequence[Hashable]) -> list[_Retrieved]:
-    """The retrievals that a selection works on; the last is the one that it belongs to.
-
-    Tools that run side by side bring some of the same passages: of the retrievals whose passages went in, those count
-    that share the nearest call with the selection. Of these it belongs to one for the same query, or else to the one
-    with most passages in it, or else to the last. Others take part if some of what went in is from them alone, or if
-    they are for the same query or in the same call and all that they found went in.
-    """
-    given = set(of.given)
-    candidates = retrievals
-    if given:
-        candidates = [each for each in retrievals if not given.isdisjoint(each.pool.ids)]
-        candidates = candidates or [each for each in retrievals if each.scope == of.parent][-1:]
-    distance = {call: steps for steps, call in enumerate(above)}
-    by_distance: dict[int, list[_Retrieved]] = {}
-    for each in candidates:
-        steps = min((distance[call] for call in each.ancestors if call in distance), default=len(distance))
-        by_distance.setdefault(steps, []).append(each)
-    if not by_distance:
-        return []
-    candidates = by_distance[min(by_distance)]
-    if not given:
-        candidates = [each for each in candidates if not each.pool.ids] or candidates
-    *others, first = sorted(candidates, key=lambda each: (each.query == of.query, _overlap(each, given)))
-    together, covered = [first], set(first.pool.ids)
-    for each in reversed(others):
-        alike = (each.query == first.query) + (each.scope == first.scope)
-        whole = alike == 1 and not each.selected and given.issuperset(each.pool.ids)
-        if given and (alike == 2 or whole or not given.intersection(each.pool.ids) <= covered):
-            together.append(each)
-            covered.update(each.pool.ids)
-    return [*(each for each in retrievals if any(each is other for other in together[1:])), first]
-
-
-def _overlap(retrieval: _Retrieved, ids: Collection[str]) -> int:
-    return sum(id_ in ids for id_ in retrieval.pool.ids)
-
-
-def _without(retrievals: Iterable[_Retrieved], others: Collection[_Retrieved]) -> list[_Retrieved]:
-    # Two retrievals may be equal.
-    return [each for each in retrievals if all(each is not other for other in others)]
+    held.replace(worked_on, merged)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
-from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
 from rag_selectivity.join.facts import note_of_lost_labels
 from rag_selectivity.join.joining import join
@@ -34,6 +33,9 @@ from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.statistics.placebos import PlaceboSums
 from rag_selectivity.wording import counted
+
+#: Reasons name values of the application; these bound what a faulty one can fill.
+_MOST_REASONS, _OTHER_REASONS = 100, "other reasons, which are not named"
 
 #: Gives the outcome of a measure and the column of its depth; None where the labels lack what the measure needs.
 OutcomeOf = Callable[[Measure], tuple[Outcome, int] | None]
@@ -218,7 +220,10 @@ class LiveFigures:
                 self._add_part(part[:middle], when_measured)
                 self._add_part(part[middle:], when_measured)
             else:
-                self._refused[str(error)] = self._refused.get(str(error), 0) + 1
+                reason = str(error)
+                is_kept = reason in self._refused or len(self._refused) < _MOST_REASONS
+                reason = reason if is_kept else _OTHER_REASONS
+                self._refused[reason] = self._refused.get(reason, 0) + 1
             return
         if self._moments is None:
             self._moments = [Moments.of(outcome) for outcome in outcomes]
@@ -270,20 +275,19 @@ class LiveFigures:
         elif self._corpus_size is not None:
             sizes = {name: each.corpus_size or self._corpus_size for name, each in by_name.items()}
         pools = {name: each.pool for name, each in by_name.items() if each.pool is not None}
-        with warnings.catch_warnings():
+        return join(
+            qrels,
+            Run.from_dict({name: each.shown for name, each in by_name.items()}),
+            pool=Run.from_dict(pools) if pools else None,
+            corpus_size=sizes,
+            passages_of=self.passages_of,
+            scale=self._labels.scale,
+            policy=self._policy,
+            name=self._name,
+            ids="exact",
             # Whether any ids match can be said only of all retrievals: see `_notes`.
-            warnings.simplefilter("ignore", SelectivityWarning)
-            return join(
-                qrels,
-                Run.from_dict({name: each.shown for name, each in by_name.items()}),
-                pool=Run.from_dict(pools) if pools else None,
-                corpus_size=sizes,
-                passages_of=self.passages_of,
-                scale=self._labels.scale,
-                policy=self._policy,
-                name=self._name,
-                ids="exact",
-            )
+            part_of_whole=True,
+        )
 
     def _draw(self, part: list[Retrieval], outcomes: list[Outcome]) -> None:
         """Update the random sample, in which each retrieval has the same chance to be (Vitter's algorithm R)."""

@@ -5,11 +5,9 @@ The monitor knows no framework: an adapter records each retrieval. Memory does n
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 import time
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,13 +17,14 @@ from typing import Any, Protocol
 
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.passage_counts import PassageCounts
-from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.errors import InputError
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.live.alerts import FALSE_ALARM_EVERY, Alarm, Alerts
 from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.corpus import size_of
 from rag_selectivity.live.figures import LiveFigures
 from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoice, Waiting
+from rag_selectivity.live.measuring import Measuring, warn
 from rag_selectivity.live.request import CURRENT, Request, checked_outcome, requested
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.trace import TraceWriter
@@ -36,8 +35,6 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.single import Labels
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.wording import counted
-
-_log = logging.getLogger("rag_selectivity")
 
 #: Retrievals that are measured together, since a join takes a few milliseconds however few they are.
 _BATCH = 512
@@ -102,7 +99,14 @@ class Monitor:
         Name of the run in the report.
     seed : int
 
-    Every method may be called from any thread.
+    Every method may be called from any thread. A thread of its own, which the first full batch starts, measures what
+    was recorded, and calls `on_alert`; whoever asks for figures measures what waits.
+
+    Memory has these limits, however many retrievals there are. Counts, means and intervals are of all retrievals: their
+    sums are exact, and quantiles of the traffic come from a histogram. Figures of single queries are those of the
+    random sample, which the report says. An outcome that becomes known late finds the last 50,000 requests; the others
+    are counted as lost. 16 arms have figures of their own, and the first 100 reasons for which retrievals could not be
+    measured are named. At most 8,192 retrievals wait to be measured, and none is left out.
 
     Examples
     --------
@@ -175,17 +179,16 @@ class Monitor:
         self._hands_on = trace is not None or grader is not None
         self._texts = SampledTexts(seed)
         self._lock = threading.Lock()
-        self._measuring = threading.Lock()
         self._pending: list[Retrieval] = []
         self._since_measured = 0
         self._due = time.monotonic() + _SECONDS
         self._traffic = LiveTraffic()
         self._arms = Arms(new_figures)
+        self._measuring = Measuring(self._figures, self._arms, self._alerts, self._traffic, self._count_passages, name)
         self._sample_rate = float(sample_rate)
         self._random = random.Random(seed)
         self._choice: IdentityChoice | None = None
         self._fixed_identity: str | None = None
-        self._warned_of_ids = False
 
     # -- taking in ---------------------------------------------------------------------------------
 
@@ -227,9 +230,10 @@ class Monitor:
             return self._choice
 
     def record(self, retrieval: Retrieval) -> None:
-        """Record a retrieval. Retrievals are measured in batches of 512, or after five seconds.
+        """Record a retrieval. A thread measures retrievals in batches of 512, or after five seconds.
 
-        If the id of the passages is not chosen yet, they are measured after the choice.
+        If the id of the passages is not chosen yet, they are measured after the choice. Where retrievals come faster
+        than they can be measured, so that more than 8,192 wait, the thread that records one measures too.
 
         Raises
         ------
@@ -255,7 +259,7 @@ class Monitor:
         self._alerts.traffic(retrieval)
         self._take(ready)
         if batch is not None:
-            self._measure(batch)
+            self._measure_later(batch)
         if gives_up:
             self._warn_of_the_choice()
 
@@ -328,7 +332,7 @@ class Monitor:
             with self._lock:
                 batch = self._batch_with(seen.retrieval if seen.labelled and not self._has_given_up else None)
             if batch is not None:
-                self._measure(batch)
+                self._measure_later(batch)
 
     def _record_grades(self, retrieval: Retrieval) -> None:
         """Record the grades of a retrieval that was counted when it happened."""
@@ -336,7 +340,10 @@ class Monitor:
             self._traffic.label(retrieval)
             batch = self._batch_with(retrieval)
         if batch is not None:
-            self._measure(batch)
+            self._measure_later(batch)
+
+    def _measure_later(self, batch: list[Retrieval]) -> None:
+        self._measuring.later(batch)
 
     def _batch_with(self, retrieval: Retrieval | None) -> list[Retrieval] | None:
         """Add a labelled retrieval to the batch; the batch if it is time to measure it, else None."""
@@ -354,7 +361,7 @@ class Monitor:
         self._decide()
         with self._lock:
             batch, self._pending = self._pending, []
-        self._measure(batch)
+        self._measuring.now(batch)
 
     def close(self) -> None:
         """Wait for the grader, measure what is left, and close the trace."""
@@ -393,36 +400,18 @@ class Monitor:
 
     def _warn_of_the_choice(self) -> None:
         if self._choice is not None:
-            self._warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
+            warn(f"monitor {self.name!r} has no figures: {self._choice.failure}", "ids-do-not-match")
 
-    @staticmethod
-    def _warn(text: str, code: str) -> None:
-        warning = SelectivityWarning(text, code)
-        _log.warning("%s", warning)
-        warnings.warn(warning, stacklevel=2)
-
-    def _count_passages(self) -> None:
+    def _count_passages(self) -> PassageCounts | None:
         """Count the passages of each document in the index, once it is known by which id the labels know them."""
         chosen = None if self._choice is None else self._choice.chosen
         identity = self._fixed_identity if chosen is None else chosen.name
         if self._index is None or identity is None:
-            return
+            return None
         from rag_selectivity.io.indexes import documents_in_index
 
         index, self._index = self._index, None
-        self._figures.passages_of = documents_in_index(index, identity)
-
-    def _measure(self, batch: list[Retrieval]) -> None:
-        with self._measuring:
-            if batch:
-                self._count_passages()
-            self._figures.add(batch, self._alerts.figures)
-            self._arms.measure(batch, self._traffic.arms, self._figures.passages_of)
-            unmatched = self._figures.ids_do_not_meet
-            is_new, self._warned_of_ids = unmatched is not None and not self._warned_of_ids, unmatched is not None
-        self._alerts.check()
-        if is_new:
-            self._warn(f"monitor {self.name!r} has no figures so far: {unmatched}", "ids-do-not-match")
+        return documents_in_index(index, identity)
 
     # -- giving out --------------------------------------------------------------------------------
 
@@ -454,7 +443,7 @@ class Monitor:
         if undecided is not None:
             raise InputError(str(undecided))
         self.flush()
-        with self._measuring:
+        with self._measuring.paused():
             traffic = self.traffic
             run, shown, settings = self._figures.report(self.measures, traffic, bootstrap)
             runs = {self.name: run}
@@ -462,7 +451,7 @@ class Monitor:
                 runs, shown, settings = self._arms.report(self.measures, traffic, bootstrap)
             odd = self._figures.ids_hardly_meet
         if odd is not None:
-            self._warn(odd, "ids-partly-match")
+            warn(odd, "ids-partly-match")
         absent = absent_measures(self.measures, sized=self.corpus_size is not None)
         known = self.labels.provenance
         if known is not None:
@@ -491,5 +480,5 @@ class Monitor:
     def sample(self) -> list[Retrieval]:
         """A random sample of the measured retrievals."""
         self.flush()
-        with self._measuring:
+        with self._measuring.paused():
             return self._figures.sample

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.ids import text_id
@@ -25,6 +25,8 @@ from rag_selectivity.wording import counted
 __all__ = ["Trace", "TraceWriter"]
 
 _log = logging.getLogger("rag_selectivity")
+#: Made once, since `json.dumps` makes another one for each line.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class TraceWriter:
@@ -42,7 +44,7 @@ class TraceWriter:
         self.texts = texts
         self._lock = threading.Lock()
         try:
-            self._file: TextIO | None = self.path.open("a", encoding="utf-8")
+            self._file: BinaryIO | None = self.path.open("ab", buffering=0)
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
 
@@ -71,13 +73,12 @@ class TraceWriter:
         self._write({"time": round(at, 3), "outcome_of": id_, "outcome": outcome})
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        line = json.dumps(row, ensure_ascii=False)
+        line = f"{_encode(row)}\n".encode()
         with self._lock:
             if self._file is None:
                 return
             try:
-                self._file.write(line + "\n")
-                self._file.flush()
+                self._file.write(line)
             except OSError as error:
                 _log.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
                 self._file = None

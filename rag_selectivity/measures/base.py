@@ -112,6 +112,15 @@ class Outcome:
         nothing = tuple(np.full_like(part, np.nan) for part in self.parts)
         return replace(self, parts=nothing, premise=True, undefined=undefined)
 
+    def at(self, columns: slice) -> Outcome:
+        """The outcome at some of its depths."""
+        bounds = self.bounds
+        if bounds is not None:
+            depths = self.parts[0].shape[1:]
+            low, high = (end if np.ndim(end) == 0 else np.broadcast_to(end, depths)[columns] for end in bounds)
+            bounds = low, high
+        return replace(self, parts=tuple(part[:, columns] for part in self.parts), bounds=bounds)
+
     def ends_at(self, column: int) -> tuple[float, float] | None:
         """Between what the first part lies at one of the depths; None where that is not known."""
         if self.bounds is None:

@@ -25,7 +25,7 @@ from rag_selectivity.measures.base import (
     register_measure,
     rel_parameter,
 )
-from rag_selectivity.measures.hypergeometric import log2_of, random_success
+from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
 from rag_selectivity.measures.universe import Universe
 
 
@@ -147,10 +147,20 @@ class BaselineMeasure(_ChanceMeasure):
             refuse_with_documents(str(self), self.m)
             # One passage of any relevant document is a success.
             relevant = judged.relevant_in_corpus(self.rel)
-        chance = np.full((len(judged), len(depths)), np.nan)
-        miss = chance.copy()
-        drawn = judged.drawn_at(depths)[known]
-        chance[known], miss[known] = random_success(size[known, None], relevant[known, None], drawn, self.m)
+        # Most queries have the same draws: N, R and the drawn passages at every depth.
+        columns = [size[known], relevant[known]]
+        if judged.policy.short_lists == "returned":
+            columns.append(judged.returned[known])
+        first, back = distinct_columns(columns)
+        rows = np.flatnonzero(known)[first]
+        drawn = judged.drawn_at(depths)[rows]
+        # The last of the rows is for queries without a draw.
+        place = np.full(len(judged), len(rows))
+        place[known] = back
+        chance, miss = (
+            np.append(each, np.full((1, len(depths)), np.nan), axis=0)[place]
+            for each in random_success(size[rows, None], relevant[rows, None], drawn, self.m)
+        )
         return chance, miss
 
 

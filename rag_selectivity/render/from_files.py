@@ -17,7 +17,8 @@ from rag_selectivity.decision.costs import read_costs
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import measure_all, report_on
-from rag_selectivity.io.reading import is_path, passage_counts_of, read_corpus_ids, read_qrels, read_records, run_of
+from rag_selectivity.io.corpus_file import CorpusFile
+from rag_selectivity.io.reading import is_path, passage_counts_of, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
@@ -59,7 +60,7 @@ def report_from_files(
     max_loss: float = DEFAULT_MAX_LOSS,
     by: Any = None,
     candidates: int = CANDIDATES,
-    whole_texts: bool = False,
+    all_texts: bool = False,
     title: str = "What retrieval is worth",
     ids: str | None = None,
     human: Any = None,
@@ -80,10 +81,11 @@ def report_from_files(
     stored = read(qrels, judges=judges, judge_rule=judge_rule)
     labels = settled_labels(stored, scale, grade_map, chosen_policy)
     chosen_scale = labels.scale or "trec"
+    passages = None if corpus is None else CorpusFile(corpus)
     sized = corpus_size is not None or corpus is not None or passages_of is not None
     shared: dict[str, Any] = {
         "corpus_size": corpus_size,
-        "corpus": list(read_corpus_ids(corpus)) if corpus is not None else None,
+        "corpus": None if passages is None else passages.ids,
         "passages_of": passage_counts_of(passages_of),
         "controls": None if controls is None else read_qrels(controls).regraded(grade_map),
         "ids": ids,
@@ -109,7 +111,9 @@ def report_from_files(
         m=m,
         max_k=max_k,
         max_loss=max_loss,
-        costs=read_costs(joined.judged, runs, costs=costs, tokens=tokens, corpus=corpus, ids=ids, bootstrap=bootstrap),
+        costs=read_costs(
+            joined.judged, runs, costs=costs, tokens=tokens, corpus=passages, ids=ids, bootstrap=bootstrap
+        ),
     )
     if as_comment:
         return comment_of(evaluated, decision=decision, against=before, on=on)
@@ -130,11 +134,11 @@ def report_from_files(
         qrels=labels,
         runs=runs,
         queries=queries,
-        corpus=corpus,
+        corpus=passages,
         reasons=reasons_in(qrels, list(judges) if judges else None),
         by=by,
         candidates=candidates,
-        whole_texts=whole_texts,
+        all_texts=all_texts,
         title=title,
     )
 

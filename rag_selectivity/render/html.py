@@ -12,7 +12,7 @@ from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.render.explorer import CANDIDATES, explorer
-from rag_selectivity.render.explorer.data import BUDGET
+from rag_selectivity.render.explorer.packing import BUDGET
 from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
@@ -52,7 +52,7 @@ def to_html(
     reasons: Mapping[tuple[str, str], str] | None = None,
     by: Any = None,
     candidates: int = CANDIDATES,
-    whole_texts: bool = False,
+    all_texts: bool = False,
     title: str = "What retrieval is worth",
 ) -> str:
     """The whole report as one HTML file. It loads nothing from the network, has light and dark colours, and prints.
@@ -75,8 +75,9 @@ def to_html(
         or records.
     candidates : int
         How many passages of each list can be read on the page.
-    whole_texts : bool
-        Keep long texts whole, whatever the size of the page. Default: they are cut so that it stays below 3 MB.
+    all_texts : bool
+        Keep the texts of all passages, and keep them whole, whatever the size of the page. Default: a page below
+        10 MB. Long texts are cut for it, and if those of all queries do not fit, the queries that matter have texts.
     title : str
 
     Returns
@@ -118,7 +119,7 @@ def to_html(
                 reasons=reasons,
                 by=by,
                 candidates=candidates,
-                budget=None if whole_texts else BUDGET,
+                budget=None if all_texts else BUDGET,
                 measure=decision.measure,
                 best=decision.best,
             ),

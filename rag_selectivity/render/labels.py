@@ -48,7 +48,7 @@ def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *,
         for text, _, _, colour in known
     ]
     # The layout decides how far apart the points are.
-    figure.draw_without_rendering()
+    settle(figure)
     points = axes.transData.transform(np.array([[x, y] for _, x, y, _ in known], np.float64))
     low, high = axes.bbox.y0, axes.bbox.y1
     heights = np.array([text.get_window_extent().height * _SPACING for text in drawn])
@@ -67,6 +67,15 @@ def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *,
                 arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": colour, "shrinkA": 0, "shrinkB": 3},
             )
     return drawn
+
+
+def settle(figure: Any) -> None:
+    """Put everything where the layout wants it, without drawing."""
+    layout = figure.get_layout_engine()
+    if layout is None:
+        figure.draw_without_rendering()
+    else:
+        layout.execute(figure)
 
 
 def point_labels(
@@ -98,7 +107,7 @@ def point_labels(
     -------
     list of matplotlib annotations
     """
-    axes.figure.draw_without_rendering()
+    settle(axes.figure)
     taken = [text.get_window_extent() for text in axes.texts if text.get_text() and text.get_visible()]
     pixels = axes.transData.transform(np.array(clear_of, np.float64).reshape(-1, 2))
     drawn = []

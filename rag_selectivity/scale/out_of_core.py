@@ -26,8 +26,8 @@ from rag_selectivity.io.trec import Block
 from rag_selectivity.join.controls import refuse_controls
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.join.facts import JoinFacts
+from rag_selectivity.join.judged_lists import remarks_by
 from rag_selectivity.join.judged_run import Coverage
-from rag_selectivity.join.lists import remarks_by
 from rag_selectivity.joined import named_runs, settled_labels
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report

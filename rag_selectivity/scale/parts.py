@@ -170,7 +170,7 @@ class DividedRows:
         size = 0
         for piece in self.pieces(part):
             pieces.append(piece)
-            size += 40 * len(piece.codes) + int(piece.passages.offsets[-1])
+            size += 40 * len(piece.codes) + len(piece.passages.buffers()[1])
             if size >= block_bytes:
                 yield Rows.concatenate(pieces)
                 pieces, size = [], 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
@@ -22,8 +23,11 @@ from rag_selectivity.statistics.interval_methods import (
     means_of,
 )
 
-_CELLS_PER_CHUNK = 1 << 19
+_CELLS_PER_CHUNK = 1 << 20
 _COLUMNS_AT_ONCE = 768
+_DEPTHS_AT_ONCE = 64
+#: A thread that draws ahead takes longer to start than so few chunks to be drawn.
+_CHUNKS_FOR_A_THREAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +110,19 @@ class Bootstrap:
             raise InputError(ONLY_FOR_EVALUATE)
         method, tail = INTERVAL_METHODS[self.method](), (1 - self.level) / 2
         units = self.units(queries)
-        result = []
-        estimands = [_of_outcome(outcome, units) for outcome in outcomes]
-        ends = self._reduced(estimands, lambda estimand, resampled: method.ends(estimand, resampled, tail))
-        for outcome, estimand, bounds in zip(outcomes, estimands, ends, strict=True):
-            bounds = np.sort(outcome.aggregate.link(bounds), axis=0)
+        found: list[list[FloatArray]] = [[] for _ in outcomes]
+        for number, outcome, estimand, resampled in self._resampled(outcomes, units):
+            bounds = np.sort(outcome.aggregate.link(method.ends(estimand, resampled, tail)), axis=0)
             exact = method.exact_ends(outcome, tail) if units is None else None
             if exact is not None:
                 bounds = np.where(np.isnan(exact), bounds, exact)
             low, high = _widened(bounds, _if_all_agree(outcome, estimand.units, tail), estimand.units)
             low, high = self._for_few(outcome, estimand, low, high)
-            same = outcome.without_spread()
-            result.append((np.where(same, np.nan, low), np.where(same, np.nan, high)))
+            found[number].append(np.where(outcome.without_spread(), np.nan, np.stack([low, high])))
+        result = []
+        for pieces in found:
+            low, high = np.concatenate(pieces, axis=1)
+            result.append((low, high))
         return result
 
     def _for_few(
@@ -161,50 +166,74 @@ class Bootstrap:
 
     # -- resampling ------------------------------------------------------------------------------
 
-    def _reduced(
-        self, estimands: Sequence[Estimand], reduce: Callable[[Estimand, FloatArray], FloatArray]
-    ) -> list[FloatArray]:
-        """`reduce` of each estimand and its resampled statistic: float64[figures, depths].
+    def _resampled(
+        self, outcomes: Sequence[Outcome], units: IntArray | None
+    ) -> Iterator[tuple[int, Outcome, Estimand, FloatArray]]:
+        """Each outcome at a few depths, with its number, its estimand and this resampled: float64[depths, resamples].
 
         The columns are resampled a few hundred at a time, so that memory does not grow with the depths.
         """
-        results: list[list[FloatArray]] = [[] for _ in estimands]
-        batch: list[tuple[int, Estimand, list[list[int]]]] = []
+        pieces = (
+            (number, outcome.at(slice(start, start + _DEPTHS_AT_ONCE)))
+            for number, outcome in enumerate(outcomes)
+            for start in range(0, max(1, outcome.parts[0].shape[1]), _DEPTHS_AT_ONCE)
+        )
+        batch: list[tuple[int, Outcome, Estimand, list[list[int]]]] = []
         columns = _Columns()
-
-        def finish() -> None:
-            nonlocal columns
-            sums = self._resampled_sums(columns.matrix())
-            for number, piece, places in batch:
-                *parts, mask = (sums[:, place].T for place in places)
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    resampled = piece.statistic(*(part / mask for part in parts))
-                results[number].append(reduce(piece, resampled))
-            batch.clear()
-            columns = _Columns()
-
-        for number, estimand in enumerate(estimands):
-            for piece in estimand.pieces():
-                batch.append((number, piece, [columns.add(part) for part in (*piece.parts, piece.mask)]))
-                if len(columns) >= _COLUMNS_AT_ONCE:
-                    finish()
+        for number, outcome in pieces:
+            estimand = _of_outcome(outcome, units)
+            places = [columns.add(part) for part in (*estimand.parts, estimand.mask)]
+            batch.append((number, outcome, estimand, places))
+            if len(columns) >= _COLUMNS_AT_ONCE:
+                yield from self._of_batch(batch, columns.matrix())
+                batch, columns = [], _Columns()
         if batch:
-            finish()
-        return [np.concatenate(pieces, axis=1) for pieces in results]
+            yield from self._of_batch(batch, columns.matrix())
+
+    def _of_batch(
+        self, batch: Sequence[tuple[int, Outcome, Estimand, list[list[int]]]], matrix: FloatArray
+    ) -> Iterator[tuple[int, Outcome, Estimand, FloatArray]]:
+        sums = self._resampled_sums(matrix)
+        for number, outcome, estimand, places in batch:
+            *parts, mask = (sums[:, place].T for place in places)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                resampled = estimand.statistic(*(part / mask for part in parts))
+            yield number, outcome, estimand, resampled
 
     def _resampled_sums(self, matrix: FloatArray) -> FloatArray:
         """Column sums under each resample: float64[resamples, columns]."""
         rows = len(matrix)
         sums = np.empty((self.resamples, matrix.shape[1]))
-        rng = np.random.default_rng(self.seed)
-        step = max(1, _CELLS_PER_CHUNK // max(1, rows))
-        for start in range(0, self.resamples, step):
-            stop = min(start + step, self.resamples)
-            drawn = rng.integers(0, rows, size=(stop - start, rows))
-            drawn += np.arange(stop - start)[:, None] * rows
-            counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
-            sums[start:stop] = counts.astype(np.float64) @ matrix
+        counts = np.empty((max(1, _CELLS_PER_CHUNK // max(1, rows)), rows))
+        start = 0
+        for drawn in self._drawn(rows, len(counts)):
+            stop = start + len(drawn)
+            for of_resample, some in zip(counts, drawn, strict=False):
+                of_resample[:] = np.bincount(some, minlength=rows)
+            np.matmul(counts[: len(drawn)], matrix, out=sums[start:stop])
+            start = stop
         return sums
+
+    def _drawn(self, rows: int, at_once: int) -> Iterator[NDArray[np.int32]]:
+        """The rows of every resample, int32[some resamples, rows]; a thread draws the next ones meanwhile."""
+        rng = np.random.default_rng(self.seed)
+        sizes = [min(at_once, self.resamples - start) for start in range(0, self.resamples, at_once)]
+
+        def draw(size: int) -> NDArray[np.int32]:
+            # The stream is that of 64-bit whole numbers.
+            return rng.integers(0, rows, size=(size, rows), dtype=np.int32)
+
+        if len(sizes) < _CHUNKS_FOR_A_THREAD:
+            yield from map(draw, sizes)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as thread:
+            following = thread.submit(draw, sizes[0])
+            for size in sizes[1:]:
+                drawn, following = following.result(), thread.submit(draw, size)
+                yield drawn
+            yield following.result()
 
 
 def _of_outcome(outcome: Outcome, units: IntArray | None) -> Estimand:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from rag_selectivity.statistics.paired import influence
 _HALVINGS = 40
 
 
+# A success rate and its bits over random have the same pairs, and so the same smallest gain.
+@lru_cache(maxsize=1024)
 def rate_difference(n: int, discordant: float, level: float, power: float) -> float:
     """The smallest gain in success rate that McNemar's exact test shows with the given power, among n queries.
 

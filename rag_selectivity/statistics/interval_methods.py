@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -56,12 +56,6 @@ class Estimand:
         left = self.mask.sum(axis=0) - self.mask
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.statistic(*((part.sum(axis=0) - part) / left for part in self.parts))
-
-    def pieces(self, depths: int = 64) -> Iterator[Estimand]:
-        """The same at a few depths at a time."""
-        for start in range(0, max(1, self.mask.shape[1]), depths):
-            some = slice(start, start + depths)
-            yield Estimand(tuple(part[:, some] for part in self.parts), self.mask[:, some], self.statistic)
 
 
 class IntervalMethod(ABC):

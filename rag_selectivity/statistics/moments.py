@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,13 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, Refusal, effective_number, joint_refusal
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
-from rag_selectivity.statistics.exact_sums import ExactSums
-from rag_selectivity.statistics.poisson import counts, query_hashes
+from rag_selectivity.statistics.exact_sums import ExactSums, Samples
+from rag_selectivity.statistics.poisson import Draws, query_hashes
 from rag_selectivity.statistics.quantiles import quantiles
 
 #: The step for a numerical slope, as a share of the standard error: large against rounding, small against curvature.
 _STEP = 1e-3
-_QUERIES_AT_ONCE = 2048
-#: 8 MB of weights as floats are made at once.
-_RESAMPLES_AT_ONCE = 512
+_QUERIES_AT_ONCE = 16_384
 
 
 @dataclass(slots=True)
@@ -69,13 +66,10 @@ class Moments:
     refused: Refusal | None = None
 
     @classmethod
-    def of(cls, outcome: Outcome, counts: NDArray[Any] | None = None) -> Moments:
-        """The moments of a batch; `counts` tells how often each of its queries is in each resample."""
+    def of(cls, outcome: Outcome, counts: Samples | None = None) -> Moments:
+        """The moments of a batch of at most a million queries; `counts` tells how often each is in each resample."""
         defined = outcome.defined
-        parts = _defined_parts(outcome)
-        resampled = None
-        if counts is not None:
-            resampled = _resampled([outcome], len(counts), lambda some, rows: counts[rows, some])[0]
+        parts = np.stack([np.where(defined, part, 0.0) for part in outcome.parts], axis=1)
         sums, products = _sums_and_products(parts)
         return cls(
             aggregate=outcome.aggregate,
@@ -89,12 +83,12 @@ class Moments:
             binary=((parts[:, 0] == 0) | (parts[:, 0] == 1)).all(axis=0),
             total=len(defined),
             premise=outcome.premise,
-            resampled=resampled,
+            resampled=None if counts is None else _resampled([outcome], counts)[0],
             baseline=outcome.baseline,
             refused=outcome.refused,
         )
 
-    def add(self, outcome: Outcome, counts: NDArray[Any] | None = None) -> None:
+    def add(self, outcome: Outcome, counts: Samples | None = None) -> None:
         """Add a batch of queries."""
         self.merge(Moments.of(outcome, counts))
 
@@ -237,70 +231,43 @@ def moments_of(outcomes: Sequence[Outcome], queries: Sequence[str], resamples: i
     `queries` are the ids of the outcomes' rows: how often a query is drawn depends only on its id and the seed.
     """
     totals: list[Moments] = []
+    hashes = query_hashes(queries)
     for start in range(0, max(1, len(queries)), _QUERIES_AT_ONCE):
-        # A refusal speaks of all these queries: only the first batch brings it along.
-        batch = [
+        some = slice(start, start + _QUERIES_AT_ONCE)
+        of_batch = [
             replace(
-                Moments.of(_rows_of(outcome, slice(start, start + _QUERIES_AT_ONCE))),
+                outcome,
+                parts=tuple(part[some] for part in outcome.parts),
+                # A refusal speaks of all these queries: only the first batch brings it along.
                 refused=None if start else outcome.refused,
             )
             for outcome in outcomes
         ]
+        batch = [Moments.of(outcome) for outcome in of_batch]
+        if resamples:
+            drawn = _resampled(of_batch, Draws(hashes[some], resamples, seed))
+            for moments, sums in zip(batch, drawn, strict=True):
+                moments.resampled = sums
         if not totals:
             totals = batch
             continue
         for moments, more in zip(totals, batch, strict=True):
             moments.merge(more)
-    if resamples:
-        hashes = query_hashes(queries)
-        drawn = _resampled(
-            outcomes,
-            resamples,
-            lambda some, rows: counts(hashes[some], rows.stop - rows.start, seed, rows.start),
-        )
-        for moments, sums in zip(totals, drawn, strict=True):
-            moments.resampled = sums
     return totals
 
 
-def _resampled(
-    outcomes: Sequence[Outcome], resamples: int, drawn: Callable[[slice, slice], NDArray[Any]]
-) -> list[ExactSums]:
-    """The sums of each outcome's parts in every resample; the last part counts the defined queries.
-
-    `drawn` tells how often some queries are in some resamples: a few of both at a time, so that the memory for it
-    grows with neither.
-    """
-    sums = [ExactSums.zeros((resamples, len(outcome.parts) + 1, outcome.parts[0].shape[1])) for outcome in outcomes]
-    for start in range(0, len(outcomes[0].parts[0]) if outcomes else 0, _QUERIES_AT_ONCE):
-        some = slice(start, start + _QUERIES_AT_ONCE)
-        splits = [ExactSums.split(_columns(_rows_of(outcome, some))) for outcome in outcomes]
-        places = [(total, limb, used) for total, split in zip(sums, splits, strict=True) for limb, used, _ in split]
-        # One large product of matrices is quicker than many small ones.
-        columns = np.concatenate([part for split in splits for _, _, part in split] or [np.empty((0, 0))], axis=1)
-        splits.clear()
-        cuts = np.cumsum([0, *(len(used) for _, _, used in places)]).tolist()
-        for first in range(0, resamples if places else 0, _RESAMPLES_AT_ONCE):
-            rows = slice(first, min(resamples, first + _RESAMPLES_AT_ONCE))
-            products = drawn(some, rows).astype(np.float64) @ columns
-            for (total, limb, used), begin, end in zip(places, cuts, cuts[1:], strict=False):
-                total.add_limb(limb, rows, used, products[:, begin:end])
-    return sums
-
-
-def _rows_of(outcome: Outcome, some: slice) -> Outcome:
-    return replace(outcome, parts=tuple(part[some] for part in outcome.parts))
-
-
-def _defined_parts(outcome: Outcome) -> FloatArray:
-    """The parts as float64[queries, parts, depths], 0 where they are not defined."""
-    return np.stack([np.where(outcome.defined, part, 0.0) for part in outcome.parts], axis=1)
-
-
-def _columns(outcome: Outcome) -> FloatArray:
-    """The parts, and whether they are defined, as float64[queries, (parts + 1) × depths]."""
-    parts = np.concatenate([_defined_parts(outcome), outcome.defined[:, None, :]], axis=1)
-    return parts.reshape(len(parts), parts.shape[1] * parts.shape[2])
+def _resampled(outcomes: Sequence[Outcome], counts: Samples) -> list[ExactSums]:
+    """For each outcome, the sums of its parts and of its defined queries in every resample, which is drawn once."""
+    columns, shapes = [], []
+    for outcome in outcomes:
+        defined = outcome.defined
+        block = np.stack([*(np.where(defined, part, 0.0) for part in outcome.parts), defined], axis=1)
+        shapes.append(block.shape[1:])
+        columns.append(block.reshape(len(defined), -1))
+    limbs = ExactSums.weighted(counts, np.concatenate(columns, axis=1)).limbs
+    ends = np.cumsum([width * depths for width, depths in shapes])[:-1]
+    pieces = np.split(limbs, ends, axis=2)
+    return [ExactSums(piece.reshape(*piece.shape[:2], *shape)) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 def _sums_and_products(parts: FloatArray) -> tuple[ExactSums, ExactSums]:

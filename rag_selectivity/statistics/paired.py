@@ -405,7 +405,10 @@ def _drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
     for start in range(0, draws, step):
         some = min(step, draws - start)
         words = np.frombuffer(rng.bytes(some * row_bytes), np.uint8).reshape(some, row_bytes)
-        yield np.unpackbits(words, axis=1, count=count).astype(np.float64) * 2 - 1
+        signs = np.unpackbits(words, axis=1, count=count).astype(np.float64)
+        signs *= 2
+        signs -= 1
+        yield signs
 
 
 def holm(p: NDArray[np.float64]) -> FloatArray:

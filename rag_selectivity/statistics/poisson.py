@@ -31,15 +31,21 @@ def query_hashes(queries: Sequence[str]) -> HashArray:
     return IdColumn.from_strings(list(queries)).hashes()
 
 
-def counts(hashes: HashArray, resamples: int, seed: int, first: int = 0) -> NDArray[np.uint8]:
-    """How often each query is in each resample: uint8[resamples, queries], Poisson with mean 1.
+class Draws:
+    """How often each query is in each resample, uint8[resamples, queries], Poisson with mean 1; made when asked for."""
 
-    `first` is the number of the first of these resamples, a multiple of 4.
-    """
-    blocks = -(-resamples // _PER_HASH)
-    start = mix(hashes, np.full(len(hashes), seed + 1, np.uint64))
-    begin = first // _PER_HASH + 1
-    keys = np.arange(begin, begin + blocks, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
-    drawn = mix(start[None, :] ^ keys, keys >> np.uint64(7))
-    sixteens = np.stack([(drawn >> np.uint64(16 * part)).astype(np.uint16) for part in range(_PER_HASH)], axis=1)
-    return _COUNTS[sixteens.reshape(blocks * _PER_HASH, len(hashes))[:resamples]]
+    def __init__(self, hashes: HashArray, resamples: int, seed: int) -> None:
+        self._start = mix(hashes, np.full(len(hashes), seed + 1, np.uint64))
+        self._resamples = resamples
+
+    def __len__(self) -> int:
+        return self._resamples
+
+    def __getitem__(self, resamples: slice) -> NDArray[np.uint8]:
+        first, stop, _ = resamples.indices(self._resamples)
+        block = first // _PER_HASH
+        keys = np.arange(block + 1, -(-stop // _PER_HASH) + 1, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
+        drawn = mix(self._start[None, :] ^ keys, keys >> np.uint64(7))
+        sixteens = np.stack([(drawn >> np.uint64(16 * part)).astype(np.uint16) for part in range(_PER_HASH)], axis=1)
+        some = slice(first - block * _PER_HASH, stop - block * _PER_HASH)
+        return _COUNTS[sixteens.reshape(len(keys) * _PER_HASH, len(self._start))[some]]

@@ -216,9 +216,11 @@ class _Replay:
         self._nodes = dict(nodes)
         self._began = min((node.start for node in nodes.values() if node.start is not None), default=0)
         self._now = 0.0
-        self._calls = CallTree(reader.hand_over, pool_of_children=True, clock=lambda: self._now)
-        #: Retrieved outside of any other retrieval, below the root that is being replayed: (parent, ids).
-        self._retrieved: list[tuple[str | None, frozenset[str]]] = []
+        self._calls = CallTree(reader.hand_over, pool_of_children=True, clock=lambda: self._now, most_held=None)
+        self._replayed: set[str] = set()
+        #: What was retrieved outside of any other retrieval, below the root that is being replayed, and inside what.
+        self._retrieved: set[str] = set()
+        self._retrieved_inside: set[str | None] = set()
         self._known: dict[str, Document] = {}
 
     def run(self) -> None:
@@ -226,13 +228,13 @@ class _Replay:
         children = self._children()
         for root in sorted(children.pop(None, []), key=lambda node: node.order):
             self._below(root, children)
-        while children:
-            # Nothing leads here from a root: the parents make a circle.
-            first = min((node for nodes in children.values() for node in nodes), key=lambda node: node.order)
-            self._problems.add(Problem.CIRCLE)
-            children[first.parent].remove(first)
-            self._below(replace(first, parent=None), children)
-            children = {parent: nodes for parent, nodes in children.items() if nodes}
+        left = [node for nodes in children.values() for node in nodes]
+        for first in sorted(left, key=lambda node: node.order):
+            if first.id not in self._replayed:
+                # Nothing leads here from a root: the parents make a circle.
+                self._problems.add(Problem.CIRCLE)
+                children[first.parent].remove(first)
+                self._below(replace(first, parent=None), children)
         self._calls.finish()
 
     def _children(self) -> dict[str | None, list[_Node]]:
@@ -260,7 +262,7 @@ class _Replay:
                 self._problems.add(Problem.UNFINISHED)
 
     def _below(self, root: _Node, children: dict[str | None, list[_Node]]) -> None:
-        self._retrieved = []
+        self._retrieved, self._retrieved_inside = set(), set()
         frames = [self._enter(root, None, children)]
         while frames:
             frame = frames[-1]
@@ -273,6 +275,7 @@ class _Replay:
                 frames[-1].tells |= frame.tells
 
     def _enter(self, node: _Node, around: _Frame | None, children: dict[str | None, list[_Node]]) -> _Frame:
+        self._replayed.add(node.id)
         query_id = node.query_id if node.query_id is not None or around is None else around.query_id
         inside = around is not None and (around.inside or around.node.tells)
         parent = None if around is None else around.node.id
@@ -301,7 +304,7 @@ class _Replay:
         if meaning is not None and (meaning.kind is Kind.SELECT or node.tells):
             passages = self._told(meaning, node.id)
             if meaning.kind is Kind.RETRIEVE and not frame.inside:
-                self._retrieved.append((node.parent, frozenset(passages.ids)))
+                self._note_retrieved(node.parent, passages)
         elif node.retrieves and not frame.inside and not frame.tells:
             self._problems.add(Problem.NO_DOCUMENTS)
         self._calls.end(node.id, passages)
@@ -317,7 +320,11 @@ class _Replay:
 
     def _has_retrieved(self, given: Sequence[str], parent: str | None) -> bool:
         """Whether a selection has something to select from."""
-        return any(scope == parent or not ids.isdisjoint(given) for scope, ids in self._retrieved)
+        return parent in self._retrieved_inside or not self._retrieved.isdisjoint(given)
+
+    def _note_retrieved(self, parent: str | None, passages: Passages) -> None:
+        self._retrieved.update(passages.ids)
+        self._retrieved_inside.add(parent)
 
     def _retrieve_for(self, node: _Node, parent: str | None, query_id: str | None) -> None:
         """A reranker whose retriever made no span: what it was given is the pool."""
@@ -329,7 +336,7 @@ class _Replay:
         self._calls.begin(call, parent, Kind.RETRIEVE, query=meaning.query, query_id=query_id)
         passages = self._passages(meaning.given or meaning.documents or (), f"{node.id} (given)")
         self._calls.end(call, passages)
-        self._retrieved.append((parent, frozenset(passages.ids)))
+        self._note_retrieved(parent, passages)
         self._now = start
 
     def _passages(self, documents: Sequence[Document], span: str) -> Passages:

@@ -145,6 +145,7 @@ class ToolMonitor:
         self._labelled: Counter[tuple[int, int]] = Counter()
         self._assumed: Counter[int] = Counter()
         self._of_kind: Counter[tuple[int, str]] = Counter()
+        self._other_kinds = 0
         self._tokens = self._shown = self._count = 0
         self._looked_at: set[tuple[int, int, int]] = set()
         self._choice = ChoiceCounts()
@@ -219,7 +220,11 @@ class ToolMonitor:
                 self._assumed[len(definitions)] += 1
             else:
                 applicable = max(1, len(self._used.get(kind, ())))
-                self._of_kind[len(definitions), kind] += 1
+                if kind in self._used:
+                    self._of_kind[len(definitions), kind] += 1
+                elif not self._other_kinds:
+                    _log.warning("more than %d kinds of queries: calls of the others count without R", _MOST_KINDS)
+                self._other_kinds += kind not in self._used
         names = [tool.name for tool in definitions]
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
         if applicable:

@@ -28,7 +28,10 @@ from rag_selectivity.decision.stand_outs import (
 )
 from rag_selectivity.measures import Measure
 from rag_selectivity.render.explorer.by import read_query_table
-from rag_selectivity.render.explorer.data import BUDGET, Contents, Packed, needed_texts, pack, texts_of
+from rag_selectivity.render.explorer.chosen import chosen_of, groups_of
+from rag_selectivity.render.explorer.data import Contents
+from rag_selectivity.render.explorer.packing import BUDGET, OF_A_GROUP, Packed, pack, room_for_texts
+from rag_selectivity.render.explorer.texts import Texts, texts_of, texts_with_room
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted, number, percent
 
@@ -123,7 +126,8 @@ def explorer(
     max_text : int, optional
         The most characters of a passage's text.
     budget : int, optional
-        The most characters of `data`: if need be texts are cut, then left out, then lists end at K. None keeps all.
+        The most characters of `data`. If need be texts are cut, then only queries that matter have texts, then lists
+        end at K. None keeps all.
     measure : Measure, optional
         With the depth K. Default: RA-nWG on the utility scale, else Success.
     best : str, optional
@@ -178,9 +182,20 @@ def explorer(
         drawing[:_MAGNET_ROWS],
         crowd[:_MAGNET_ROWS],
     )
-    texts = needed_texts(corpus, lists, form, max_text)
     reach = max(depth, candidates)
-    packed = pack(contents, texts, depth=depth, candidates=reach, max_text=max_text, budget=budget) if facts else None
+    packed, texts = None, Texts()
+    if facts:
+        groups = groups_of(report, facts, shown, depth, leader, terms, hard)
+        matter = chosen_of(groups, len(facts), OF_A_GROUP[0]).queries
+        texts = texts_with_room(
+            corpus,
+            "corpus",
+            contents.passages_of(range(len(facts)), reach),
+            contents.passages_of(matter, reach) | contents.to_label(),
+            form,
+            room_for_texts(budget),
+        )
+        packed = pack(contents, texts, groups, depth=depth, candidates=reach, max_text=max_text, budget=budget)
     header, rows = _static(facts, report, shown, leader, query_texts)
     return Explorer(
         None if packed is None else packed.data,
@@ -193,7 +208,7 @@ def explorer(
         leader,
         (_PAGE / "style.css").read_text(encoding="utf-8"),
         _script(),
-        tuple(_notes(report, packed, lists, texts, depth, reach)),
+        tuple(_notes(report, packed, lists, texts, depth, reach, len(facts))),
     )
 
 
@@ -236,9 +251,10 @@ def _notes(
     report: Report,
     packed: Packed | None,
     lists: Mapping[str, Any],
-    texts: Mapping[str, str],
+    texts: Texts,
     depth: int,
     candidates: int,
+    total: int,
 ) -> list[str]:
     if packed is None:
         total = sum(run.evaluated for run in report.runs.values())
@@ -253,13 +269,19 @@ def _notes(
     elif left_out:
         notes.append(f"The page was made without the lists of {', '.join(left_out)}: it shows their figures alone.")
     if lists and packed.candidates < candidates:
-        notes.append(f"The lists end at rank {depth}, so that the page stays small; --whole-texts keeps them.")
-    if texts and packed.longest == 0:
-        notes.append("Texts of passages are left out, so that the page stays small; --whole-texts keeps them.")
-    elif texts and packed.longest is not None:
-        share = sum(len(text) > packed.longest for text in texts.values()) / len(texts)
+        notes.append(f"The lists end at rank {depth}, so that the page stays small; --all-texts keeps them.")
+    if texts.texts and packed.longest == 0:
+        notes.append("Texts of passages are left out, so that the page stays small; --all-texts keeps them.")
+        return notes
+    if packed.chosen is not None:
         notes.append(
-            f"Texts are cut at {packed.longest:,} characters ({percent(share)} of the passages are longer); "
-            f"--whole-texts keeps them."
+            f"Passages have texts for {len(packed.chosen.queries):,} of {counted(total, 'query', 'queries')}, so that "
+            f"the page stays small; --all-texts keeps those of all. {packed.chosen.sentence} Passages that the tables "
+            f"of what to label next list have texts too."
+        )
+    if texts.texts and packed.longest is not None:
+        notes.append(
+            f"Texts are cut at {packed.longest:,} characters ({percent(packed.longer)} of the passages are longer); "
+            f"--all-texts keeps them."
         )
     return notes

@@ -79,6 +79,16 @@ function readingView(model, { open }) {
       foundBy(query, "Both", [...inA].filter((passage) => inB.has(passage)), a), elsewhere);
   }
 
+  /** Why the passages of a query have no texts; null where they have them, or none were given. */
+  function whyNoTexts(query) {
+    if (!model.leftOut(query)) return null;
+    const held = model.texted
+      ? `It has those of ${model.texted.length.toLocaleString("en")} of ${counted(model.all.length, "query", "queries")}`
+      : "It has none";
+    return make("p", { class: "x-muted x-left-out" },
+      `The texts of this query's passages are not on this page. ${held}, so that it stays small; `, make("code", {}, "--all-texts"), " keeps them all.");
+  }
+
   return {
     show(state) {
       joined = [];
@@ -91,7 +101,7 @@ function readingView(model, { open }) {
       const cells = model.columns.map(({ name }, column) => `${name}: ${model.cell(column, query) || "–"}`);
       const title = make("h4", { id: "x-query", tabindex: -1 }, "Query ", model.queries[query]);
       const known = model.lists
-        ? [make("p", { class: "x-muted" }, `Relevant passages in the top ${model.K} (grade ${model.rel} or higher):`), foundAlone(query, a, b),
+        ? [make("p", { class: "x-muted" }, `Relevant passages in the top ${model.K} (grade ${model.rel} or higher):`), foundAlone(query, a, b), whyNoTexts(query),
           make("div", { class: b === null ? "x-columns x-single" : "x-columns" }, columnOf(query, a, b, words), b === null ? null : columnOf(query, b, a, words))]
         : [make("p", {}, ...model.runs.flatMap((_, run) => [runName(model, run), ` ${figureText(model.figure(run, query))} `])),
           make("p", { class: "x-muted" }, "The page was made without the runs, so it has no passages.")];

@@ -1,6 +1,8 @@
 // The data of the page: unpacked, and read by the numbers of runs, queries and passages.
 async function unpack(base64) {
-  const bytes = Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
+  const packed = atob(base64.trim());
+  const bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return modelOf(JSON.parse(await new Response(stream).text()));
 }
@@ -9,6 +11,7 @@ function modelOf(data) {
   const gradesOf = new Map();
   const haystacks = [];
   const reasons = new Map(data.reasons.map(([query, passage, reason]) => [query + " " + passage, reason]));
+  const texted = data.texted && new Set(data.texted);
   const places = new Map(data.queries.map((id, query) => [id, query]));
   for (const lists of data.lists || [])
     lists.forEach((list, query) => list.forEach((passage, i) => { list[i] = passage + data.firsts[query]; }));
@@ -33,6 +36,8 @@ function modelOf(data) {
       return gradesOf.get(query);
     },
     reason: (query, passage) => reasons.get(query + " " + passage),
+    /** Whether the texts of a query's passages were left out, so that the page stays small. */
+    leftOut: (query) => (texted ? !texted.has(query) : data.longest === 0),
     passageText: (passage) => (data.texts ? data.texts[passage] : null),
     /** The relevant passages in the top K of a run. */
     found(run, query) {

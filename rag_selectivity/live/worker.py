@@ -9,7 +9,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Worker"]
 
@@ -19,6 +19,8 @@ Item = TypeVar("Item")
 _DELAY = 0.2
 #: A pause after each item gives the interpreter's lock to the application, which would else wait for up to 5 ms.
 _PAUSE = 0.001
+#: A thread without work ends after so many seconds, so that it keeps nothing alive; the next item starts another.
+_IDLE = 10.0
 #: Seconds that a fork waits for the item that is being worked on.
 _LONGEST_FORK = 5.0
 
@@ -40,6 +42,8 @@ class Worker(Generic[Item]):
     is being worked on, since the child gets the locks that the work uses as they are.
     """
 
+    #: Whether the interpreter is about to end: what is put now may find no thread any more.
+    exiting = False
     _thread: threading.Thread | None
     _worked_by: int | None
 
@@ -49,11 +53,7 @@ class Worker(Generic[Item]):
         self._name = name
         self._stopped = False
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            before, parent, child = map(weakref.WeakMethod, (self._before_fork, self._after_fork, self._reset))
-            os.register_at_fork(
-                before=lambda: _call(before), after_in_parent=lambda: _call(parent), after_in_child=lambda: _call(child)
-            )
+        _workers.add(self)
 
     def put(self, item: Item, size: int = 1) -> bool:
         """Queue an item; False if there is no room for it, or if the worker was stopped."""
@@ -86,6 +86,22 @@ class Worker(Generic[Item]):
                 self._working.release()
             if time.monotonic() >= until:
                 return not self._queue
+
+    def take(self, most: int | None = None) -> list[Item]:
+        """Take out items that wait, as many as their sizes add up to `most`, for the caller to work on."""
+        items: list[Item] = []
+        with self._lock:
+            while self._queue and (most is None or self._queue[0][1] <= most):
+                item, size = self._queue.popleft()
+                self._waiting -= size
+                most = None if most is None else most - size
+                items.append(item)
+        return items
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait."""
+        return len(self._queue)
 
     def stop(self, seconds: float) -> int:
         """Take no more items, work off what waits, and end the thread. Returns how many items were given up."""
@@ -120,7 +136,12 @@ class Worker(Generic[Item]):
     def _run(self) -> None:
         ending = self._ending
         while not ending.is_set():
-            self._has_items.wait()
+            if not self._has_items.wait(_IDLE):
+                with self._lock:
+                    if not self._queue:
+                        self._thread = None
+                        atexit.unregister(self._at_exit)
+                        return
             ending.wait(_DELAY)
             self._has_items.clear()
             while not ending.is_set():
@@ -149,6 +170,7 @@ class Worker(Generic[Item]):
         return self._worked_by == threading.get_ident()
 
     def _at_exit(self) -> None:
+        Worker.exiting = True
         self.stop(30)
 
     # -- forks ---------------------------------------------------------------------------------------
@@ -172,7 +194,24 @@ class Worker(Generic[Item]):
         self._holds_for_fork = False
 
 
-def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
-    called = method()
-    if called is not None:
-        called()
+#: The workers of this process: a fork asks all of them, and cannot be told to forget one.
+_workers: weakref.WeakSet[Worker[Any]] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    for worker in list(_workers):
+        worker._before_fork()
+
+
+def _after_fork() -> None:
+    for worker in list(_workers):
+        worker._after_fork()
+
+
+def _after_fork_in_child() -> None:
+    for worker in list(_workers):
+        worker._reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

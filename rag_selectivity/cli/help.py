@@ -1,0 +1,91 @@
+"""The help of commands and groups: rows under the headings of their panels, without boxes.
+
+Boxes would need a library that takes longer to import than all that a help does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+
+from rag_selectivity.cli.output import has_colours
+
+#: The widest column of names that the parser of the command line writes; what is longer has a line of its own.
+_WIDEST_NAME = 30
+
+
+def write_panels(formatter: Any, rows: Iterable[tuple[str, tuple[str, str]]]) -> None:
+    """Write (name, meaning) of (panel, (name, meaning)) below the names of their panels."""
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for panel, row in rows:
+        panels.setdefault(panel, []).append(row)
+    names = [name for of_panel in panels.values() for name, _ in of_panel]
+    width = max((len(name) for name in names if len(name) <= _WIDEST_NAME), default=0)
+    for panel, of_panel in panels.items():
+        with formatter.section(_styled(panel, bold=True)):
+            formatter.write_dl(
+                [(_styled(name, fg="cyan") + " " * (width - len(name)), meaning) for name, meaning in of_panel]
+            )
+
+
+def parameter_rows(parameters: Iterable[Any], context: Any) -> list[tuple[str, tuple[str, str]]]:
+    """(panel, (name, meaning)) of the parameters that a help shows."""
+    rows = []
+    for parameter in parameters:
+        record = parameter.get_help_record(context)
+        if record is not None:
+            other = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            # Older versions of typer escape brackets, for a library that draws boxes.
+            row = (record[0], record[1].replace("\\[", "["))
+            rows.append((getattr(parameter, "rich_help_panel", None) or other, row))
+    return rows
+
+
+def _styled(text: str, **style: Any) -> str:
+    return typer.style(text, **style) if has_colours() else text
+
+
+# -- names of registries ----------------------------------------------------------------------------------
+
+
+def choices(names: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else str(last)
+
+
+def with_names(text: str) -> str:
+    """A meaning, with the names of a registry where it says `{formats}`, `{policies}` or `{interval methods}`.
+
+    The registries are imported for this alone, and the entry points of other packages loaded: a command that is run
+    or completed does without.
+    """
+    return re.sub(r"\{([a-z ]+)\}", lambda found: choices(_registry(found[1])), text)
+
+
+def without_names(text: str) -> str:
+    """A meaning without the names of a registry.
+
+    >>> without_names("Interval method: {interval methods}.")
+    'Interval method.'
+    """
+    return re.sub(r": \{[a-z ]+\}", "", text)
+
+
+def _registry(of: str) -> Iterable[str]:
+    match of:
+        case "formats":
+            from rag_selectivity.io.formats import FORMATS
+
+            return FORMATS
+        case "policies":
+            from rag_selectivity.data.policy import POLICIES
+
+            return POLICIES
+        case _:
+            from rag_selectivity.statistics import INTERVAL_METHODS
+
+            return INTERVAL_METHODS

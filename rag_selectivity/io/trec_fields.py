@@ -1,0 +1,275 @@
+"""The fields of lines of text, found by NumPy for a whole block at once: no field is copied.
+
+What this module does not read it leaves to the reader that goes line by line, which says what is wrong and where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_selectivity.data.ids import HashArray, IdColumn, IntArray
+
+_SPACE, _TAB, _LINE_END, _COMMENT = 32, 9, 10, ord("#")
+# What `bytes.split` takes for white space.
+_IS_WHITE = np.zeros(256, bool)
+_IS_WHITE[[9, 10, 11, 12, 13, 32]] = True
+_MINUS = ord("-")
+_WORD, _MOST_WORDS = 8, 3
+_PADDING = bytes(_WORD)
+#: The powers of ten that floats hold exactly.
+_POWERS = np.array([float(10**power) for power in range(23)])
+_EXACT, _SPLITTER, _LITTLE = np.uint64(1 << 53), float((1 << 27) + 1), 2.0**-40
+_ONE, _TEN, _HUNDRED, _LOW_BYTE = np.uint64(1), np.uint64(10), np.uint64(100), np.uint64(0xFF)
+_SEVENTH, _BYTE, _TWO_BYTES, _FOUR_BYTES, _LAST_BYTE = (np.uint64(bits) for bits in (7, 8, 16, 32, 56))
+_EVERY_BIT, _EVERY_FOURTH = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x000000FF000000FF)
+_SEVEN_BITS, _HIGH_BITS = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080)
+_TEN_TO_HIGH_BIT = np.uint64(0x7676767676767676)
+_ZEROS, _DOTS = np.uint64(0x3030303030303030), np.uint64(0x1E1E1E1E1E1E1E1E)  # of "." ^ "0"
+_HUNDRED_AND_MILLION, _ONE_AND_TEN_THOUSAND = np.uint64(100 + (1_000_000 << 32)), np.uint64(1 + (10_000 << 32))
+_POWERS_OF_WORDS = tuple(np.uint64(10**power) for power in (0, 8, 16))
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Where the first fields of each line begin and end in a text.
+
+    Attributes
+    ----------
+    text : uint8[bytes]
+        The text with a word of padding on both sides, so that eight bytes can be read up to any end, or from any start.
+    starts, ends : int64[lines, fields]
+    lines : int64[lines]
+        The number of each line in the text, from 0.
+    further : int
+        How many lines have more fields.
+    comments : int
+        How many lines were left out because they begin with `#`.
+    """
+
+    text: NDArray[np.uint8]
+    starts: IntArray
+    ends: IntArray
+    lines: IntArray
+    further: int = 0
+    comments: int = 0
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def ids(self, field: int) -> IdColumn:
+        """A field as ids, which share the text."""
+        return IdColumn(self.text, *self.bounds(field))
+
+    def bounds(self, field: int) -> tuple[IntArray, IntArray]:
+        """Where a field begins and ends in each line."""
+        return np.ascontiguousarray(self.starts[:, field]), np.ascontiguousarray(self.ends[:, field])
+
+    def texts(self, field: int, rows: IntArray) -> list[bytes]:
+        """A field of some lines."""
+        bounds = zip(self.starts[rows, field].tolist(), self.ends[rows, field].tolist(), strict=True)
+        return [self.text[start:end].tobytes() for start, end in bounds]
+
+
+def fields_of(text: bytes, width: int, most: int | None = None) -> Fields | None:
+    """The first `width` fields of each line of a text, whose lines are whole; blank lines are left out.
+
+    None where a line has fewer fields or more than `most`, and where the text holds a NUL character or is not UTF-8.
+    """
+    if b"\0" in text or not _is_unicode(text):
+        return None
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n")
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    padded = np.frombuffer(b"".join((_PADDING, text, _PADDING)), np.uint8)
+    found = _regular(padded, width) or _irregular(padded, width, most)
+    return None if found is None else _without_comments(found)
+
+
+def _is_unicode(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _regular(text: NDArray[np.uint8], width: int) -> Fields | None:
+    """Lines of exactly `width` fields with one space or tab between them; None for others."""
+    ends = np.flatnonzero(text[_WORD:-_WORD] <= _SPACE)
+    if len(ends) % width:
+        return None
+    ends += _WORD
+    breaks = np.count_nonzero(text == _LINE_END)
+    between = np.count_nonzero(text == _SPACE)
+    if breaks + between < len(ends):
+        between += np.count_nonzero(text == _TAB)
+    if (
+        breaks * width != len(ends)
+        or breaks + between != len(ends)
+        or (text[ends[width - 1 :: width]] != _LINE_END).any()
+    ):
+        return None
+    starts = np.empty_like(ends)
+    starts[0] = _WORD
+    np.add(ends[:-1], 1, out=starts[1:])
+    if (starts == ends).any():
+        return None
+    return Fields(text, starts.reshape(-1, width), ends.reshape(-1, width), np.arange(len(ends) // width))
+
+
+def _irregular(text: NDArray[np.uint8], width: int, most: int | None) -> Fields | None:
+    """Lines with any white space, blank ones and longer ones; None where a line is too short or too long."""
+    inside = ~_IS_WHITE[text]
+    inside[:_WORD] = inside[-_WORD:] = False
+    edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    starts, ends = edges[::2], edges[1::2]
+    line_ends = np.flatnonzero(text == _LINE_END)
+    count = np.diff(np.searchsorted(starts, line_ends), prepend=0)
+    first = np.cumsum(count) - count
+    lines = np.flatnonzero(count)
+    data = lines[text[starts[first[lines]]] != _COMMENT]
+    first, count = first[data], count[data]
+    if (count < width).any() or (most is not None and (count > most).any()):
+        return None
+    rows = first[:, None] + np.arange(width)
+    return Fields(text, starts[rows], ends[rows], data, int((count > width).sum()), len(lines) - len(data))
+
+
+def _without_comments(fields: Fields) -> Fields:
+    data = fields.text[fields.starts[:, 0]] != _COMMENT
+    if data.all():
+        return fields
+    comments = fields.comments + int((~data).sum())
+    starts, ends, lines = fields.starts[data], fields.ends[data], fields.lines[data]
+    return Fields(fields.text, starts, ends, lines, fields.further, comments)
+
+
+def whole_numbers(text: NDArray[np.uint8], starts: IntArray, ends: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Numbers of one to eight digits, and which of the fields are such numbers."""
+    digits = _ending_at(text, ends, ends - starts)
+    return _eight_digits(digits).astype(np.int64), _are_digits(digits) & (ends - starts <= _WORD)
+
+
+def decimals(
+    text: NDArray[np.uint8], starts: IntArray, ends: IntArray
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Decimal numbers of up to 18 digits, and which of the fields are such numbers; each is the closest float."""
+    values, read = _unsigned(text, starts, ends)
+    rest = np.flatnonzero(~read)
+    rest = rest[text[starts[rest]] == _MINUS]
+    if len(rest):
+        positive, also = _unsigned(text, starts[rest] + 1, ends[rest])
+        values[rest], read[rest] = -positive, also
+    return values, read
+
+
+def _unsigned(
+    text: NDArray[np.uint8], starts: IntArray, ends: IntArray
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    lengths = ends - starts
+    words = min(_MOST_WORDS, -(-int(lengths.max(initial=1)) // _WORD))
+    characters = [
+        _ending_at(text, np.maximum(ends - word * _WORD, _WORD), lengths - word * _WORD) for word in range(words)
+    ]
+    characters.append(np.zeros_like(characters[0]))
+    dotted = np.zeros(len(lengths), bool)
+    behind = np.zeros(len(lengths), np.int64)
+    whole = np.zeros(len(lengths), np.uint64)
+    read = lengths <= words * _WORD
+    for word, digits in enumerate(characters[:-1]):
+        dot = _dots(digits)
+        here = dot != 0
+        if here.any() or dotted.any():
+            # What is before the dot moves up into its place.
+            moved = np.where(here, _without(digits, dot), np.where(dotted, digits << _BYTE, digits))
+            behind = np.where(here, (word + 1) * _WORD - 1 - _place(dot), behind)
+            read &= ~(here & (dotted | ((dot & (dot - _ONE)) != 0)))
+            dotted |= here
+            digits = np.where(dotted, moved | (characters[word + 1] >> _LAST_BYTE), moved)
+        read &= _are_digits(digits)
+        number = _eight_digits(digits)
+        if word == 2:
+            read &= number < _HUNDRED
+        whole += number * _POWERS_OF_WORDS[word]
+    read &= (lengths > dotted) & (behind < len(_POWERS))
+    powers = _POWERS[np.minimum(behind, len(_POWERS) - 1)]
+    values = whole.astype(np.float64) / powers
+    inexact = np.flatnonzero(read & (whole >= _EXACT))
+    if len(inexact):
+        values[inexact], sure = _quotients(whole[inexact], powers[inexact])
+        read[inexact] &= sure
+    return values, read
+
+
+def _quotients(whole: HashArray, powers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The closest floats to whole numbers below 10^18 divided by exact powers of ten, and which of them are sure to be.
+
+    A first quotient is corrected by what it leaves over, which Dekker's product gives exactly. It is sure where the
+    correction may be a little larger or smaller.
+    """
+    high = whole.astype(np.float64)
+    low = (whole.view(np.int64) - high.astype(np.int64)).astype(np.float64)
+    first = high / powers
+    product, error = _product(first, powers)
+    correction = (((high - product) - error) + low) / powers
+    result = first + correction * (1 + _LITTLE)
+    return result, result == first + correction * (1 - _LITTLE)
+
+
+def _product(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A product as the sum of two floats, without an error."""
+    product = one * other
+    one_high, one_low = _halves(one)
+    other_high, other_low = _halves(other)
+    error = ((one_high * other_high - product) + one_high * other_low + one_low * other_high) + one_low * other_low
+    return product, error
+
+
+def _halves(number: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two floats of half the digits whose sum is the number."""
+    scaled = number * _SPLITTER
+    high = scaled - (scaled - number)
+    return high, number - high
+
+
+def _ending_at(text: NDArray[np.uint8], ends: IntArray, lengths: IntArray) -> HashArray:
+    """The last eight characters of each field less "0", the last in the highest byte; what is before a field is 0."""
+    words = np.ndarray((len(text) - _WORD + 1,), "<u8", text, strides=(1,))
+    bits_before = np.maximum(64 - 8 * lengths, 0).astype(np.uint64)
+    return (words[ends - _WORD] ^ _ZEROS) & (_EVERY_BIT << bits_before)
+
+
+def _dots(characters: HashArray) -> HashArray:
+    """1 in every byte that is a dot, 0 in all others."""
+    other = characters ^ _DOTS
+    return (~(((other & _SEVEN_BITS) + _SEVEN_BITS) | other | _SEVEN_BITS)) >> _SEVENTH
+
+
+def _without(characters: HashArray, dot: HashArray) -> HashArray:
+    """The characters without the one at the dot; those before it move up by a byte."""
+    before = dot - _ONE
+    return (characters & ~(before | dot * _LOW_BYTE)) | ((characters & before) << _BYTE)
+
+
+def _place(dot: HashArray) -> IntArray:
+    """The number of the byte that is 1, from the exponent of the float."""
+    result: IntArray = ((dot.astype(np.float64).view(np.int64) >> 52) - 1023) >> 3
+    return result
+
+
+def _are_digits(characters: HashArray) -> NDArray[np.bool_]:
+    result: NDArray[np.bool_] = (((characters + _TEN_TO_HIGH_BIT) | characters) & _HIGH_BITS) == 0
+    return result
+
+
+def _eight_digits(digits: HashArray) -> HashArray:
+    """The number that eight digits make, by twos, fours and eights."""
+    twos = digits * _TEN + (digits >> _BYTE)
+    fours = (twos & _EVERY_FOURTH) * _HUNDRED_AND_MILLION
+    return (fours + ((twos >> _TWO_BYTES) & _EVERY_FOURTH) * _ONE_AND_TEN_THOUSAND) >> _FOUR_BYTES
