@@ -86,6 +86,13 @@ def site(session: nox.Session) -> None:
     session.run("pytest", "tests/test_site.py", *session.posargs, env={"RAG_SELECTIVITY_SITE": str(built)})
 
 
+@nox.session
+def spark(session: nox.Session) -> None:
+    """Measure with Spark on this machine, which needs Java; `.ci/run` does without it."""
+    session.install("--editable", ".[files]", "pyspark", *dev_tools("pytest"))
+    session.run("pytest", "tests/test_spark.py", *session.posargs)
+
+
 @dataclass(frozen=True)
 class Bearing:
     """The tests that bear on an extra; before them `.ci/smoke` uses it without any test tool installed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.data.origins import Chosen, LabelOrigins
 from rag_selectivity.scale import out_of_core
+from rag_selectivity.scale.budget import Budget
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -26,9 +28,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarn
 MEASURES = ["Success", "BoR", "BoR_max", "RA-nWG", "%PROC", "Harm", "nDCG", "AP"]
 
 
-@pytest.fixture(params=[160, 20_000_000], ids=["one part", "many parts"])
+@pytest.fixture(params=["one part", "many parts", "divided again"])
 def parted(request, monkeypatch) -> None:
-    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", request.param)
+    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", {"many parts": 3_000_000}.get(request.param, 0))
+    if request.param == "divided again":
+        leave(monkeypatch, 100_000)
+
+
+def leave(monkeypatch, free: int) -> None:
+    """Let the budget be as small as that, in bytes."""
+    of = Budget.of
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda *given: replace(of(*given), free=free)))
 
 
 def world(seed: int = 0):
@@ -229,7 +239,7 @@ def test_wrong_columns_and_values_are_named(tmp_path) -> None:
     with pytest.raises(rs.InputError, match=r"no query id of run is in the qrels: run has 'q1'.*have 'elsewhere'"):
         found(qrels, run)
     (tmp_path / "none").mkdir()
-    with pytest.raises(rs.InputError, match="memory must be a whole number of megabytes ≥ 64"):
+    with pytest.raises(rs.InputError, match="memory must be a whole number of megabytes ≥ 200"):
         found(qrels, run, memory=1)
 
 
@@ -260,32 +270,95 @@ def test_labels_keep_their_origins(tmp_path, parted) -> None:
     assert "down-to-rank" not in {caveat.code for caveat in plain.runs["run"].caveats}
 
 
+def test_a_query_that_does_not_fit_is_named_with_the_memory_that_it_needs(tmp_path, monkeypatch) -> None:
+    labels, runs = world()
+    runs["q1"] = {f"d{d}": 1.0 / (d + 1) for d in range(3000)}
+    write(tmp_path / "qrels.parquet", judgments(labels), GRADE)
+    write(tmp_path / "run.parquet", rows_of(runs))
+    leave(monkeypatch, 100_000)
+    with pytest.raises(
+        rs.InputError, match=r"query 'q1' has 3010 rows, .*cannot be divided; give memory=\d+ \(--memory"
+    ):
+        found(tmp_path / "qrels.parquet", tmp_path / "run.parquet")
+
+
+def test_too_little_memory_is_said_before_anything_is_read(tmp_path) -> None:
+    none = tmp_path / "there is no such file.parquet"
+    with pytest.raises(rs.InputError, match=r"the sums of 300000 resamples \d+ MB; give memory=(\d+)") as raised:
+        evaluate_out_of_core(none, {"run": none}, corpus_size=300, memory=200, resamples=300_000)
+    needed = int(re.search(r"memory=(\d+)", str(raised.value))[1])
+    assert needed > 2000
+    with pytest.raises(rs.InputError, match="no such file"):
+        evaluate_out_of_core(none, {"run": none}, corpus_size=300, memory=needed, resamples=300_000)
+    with (tmp_path / "qrels.trec").open("wb") as file:
+        file.truncate(20_000_000)
+    with pytest.raises(rs.InputError, match=r"qrels\.trec: judgments in this format are held in memory, .*as Parquet"):
+        evaluate_out_of_core(tmp_path / "qrels.trec", {"run": none}, corpus_size=300, memory=200)
+
+
+OF_A_CHILD = """
+import sys
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+report = evaluate_out_of_core(sys.argv[1], {"run": sys.argv[2]}, corpus_size=10**7, memory=200)
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak) * 1024 / 1e6, "pandas" in sys.modules, report["Success@10"].n)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the highest use of memory from /proc")
+def test_three_million_scattered_rows_stay_within_the_limit(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    count, queries = 3_000_000, 30_000
+    codes, ids = rng.integers(0, queries, count).astype(np.int32), rng.integers(0, 10**6, count).astype(np.int32)
+    run, qrels = tmp_path / "run.parquet", tmp_path / "qrels.parquet"
+    names, documents = [f"q{i}" for i in range(queries)], [f"document-{i:020}" for i in range(10**6)]
+    judged = [(names[code], documents[id], 1) for code, id in zip(codes[:9000].tolist(), ids.tolist(), strict=False)]
+    texts = [
+        pyarrow.DictionaryArray.from_arrays(*both).cast(pyarrow.string()) for both in ((codes, names), (ids, documents))
+    ]
+    columns = dict(zip(("query_id", "passage_id"), texts, strict=True))
+    parquet.write_table(pyarrow.table({**columns, "score": rng.random(count)}), run)
+    write(qrels, list(dict.fromkeys(judged)), GRADE)
+    done = subprocess.run(
+        [sys.executable, "-c", OF_A_CHILD, qrels, run], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    peak, with_pandas, evaluated = done.stdout.split()
+    assert float(peak) <= 200
+    assert (with_pandas, int(evaluated)) == ("False", len({query for query, _, _ in judged}))
+
+
 @pytest.mark.slow
 def test_ctrl_c_stops_cleanly(tmp_path) -> None:
+    """At once when the first file is there, which is while the folder is made, and later, while rows are written."""
     rng = np.random.default_rng(0)
     count = 3_000_000
-    queries = np.char.add("q", rng.integers(0, 50_000, count).astype(str))
+    queries = pyarrow.DictionaryArray.from_arrays(
+        rng.integers(0, 50_000, count).astype(np.int32), [f"q{query}" for query in range(50_000)]
+    )
     (tmp_path / "run").mkdir()
-    (tmp_path / "parts").mkdir()
     table = pyarrow.table({"query_id": queries, "passage_id": queries, "score": rng.random(count)})
     parquet.write_table(table, tmp_path / "run" / "0.parquet")
     write(tmp_path / "qrels.parquet", [("q1", "q1", 1)], GRADE)
     words = ["evaluate", "--qrels", tmp_path / "qrels.parquet", "--run", tmp_path / "run", "-o", tmp_path / "r.json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rag_selectivity", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path / "parts")},
-    )
-    for _ in range(300):
-        if list((tmp_path / "parts").iterdir()):
-            break
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "interrupted: nothing was written" in said
-    assert "Traceback" not in said
-    assert not list((tmp_path / "parts").iterdir())
-    assert not (tmp_path / "r.json").exists()
+    for number, seconds in enumerate((0, 0, 0.05, 0.3)):
+        parts = tmp_path / f"parts-{number}"
+        parts.mkdir()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rag_selectivity", *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(parts)},
+        )
+        while process.poll() is None and not os.listdir(parts):
+            pass
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert "interrupted: nothing was written" in said
+        assert "Traceback" not in said
+        assert not list(parts.iterdir()), seconds
+        assert not (tmp_path / "r.json").exists()

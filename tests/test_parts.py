@@ -79,7 +79,7 @@ def parted(request, monkeypatch, tmp_path):
     """A way to evaluate in parts."""
     if request.param == "engine":
         return of_engines
-    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", 160 if request.param == "one part" else 20_000_000)
+    monkeypatch.setattr(out_of_core, "_BYTES_A_ROW", 160 if request.param == "one part" else 3_000_000)
     return lambda qrels, runs, **options: out_of_memory(tmp_path, qrels, runs, **options)
 
 

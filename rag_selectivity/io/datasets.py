@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.trec import Block
 
-_ROWS = 1 << 18
+#: Rows that are read first to see how wide their ids are.
+_FIRST_ROWS = 1024
+_BUFFER = 1 << 17
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -48,13 +50,23 @@ def is_dataset(path: Path) -> bool:
     return path.suffix in (".parquet", ".pq")
 
 
-def count_rows(files: Sequence[Path]) -> int:
-    """How many rows the files say that they have."""
-    return sum(_opened(file).metadata.num_rows for file in files)
+def size_of(files: Sequence[Path]) -> tuple[int, float]:
+    """How many rows the files say that they have, and the mean width of the passage ids at their beginning."""
+    parquets = [_opened(file) for file in files]
+    widths = []
+    for file, parquet in zip(files, parquets, strict=True):
+        passage = optional_column(parquet.schema_arrow.names, PASSAGE_NAMES)
+        if parquet.num_row_groups and passage is not None:
+            widths.append(_width(file, parquet, [passage]))
+            break
+    return sum(parquet.metadata.num_rows for parquet in parquets), widths[0] if widths else 0.0
 
 
-def run_blocks(files: Sequence[Path]) -> Iterator[Block]:
-    """Rows of a run: query, passage and score, or rank, or neither where the order of the rows is the ranking."""
+def run_blocks(files: Sequence[Path], rows: Callable[[float], int]) -> Iterator[Block]:
+    """Rows of a run: query, passage and score, or rank, or neither where the order of the rows is the ranking.
+
+    `rows` tells how many a block may have, from the mean width of their ids in bytes.
+    """
     last = None
     for file in files:
         parquet = _opened(file)
@@ -64,7 +76,7 @@ def run_blocks(files: Sequence[Path]) -> Iterator[Block]:
         extra = score or rank
         seen = 0
         columns = [column for column in (query, passage, score, rank) if column is not None]
-        for group, batch in _batches(file, parquet, columns, keys):
+        for group, batch in _batches(file, parquet, columns, keys, rows):
             if extra is None:
                 # Rows in their order: what comes first has the highest score.
                 figures = -np.arange(seen, seen + batch.num_rows, dtype=np.float64)
@@ -86,20 +98,20 @@ def whole_numbers(column: Any) -> Any:
     import pyarrow
 
     try:
-        return None if column.null_count else column.cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+        return None if column.null_count else _values(column.cast(pyarrow.int64()), np.int64)
     except pyarrow.ArrowException:
         return None
 
 
-def qrels_blocks(files: Sequence[Path]) -> Iterator[Block]:
-    """Rows of judgments: query, passage and grade, which stands where a run has its score."""
+def qrels_blocks(files: Sequence[Path], rows: Callable[[float], int]) -> Iterator[Block]:
+    """Rows of judgments: query, passage and grade, which stands where a run has its score; `rows` as for runs."""
     for file in files:
         parquet = _opened(file)
         names, keys = parquet.schema_arrow.names, _keys(file)
         query, passage = _columns(file, [*names, *keys])
         grade = grade_column(names, str(file))
         remarks = counted(ranking_columns_in_labels=len(ranking_columns(names, grade)))
-        for group, batch in _batches(file, parquet, [query, passage, grade], keys):
+        for group, batch in _batches(file, parquet, [query, passage, grade], keys, rows):
             grades = _numbers(batch, grade, file, group).astype(np.float64)
             if (np.isnan(grades) | (grades != np.floor(grades))).any():
                 raise InputError(
@@ -116,7 +128,8 @@ def _opened(file: Path) -> Any:
     except ImportError:
         raise MissingExtraError("pyarrow", "files", f"reading {file.name}") from None
     try:
-        return parquet.ParquetFile(file)
+        # Buffered: without, the columns of a whole row group are read at once.
+        return parquet.ParquetFile(file, buffer_size=_BUFFER)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{file}: not a Parquet file that can be read ({str(error)[:200]})") from None
 
@@ -136,26 +149,65 @@ def _keys(file: Path) -> dict[str, str]:
     return {key: unquote(value) for key, value in pairs}
 
 
-def _batches(file: Path, parquet: Any, columns: Sequence[str], keys: dict[str, str]) -> Iterator[tuple[int, Any]]:
+def _batches(
+    file: Path, parquet: Any, columns: Sequence[str], keys: dict[str, str], rows: Callable[[float], int]
+) -> Iterator[tuple[int, Any]]:
     """(row group, record batch) with the columns, those of the folders included."""
+    stored = [name for name in dict.fromkeys(columns) if name not in keys]
+    size = rows(_width(file, parquet, stored)) if parquet.num_row_groups else 1
+    for group in range(parquet.num_row_groups):
+        for batch in _read(file, parquet, group, stored, size):
+            for name in set(columns) - set(stored):
+                batch = batch.append_column(name, _repeated(keys[name], batch.num_rows))
+            yield group, batch
+
+
+def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: int) -> Iterator[Any]:
     import pyarrow
 
-    stored = [name for name in dict.fromkeys(columns) if name not in keys]
-    for group in range(parquet.num_row_groups):
-        batches = parquet.iter_batches(_ROWS, row_groups=[group], columns=stored)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pyarrow.ArrowException, OSError) as error:
-                raise InputError(f"{file}: row group {group} is damaged ({str(error)[:200]})") from None
-            if batch is None:
-                break
-            for name in set(columns) - set(stored):
-                encoded = pyarrow.DictionaryArray.from_arrays(
-                    pyarrow.array(np.zeros(batch.num_rows, np.int32)), pyarrow.array([keys[name]])
-                )
-                batch = batch.append_column(name, encoded)
-            yield group, batch
+    batches = parquet.iter_batches(size, row_groups=[group], columns=columns)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise InputError(f"{file}: row group {group} is damaged ({str(error)[:200]})") from None
+        if batch is None:
+            return
+        yield batch
+
+
+def _width(file: Path, parquet: Any, columns: Sequence[str]) -> float:
+    """The mean bytes of a row's values, at the beginning of the first row group."""
+    for batch in _read(file, parquet, 0, columns, _FIRST_ROWS):
+        return sum(map(_width_of, batch.columns))
+    return 0.0
+
+
+def _width_of(column: Any) -> float:
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        # A batch has the values of its whole row group.
+        return 4 + _width_of(column.dictionary)
+    return int(column.nbytes) / max(1, len(column))
+
+
+def _repeated(text: str, rows: int) -> Any:
+    """A column with one value. Arrow's own conversions of lists and arrays import pandas, for 40 MB."""
+    import pyarrow
+
+    letters = text.encode()
+    offsets = np.array([0, len(letters)], np.int32)
+    names = pyarrow.StringArray.from_buffers(1, pyarrow.py_buffer(offsets), pyarrow.py_buffer(letters))
+    codes = pyarrow.Array.from_buffers(pyarrow.int32(), rows, [None, pyarrow.py_buffer(np.zeros(rows, np.int32))])
+    return pyarrow.DictionaryArray.from_arrays(codes, names)
+
+
+def _values(column: Any, dtype: type[np.generic]) -> Any:
+    """An Arrow column of fixed width without missing values, as NumPy has it."""
+    if not len(column):
+        return np.empty(0, dtype)
+    return np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
 
 
 def _numbers(batch: Any, name: str, file: Path, group: int) -> Any:
@@ -165,7 +217,7 @@ def _numbers(batch: Any, name: str, file: Path, group: int) -> Any:
     if column.null_count:
         raise InputError(f"{file}: row group {group}: a {name} is missing")
     try:
-        return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        return _values(column.cast(pyarrow.float64()), np.float64)
     except pyarrow.ArrowException:
         raise InputError(f"{file}: row group {group}: {name} holds what is no number") from None
 
@@ -187,7 +239,7 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     by_name = (
         columns_read[0] if pyarrow.types.is_dictionary(columns_read[0].type) else columns_read[0].dictionary_encode()
     )
-    codes = by_name.indices.cast(pyarrow.int32()).to_numpy(zero_copy_only=False)
+    codes = _values(by_name.indices.cast(pyarrow.int32()), np.int32)
     names = [str(name) for name in by_name.dictionary.to_pylist()]
     texts = (
         columns_read[1].dictionary_decode() if pyarrow.types.is_dictionary(columns_read[1].type) else columns_read[1]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
+from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.remarks import NO_REMARKS, together
+from rag_selectivity.data.remarks import together
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.io import datasets, trec
@@ -31,15 +31,26 @@ from rag_selectivity.join.judged_run import Coverage
 from rag_selectivity.joined import named_runs, settled_labels
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report
+from rag_selectivity.scale.budget import (
+    AN_ID_BYTE,
+    LEAST,
+    Budget,
+    check_held_file,
+    return_memory,
+    returned_memory,
+)
 from rag_selectivity.scale.engines import tally_for
+from rag_selectivity.scale.parts import DividedRows, Division, Rows, write_blocks
 from rag_selectivity.scale.tally import report_of_tallies
+from rag_selectivity.scale.temporary import in_temporary_folder
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.poisson import query_hashes
 
-#: The bytes of a row while its part is joined: ids, offsets, scores, and the copies made by sorting.
-_BYTES_A_ROW = 160
-_SHARE = 0.3
-_TREC_BLOCK = 1 << 23
+#: The bytes of a row with an id of eight bytes while its part is measured, for the first number of parts.
+_BYTES_A_ROW = 300
+_USUAL_WIDTH = 8
+#: How full parts are made, since queries do not divide evenly.
+_FILLED = 0.6
 _MOST_PARTS = 512
 
 
@@ -79,7 +90,8 @@ def evaluate_out_of_core(
     measures, depths, scale, grade_map, policy, ids, choices
         As in `evaluate`. A pool cannot be given: a run's own list is its pool.
     memory : int
-        The limit in megabytes, at least 64.
+        The limit in megabytes, at least 200, for the whole of a process that holds little else. What the caller held
+        before counts beyond it.
     resamples, seed, level
         Resamples, seed and level of the Poisson bootstrap. With 0 resamples the intervals come from moments (delta
         method); a level of None leaves the intervals out.
@@ -98,10 +110,12 @@ def evaluate_out_of_core(
     ------
     InputError
         If the input is wrong; the message names file and row group (Parquet) or line (TREC). Checks that need all
-        queries, such as K > N with an N for each query, come at the end.
+        queries, such as K > N with an N for each query, come at the end. Also if the limit of memory is too little: for
+        the resamples and depths, or for judgments that are held, before anything is read; for the rows of one query,
+        which cannot be divided, when they are counted.
     """
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 64:
-        raise InputError(f"memory must be a whole number of megabytes ≥ 64, got {memory!r}")
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < LEAST:
+        raise InputError(f"memory must be a whole number of megabytes ≥ {LEAST}, got {memory!r}")
     if level is not None:
         # Refuses a wrong level before anything is read.
         Bootstrap(level=level)
@@ -111,103 +125,117 @@ def evaluate_out_of_core(
     mapped = parse_grade_map(grade_map)
     named = named_runs(runs)
     scale = scale or implied_scale(mapped)
-    # Refuses wrong measures, depths, resamples or a wrong seed before anything is read.
-    tally_for(sizes, measures, depths, scale, resamples, seed)
-    source = qrels if isinstance(qrels, Qrels) or datasets.is_dataset(Path(qrels)) else read_qrels(qrels)
+    # Refuses wrong measures, depths, resamples or a wrong seed, and too little memory, before anything is read.
+    empty = tally_for(sizes, measures, depths, scale, resamples, seed)
+    Budget.of(memory, empty, len(named), None)
+    source: Qrels | Path
+    if isinstance(qrels, Qrels):
+        source = qrels
+    elif datasets.is_dataset(Path(qrels)):
+        source = Path(qrels)
+    else:
+        check_held_file(qrels, memory, "judgments")
+        source = read_qrels(qrels)
     if isinstance(source, Qrels):
         refuse_controls(source, "reading out of core")
         source, mapped = settled_labels(source, scale, mapped, chosen_policy), None
         scale = source.scale
     scale = scale or chosen_policy.scale
     tallies = {name: tally_for(sizes, measures, depths, scale, resamples, seed) for name in named}
+    held = source if isinstance(source, Qrels) else None
+    budget = Budget.of(memory, next(iter(tallies.values()), empty), len(named), held)
+
+    def measure_in_parts(name: str, path: Path, place: Path) -> None:
+        tally = tallies[name]
+        with returned_memory():
+            division, rows = _first_division(path, source, budget)
+            with _bar(rows, "reading", "row", progress) as bar:
+                parts, left_out, remarks = _divided(path, source, place, division, budget, form, bar)
+            return_memory()
+            tally.coverage += left_out
+            tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, remarks))
+            with _bar(rows, "measuring", "row", progress) as bar:
+                for judgments, lists in parts.pairs(mapped, bar):
+                    tally.add_part(
+                        judgments,
+                        lists,
+                        corpus_size=sizes,
+                        passages_of=counts,
+                        policy=chosen_policy,
+                        name=name,
+                        ids=form,
+                    )
+
     for name, path in named.items():
-        with tempfile.TemporaryDirectory(dir=folder, prefix="rag-selectivity-") as place:
-            parts = _part(Path(path), source, Path(place), memory, progress, form)
-            tally = tallies[name]
-            tally.coverage += parts.left_out
-            tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, parts.remarks))
-            for judgments, lists in parts.pairs(mapped, progress):
-                tally.add_part(
-                    judgments,
-                    lists,
-                    corpus_size=sizes,
-                    passages_of=counts,
-                    policy=chosen_policy,
-                    name=name,
-                    ids=form,
-                )
-    return report_of_tallies(tallies, level=level, labels=source if isinstance(source, Qrels) else None)
+        in_temporary_folder(folder, partial(measure_in_parts, name, Path(path)))
+    return report_of_tallies(tallies, level=level, labels=held)
 
 
 class _Parts:
     """Rows of a run and its judgments on disk, divided into parts by a hash of the query.
 
     `held` are the judgments if they are in memory: their rows on disk hold positions, so that a part's judgments keep
-    their origins. `bare` holds the queries of the qrels without a judgment, which have no row; `left_out` counts
-    judgments that were left out before the rows were written, and `remarks` what was noticed while they were. Queries
-    that have the same id in the form are in the same part.
+    their origins. `bare` holds the queries of the qrels without a judgment, which have no row. Queries that have the
+    same id in the form are in the same part. A part that is larger than the budget is divided further.
     """
 
     def __init__(
         self,
         folder: Path,
-        count: int,
-        bare: Sequence[str] = (),
-        left_out: Coverage = Coverage(),
-        remarks: Mapping[str, int] = NO_REMARKS,
-        form: IdForm = AS_THEY_ARE,
-        held: Qrels | None = None,
+        division: Division,
+        budget: Budget,
+        form: IdForm,
+        held: Qrels | None,
+        bare: Sequence[str],
     ) -> None:
-        self.folder, self.count, self.left_out, self.remarks = folder, count, left_out, remarks
+        folder.mkdir(exist_ok=True)
+        self._folder, self._division, self._budget = folder, division, budget
         self._form, self._held = form, held
+        self.qrels, self.run = (DividedRows(folder, kind, division) for kind in ("qrels", "run"))
         self._bare: dict[int, list[str]] = {}
-        for query, part in zip(bare, self._part_of(bare).tolist(), strict=True):
+        hashes = query_hashes([form(query) for query in bare])
+        for query, part in zip(bare, division.parts(hashes).tolist(), strict=True):
             self._bare.setdefault(part, []).append(query)
 
-    def _part_of(self, queries: Sequence[str]) -> Any:
-        return (
-            (query_hashes([self._form(query) for query in queries]) >> np.uint64(20)) % np.uint64(self.count)
-        ).astype(np.uint16)
-
-    def write(self, kind: str, blocks: Iterable[Block], bar: Any) -> None:
-        """Write every row to the part of its query."""
-        import pyarrow
-
-        schema = pyarrow.schema(
-            [
-                ("query", pyarrow.dictionary(pyarrow.int32(), pyarrow.string())),
-                ("passage", pyarrow.large_string()),
-                ("figure", pyarrow.float64()),
-            ]
-        )
-        with ExitStack() as stack:
-            writers = [
-                stack.enter_context(pyarrow.ipc.new_stream(str(self.folder / f"{kind}-{part}.arrow"), schema))
-                for part in range(self.count)
-            ]
-            for block in blocks:
-                parts = self._part_of(block.names)[block.codes]
-                order = np.argsort(parts, kind="stable")
-                cuts = np.searchsorted(parts[order], np.arange(self.count + 1))
-                for part in range(self.count):
-                    rows = order[cuts[part] : cuts[part + 1]]
-                    if len(rows):
-                        writers[part].write_batch(_batch(block, rows, schema))
-                self.remarks = together([self.remarks, block.remarks])
-                bar.update(len(block.codes))
-
-    def pairs(self, grade_map: Mapping[int, int] | None, progress: bool) -> Iterator[tuple[Qrels | None, Run | None]]:
+    def pairs(self, grade_map: Mapping[int, int] | None, bar: Any) -> Iterator[tuple[Qrels | None, Run | None]]:
         """The qrels and the run of each part; None if the part has none."""
-        with _bar(self.count, "measuring", "part", progress) as bar:
-            for part in range(self.count):
-                lists = self._read("run", part)
+        for part in range(self._division.count):
+            rows = int(self.qrels.rows[part] + self.run.rows[part])
+            further = self._further(part)
+            if further is None:
+                lists = self.run.read(part)
                 yield self._labels(part, grade_map), None if lists is None else Run.of_rows(*lists)
-                for kind in ("qrels", "run"):
-                    (self.folder / f"{kind}-{part}.arrow").unlink()
-                bar.update(1)
+                bar.update(rows)
+            for each in (self.qrels, self.run):
+                each.remove(part)
+            if further is not None:
+                yield from further.pairs(grade_map, bar)
+            return_memory()
+
+    def _further(self, part: int) -> _Parts | None:
+        """The rows of a part that is too large, divided; None if it can be measured as it is."""
+        both = self.qrels, self.run
+        rows, id_bytes, named = np.sum([(each.rows, each.id_bytes, each.named) for each in both], 0)[:, part].tolist()
+        bare = self._bare.get(part, [])
+        if self._budget.cost(rows, id_bytes, named + len(bare)) <= self._budget.free:
+            return None
+        kinds = [each for each in both if each.rows[part]]
+        hashes = np.unique(np.concatenate([each.query_hashes(part) for each in kinds]))
+        cost = self._budget.cost(rows, id_bytes, len(hashes) + len(bare))
+        if cost <= self._budget.free:
+            return None
+        if len(hashes) == 1 and len(bare) <= 1:
+            query = next(iter(next(kinds[-1].pieces(part)).names))
+            raise self._budget.refuse_query(query, rows, cost)
+        count = min(_MOST_PARTS, int(cost // (self._budget.free * _FILLED)) + 1, 2 * len(hashes))
+        division = Division(max(2, count), self._division.stride * self._division.count)
+        further = _Parts(self._folder / f"{part}", division, self._budget, self._form, self._held, bare)
+        for divided, each in ((further.qrels, self.qrels), (further.run, self.run)):
+            write_blocks(each.blocks(part, self._budget.block // AN_ID_BYTE), divided)
+        return further
 
     def _labels(self, part: int, grade_map: Mapping[int, int] | None) -> Qrels | None:
-        judgments, bare = self._read("qrels", part), self._bare.get(part, [])
+        judgments, bare = self.qrels.read(part), self._bare.get(part, [])
         if judgments is None and not bare:
             return None
         none = np.empty(0, np.int64)
@@ -219,72 +247,64 @@ class _Parts:
             origins = None if self._held.origins is None else self._held.origins.take(rows)
         return Qrels([*names, *bare], codes, passages, grades, origins=origins).regraded(grade_map)
 
-    def _read(self, kind: str, part: int) -> tuple[list[str], Any, IdColumn, Any] | None:
-        import pyarrow
 
-        position: dict[str, int] = {}
-        codes, passages, figures = [], [], []
-        with (
-            pyarrow.memory_map(str(self.folder / f"{kind}-{part}.arrow")) as source,
-            pyarrow.ipc.open_stream(source) as stream,
-        ):
-            for batch in stream:
-                query, passage, figure = batch.columns
-                known = np.array([position.setdefault(name, len(position)) for name in query.dictionary.to_pylist()])
-                codes.append(known[query.indices.to_numpy()])
-                offsets = np.frombuffer(passage.buffers()[1], np.int64)[: len(passage) + 1]
-                passages.append(IdColumn.from_buffer(passage.buffers()[2], offsets))
-                figures.append(figure.to_numpy().copy())
-        if not codes:
-            return None
-        return list(position), np.concatenate(codes), IdColumn.concatenate(passages), np.concatenate(figures)
+def _first_division(run: Path, qrels: Path | Qrels, budget: Budget) -> tuple[Division, int]:
+    """The parts that rows are divided into first, and about how many rows there are."""
+    sources = [_size_of(run), (len(qrels.query), 0.0) if isinstance(qrels, Qrels) else _size_of(qrels)]
+    bytes_in_all = sum(rows * (_BYTES_A_ROW + AN_ID_BYTE * max(0.0, width - _USUAL_WIDTH)) for rows, width in sources)
+    count = min(_MOST_PARTS, max(1, math.ceil(bytes_in_all / (budget.free * _FILLED))))
+    return Division(count), sum(rows for rows, _ in sources)
 
 
-def _batch(block: Block, rows: Any, schema: Any) -> Any:
-    import pyarrow
+def _size_of(path: Path) -> tuple[int, float]:
+    """About how many rows there are, and how many bytes their passage ids have."""
+    if datasets.is_dataset(path):
+        return datasets.size_of(datasets.parquet_files(path))
+    lines = first_bytes(path).splitlines(keepends=True)[:20]
+    length = max(1.0, sum(map(len, lines)) / max(1, len(lines)))
+    return int(path.stat().st_size / length), max(
+        (len(line.split()[2]) for line in lines if line.count(b" ") > 2), default=0
+    )
 
-    used, codes = np.unique(block.codes[rows], return_inverse=True)
-    names = pyarrow.array([block.names[code] for code in used.tolist()], pyarrow.string())
-    query = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes.astype(np.int32)), names)
-    offsets, data = block.passages.take(rows).buffers()
-    passage = pyarrow.LargeStringArray.from_buffers(len(rows), pyarrow.py_buffer(offsets), pyarrow.py_buffer(data))
-    return pyarrow.record_batch([query, passage, pyarrow.array(block.scores[rows])], schema=schema)
 
-
-def _part(run: Path, qrels: str | Path | Qrels, folder: Path, memory: int, progress: bool, form: IdForm) -> _Parts:
-    run_rows, run_blocks = _run_source(run)
-    bare, left_out, remarks = [], Coverage(), NO_REMARKS
+def _divided(
+    run: Path, qrels: Path | Qrels, place: Path, division: Division, budget: Budget, form: IdForm, bar: Any
+) -> tuple[_Parts, Coverage, Mapping[str, int]]:
+    """The rows on disk, the judgments that were left out before, and what was noticed."""
+    bare: list[str] = []
+    left_out, held = Coverage(), None
+    seen = []
     if isinstance(qrels, Qrels):
-        qrels_rows, qrels_blocks = len(qrels.query), iter([_block_of(qrels)])
+        held, judged = qrels, _blocks_of(qrels, budget.rows_of_width(_USUAL_WIDTH))
         bare = [qrels.queries[i] for i in np.setdiff1d(np.arange(len(qrels)), qrels.query).tolist()]
-        remarks = qrels.remarks
+        seen.append(qrels.remarks)
         left_out = Coverage(repeated_judgments=qrels.repeated, negative_judgments=qrels.negative)
     else:
-        files = datasets.parquet_files(Path(qrels))
-        qrels_rows, qrels_blocks = datasets.count_rows(files), datasets.qrels_blocks(files)
-    bytes_a_part = memory * 1_000_000 * _SHARE
-    count = min(_MOST_PARTS, max(1, -int(-(run_rows + qrels_rows) * _BYTES_A_ROW // bytes_a_part)))
-    parts = _Parts(folder, count, bare, left_out, remarks, form, qrels if isinstance(qrels, Qrels) else None)
-    with _bar(run_rows + qrels_rows, "reading", "row", progress) as bar:
-        parts.write("qrels", qrels_blocks, bar)
-        parts.write("run", run_blocks, bar)
-    return parts
+        judged = datasets.qrels_blocks(datasets.parquet_files(qrels), budget.rows_of_width)
+    if datasets.is_dataset(run):
+        listed = datasets.run_blocks(datasets.parquet_files(run), budget.rows_of_width)
+    else:
+        listed = trec.blocks(run, budget.text_block)
+    parts = _Parts(place / "parts", division, budget, form, held, bare)
+    for blocks, divided in ((judged, parts.qrels), (listed, parts.run)):
+        for block in blocks:
+            divided.write(Rows.of_block(block, form))
+            seen.append(block.remarks)
+            bar.update(len(block.codes))
+        seen = [together(seen)]
+    return parts, left_out, seen[0]
 
 
-def _run_source(path: Path) -> tuple[int, Iterator[Block]]:
-    """The approximate number of rows, and the rows."""
-    if datasets.is_dataset(path):
-        files = datasets.parquet_files(path)
-        return datasets.count_rows(files), datasets.run_blocks(files)
-    start = first_bytes(path)
-    lines = start.splitlines(keepends=True)[:20]
-    length = max(1.0, sum(map(len, lines)) / max(1, len(lines)))
-    return int(path.stat().st_size / length), trec.blocks(path, _TREC_BLOCK)
-
-
-def _block_of(qrels: Qrels) -> Block:
-    positions = np.arange(len(qrels.query), dtype=np.float64)
-    return Block(list(qrels.queries), qrels.query.astype(np.int32), qrels.passages, positions)
+def _blocks_of(qrels: Qrels, rows: int) -> Iterator[Block]:
+    """Judgments in memory: their positions stand where a run has scores."""
+    for start in range(0, len(qrels.query), rows):
+        queries, codes = np.unique(qrels.query[start : start + rows], return_inverse=True)
+        yield Block(
+            [qrels.queries[query] for query in queries.tolist()],
+            codes.astype(np.int32),
+            qrels.passages[start : start + rows],
+            np.arange(start, start + len(codes), dtype=np.float64),
+        )
 
 
 def _bar(total: int, what: str, unit: str, progress: bool) -> Any:

@@ -313,8 +313,6 @@ class Tally:
             return {"method": "delta", "level": level}
         return {"method": "poisson", "resamples": self.resamples, "seed": self.seed, "level": level}
 
-    # -- as bytes ------------------------------------------------------------------------------------
-
     def to_bytes(self) -> bytes:
         """The tally as bytes, for a file, a queue or another machine."""
         header: dict[str, Any] = {
@@ -414,6 +412,11 @@ class Tally:
             "seed": self.seed,
         }
 
+    def widths(self) -> list[tuple[int, int]]:
+        """For each measure, how many parts its outcome has, and how many depths."""
+        example = self._example()
+        return [(len(measure.outcome(example, at).parts), len(at)) for measure, at in self._plan]
+
     def _example(self) -> JudgedRun:
         """A join of one query, whose outcomes tell how the measures aggregate; bytes do not hold this."""
         lowest = max(1, scale_named(self.scale).lowest)
@@ -435,8 +438,7 @@ def report_of_tallies(
     know it.
     """
     if level is not None:
-        # Refuses a wrong level.
-        Bootstrap(level=level)
+        Bootstrap(level=level)  # refuses a wrong level
     for name, tally in tallies.items():
         tally.facts.check(name)
     first = next(iter(tallies.values()))
