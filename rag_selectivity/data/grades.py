@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.wording import enumeration
 
@@ -34,21 +31,6 @@ SCALES = {
     "trec": Scale("trec", lowest=0, highest=None, relevant_from=1),
     "utility": Scale("utility", lowest=1, highest=5, relevant_from=4),
 }
-
-
-#: Grades below are counted, to find which there are.
-_FEW = 1 << 10
-
-
-def distinct_grades(grades: NDArray[np.int64]) -> list[int]:
-    """Which grades there are, in order; none of them is negative.
-
-    >>> distinct_grades(np.array([5, 1, 5])), distinct_grades(np.array([1 << 20, 0]))
-    ([1, 5], [0, 1048576])
-    """
-    few = grades.max(initial=0) < _FEW
-    found: list[int] = (np.flatnonzero(np.bincount(grades)) if few else np.unique(grades)).tolist()
-    return found
 
 
 #: Grades that need no scale: not relevant and relevant.

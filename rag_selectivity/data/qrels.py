@@ -24,7 +24,7 @@ from rag_selectivity.data.columns import (
 from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.frames import label_blocks
-from rag_selectivity.data.grades import Scale, distinct_grades, implied_scale, parse_grade_map, settled_scale
+from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
 from rag_selectivity.data.held import Held
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
@@ -32,6 +32,9 @@ from rag_selectivity.data.pair_index import PairIndex
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.data.rows import Labels
 from rag_selectivity.errors import InputError, examples
+
+#: Grades below are counted, to find which there are.
+_FEW = 1 << 10
 
 
 class Qrels(Held):
@@ -483,3 +486,14 @@ class Qrels(Held):
 
     def __repr__(self) -> str:
         return f"<Qrels: {len(self.queries)} queries, {len(self.query)} judgments>"
+
+
+def distinct_grades(grades: NDArray[np.int64]) -> list[int]:
+    """Which grades there are, in order; none of them is negative.
+
+    >>> distinct_grades(np.array([5, 1, 5])), distinct_grades(np.array([1 << 20, 0]))
+    ([1, 5], [0, 1048576])
+    """
+    few = grades.max(initial=0) < _FEW
+    found: list[int] = (np.flatnonzero(np.bincount(grades)) if few else np.unique(grades)).tolist()
+    return found

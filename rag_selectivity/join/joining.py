@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale, distinct_grades, scale_named
+from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.qrels import Qrels, distinct_grades
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of

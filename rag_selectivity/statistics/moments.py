@@ -263,7 +263,7 @@ def _resampled(outcomes: Sequence[Outcome], counts: Samples) -> list[ExactSums]:
         defined = outcome.defined
         block = np.stack([*(np.where(defined, part, 0.0) for part in outcome.parts), defined], axis=1)
         shapes.append(block.shape[1:])
-        columns.append(block.reshape(len(defined), -1))
+        columns.append(block.reshape(len(defined), block.shape[1] * block.shape[2]))
     limbs = ExactSums.weighted(counts, np.concatenate(columns, axis=1)).limbs
     ends = np.cumsum([width * depths for width, depths in shapes])[:-1]
     pieces = np.split(limbs, ends, axis=2)
