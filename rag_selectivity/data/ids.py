@@ -131,6 +131,10 @@ class IdColumn:
         """Length of each id in bytes."""
         return self.ends - self.starts
 
+    def compact(self) -> IdColumn:
+        """The same ids in a buffer of their own, so that the text that they were read from can go."""
+        return IdColumn.concatenate([self])
+
     def take(self, positions: NDArray[np.integer[Any]]) -> IdColumn:
         """The ids at the given positions."""
         part = IdColumn(self._padded, self.starts[positions], self.ends[positions])

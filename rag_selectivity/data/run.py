@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -238,6 +239,12 @@ class Run(Held):
             by_query.setdefault(str(query), []).append(count)
         column = np.array([count for query in self.queries for count in by_query.get(query, [])], np.float64)
         return Run(self.queries, self.offsets, self.passages, self.scores, column, self.remarks)
+
+    def compact(self) -> Run:
+        """The same run without the rest of the text that its ids were read from."""
+        result = copy(self)
+        result.passages = self.passages.compact()
+        return result
 
     def in_form(self, form: IdForm) -> Run:
         """The same run with all ids in a form; two queries may get the same id, which `join` refuses.

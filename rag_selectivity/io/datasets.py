@@ -22,7 +22,7 @@ from rag_selectivity.data.columns import (
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.io.trec import Block
+from rag_selectivity.io.blocks import Block
 
 #: Rows that are read first to see how wide their ids are.
 _FIRST_ROWS = 1024

@@ -70,9 +70,9 @@ def read_run(path: str | Path, *, format: str | None = None) -> Run:
         Naming the file and the line.
     """
     try:
-        return Run.concatenate(list(stream_run(path, format=format)))
+        return Run.concatenate([part.compact() for part in stream_run(path, format=format)])
     except ScatteredQueries as scattered:
-        return Run.concatenate(list(scattered.again()))
+        return Run.concatenate([part.compact() for part in scattered.again()])
 
 
 def stream_run(path: str | Path, *, format: str | None = None) -> Iterable[Run]:

@@ -11,9 +11,8 @@ import re
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.data.run import Rows, Run, ScatteredQueries
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.blocks import Block, RankAndScore, rank_remarks
 from rag_selectivity.io.formats import Format
 from rag_selectivity.io.opening import opened, text_lines
 from rag_selectivity.io.trec_fields import Fields, decimals, fields_of, whole_numbers
@@ -86,8 +86,7 @@ def _qrels_fast(path: Path) -> Qrels | None:
             except InputError:
                 return None
         grades.append(read)
-        # Of its own bytes only: the text of the blocks would stay as long as the judgments.
-        passages.append(IdColumn.concatenate([fields.ids(2)]))
+        passages.append(fields.ids(2).compact())
         longer, comments = longer + fields.further, comments + fields.comments
         lines_before += text.count(b"\n")
     if not codes:
@@ -142,60 +141,6 @@ def read_run(path: Path) -> Iterator[Run]:
         yield Run(names, offsets, lines.passages, lines.scores, None, together([lines.remarks, lines.rank_remarks()]))
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Parsed lines: `names[codes[i]]` is the query of row i.
-
-    `ranks` is None if a rank of the block is no number; `remarks` are those on the whole block.
-    """
-
-    names: list[str]
-    codes: NDArray[np.int32]
-    passages: IdColumn
-    scores: NDArray[np.float64]
-    ranks: NDArray[np.int64] | None = None
-    remarks: Mapping[str, int] = field(default_factory=dict)
-
-    def rows(self, start: int, stop: int) -> Block:
-        return Block(self.names, self.codes[start:stop], self.passages[start:stop], self.scores[start:stop])
-
-    def against_rank(self, last: Block | None) -> Block:
-        """The block with a remark on the rows that rank and score order differently; `last` is the one before it."""
-        if self.ranks is None:
-            return self
-        before = None
-        if last is not None and last.ranks is not None and last.names[last.codes[-1]] == self.names[self.codes[0]]:
-            before = last.ranks[-1:], last.scores[-1:]
-        further = _rank_remarks(self.codes, self.ranks, self.scores, before)
-        return replace(self, remarks=together([self.remarks, further]))
-
-
-#: The rank and the score of a row, as arrays of one.
-_Row = tuple[IntArray, NDArray[np.float64]]
-
-
-def _rank_remarks(
-    codes: NDArray[Any],
-    ranks: IntArray,
-    scores: NDArray[np.float64],
-    before: _Row | None,
-) -> Mapping[str, int]:
-    """How often ranks and scores differ; `before` are rank and score of the row before, if it is of the same query."""
-    count = rows_ordered_differently(codes, ranks, scores)
-    if before is not None:
-        pairs = (np.concatenate([one, column[:1]]) for one, column in zip(before, (ranks, scores), strict=True))
-        count += rows_ordered_differently(np.zeros(2, np.int32), *pairs)
-    return counted(rank_against_score=count)
-
-
-def rows_ordered_differently(codes: NDArray[Any], ranks: NDArray[Any], scores: NDArray[Any]) -> int:
-    """How many neighbouring rows of a query have the better rank and the worse score."""
-    same = codes[1:] == codes[:-1]
-    rising = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
-    falling = (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
-    return int((same & (rising | falling)).sum())
-
-
 def _rows(path: Path) -> Iterator[Rows]:
     """All rows as they stand in the file."""
     last: _Lines | None = None
@@ -215,7 +160,7 @@ def _regrouped(path: Path) -> Iterator[Run]:
     for block in blocks(path, _BLOCK):
         remarks = together([remarks, block.remarks])
         known = np.array([position.setdefault(name, len(position)) for name in block.names], np.int32)
-        columns.append((known[block.codes], block.passages, block.scores))
+        columns.append((known[block.codes], block.passages.compact(), block.scores))
     codes = np.concatenate([column[0] for column in columns])
     passages = IdColumn.concatenate([column[1] for column in columns])
     scores = np.concatenate([column[2] for column in columns])
@@ -256,11 +201,11 @@ class _Lines:
     def block(self) -> Block:
         return Block(*self.queries.factorized(), self.passages, self.scores, self.ranks, self.remarks)
 
-    def rank_remarks(self, before: _Row | None = None) -> Mapping[str, int]:
-        """As `_rank_remarks`, where the ranks are numbers."""
+    def rank_remarks(self, before: RankAndScore | None = None) -> Mapping[str, int]:
+        """As `blocks.rank_remarks`, where the ranks are numbers."""
         if self.ranks is None:
             return NO_REMARKS
-        return _rank_remarks(self.queries.runs(), self.ranks, self.scores, before)
+        return rank_remarks(self.queries.runs(), self.ranks, self.scores, before)
 
 
 def _parsed(path: Path, size: int, *, whole_queries: bool) -> Iterator[_Lines]:

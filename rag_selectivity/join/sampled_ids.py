@@ -120,8 +120,7 @@ class IdSampler:
             return
         lists = part.of_lists(chosen).ordered(policy)
         for i, (start, end) in zip(chosen.tolist(), pairwise(lists.offsets.tolist()), strict=True):
-            # Without the rest of its part.
-            retrieved = IdColumn.concatenate([lists.passages[start : min(start + _RETRIEVED, end)]])
+            retrieved = lists.passages[start : min(start + _RETRIEVED, end)].compact()
             self._lists.append((int(self._hashes[position[i]]), int(position[i]), retrieved))
         self._keep_best()
 

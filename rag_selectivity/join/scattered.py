@@ -72,7 +72,7 @@ def judge_scattered(
         repeats.check(pair_keys(query, block.passages)[inside])
         count.add(query, block, before)
         if sampler is not None and len(at := np.flatnonzero(inside & wanted[query])):
-            sampled.append((query[at], IdColumn.concatenate([block.passages.take(at)]), block.scores[at]))
+            sampled.append((query[at], block.passages.take(at).compact(), block.scores[at]))
         before += len(query)
     if repeats.any():
         return None

@@ -28,9 +28,9 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import counted
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.io.blocks import Block, rows_ordered_differently
 from rag_selectivity.io.datasets import block_of_arrow, whole_numbers
 from rag_selectivity.io.reading import passage_counts_of
-from rag_selectivity.io.trec import Block, rows_ordered_differently
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report

@@ -20,9 +20,9 @@ from rag_selectivity.data.remarks import together
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.io import datasets, trec
+from rag_selectivity.io.blocks import Block
 from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import passage_counts_of, read_qrels
-from rag_selectivity.io.trec import Block
 from rag_selectivity.join.controls import refuse_controls
 from rag_selectivity.join.corpus import size_with_counts
 from rag_selectivity.join.facts import JoinFacts

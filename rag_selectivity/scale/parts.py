@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.ids import HashArray, IdColumn, IntArray
-from rag_selectivity.io.trec import Block
+from rag_selectivity.io.blocks import Block
 from rag_selectivity.statistics.poisson import query_hashes
 
 _HEADER = 4 * 8
