@@ -197,9 +197,9 @@ def test_resamples_are_as_many_as_given_and_none_are_none() -> None:
 
 
 def test_memory_bounds_what_is_read_in_parts_and_nothing_else() -> None:
-    assert run({**BASE, "memory": "64", "out_of_core": True}) == run({**BASE, "out_of_core": True})
-    assert "memory must be a whole number of megabytes ≥ 64" in run({**BASE, "memory": "1", "out_of_core": True})[3]
-    assert "--memory bounds what is held when reading part by part" in run({**BASE, "memory": "64"})[3]
+    assert run({**BASE, "memory": "200", "out_of_core": True}) == run({**BASE, "out_of_core": True})
+    assert "memory must be a whole number of megabytes ≥ 200" in run({**BASE, "memory": "1", "out_of_core": True})[3]
+    assert "--memory bounds what is held when reading part by part" in run({**BASE, "memory": "200"})[3]
 
 
 def test_what_chooses_among_judgments_is_refused_for_a_dataset(folder) -> None:
