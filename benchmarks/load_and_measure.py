@@ -106,14 +106,13 @@ def polars(folder: Path) -> dict[str, float]:
     import polars as pl
 
     def work() -> dict[str, float]:
-        ids = {"column_1": pl.String, "column_3": pl.String}
         form: dict[str, Any] = {"separator": " ", "has_header": False}
-        run = pl.read_csv(
-            folder / "run.trec", columns=[0, 2, 4], schema_overrides={**ids, "column_5": pl.Float64}, **form
-        ).rename({"column_1": "query", "column_3": "passage", "column_5": "score"})
-        qrels = pl.read_csv(folder / "qrels.trec", columns=[0, 2, 3], schema_overrides=ids, **form).rename(
-            {"column_1": "query", "column_3": "passage", "column_4": "grade"}
-        )
+        ids = {"query": pl.String, "passage": pl.String}
+        names = ["query", "q0", "passage", "rank", "score", "tag"]
+        run = pl.scan_csv(folder / "run.trec", new_columns=names, schema_overrides=ids, **form)
+        run = run.select("query", "passage", "score").collect()
+        names = ["query", "q0", "passage", "grade"]
+        qrels = pl.read_csv(folder / "qrels.trec", new_columns=names, schema_overrides=ids, **form)
         ranked = run.with_columns(rank=pl.col("score").rank("ordinal", descending=True).over("query"))
         first = ranked.join(qrels, on=["query", "passage"]).group_by("query").agg(pl.col("rank").min())
         count = qrels["query"].n_unique()

@@ -176,17 +176,16 @@ class IdColumn:
 
     def changes(self) -> IntArray:
         """The positions of the ids that differ from the one before them; the first always does."""
+        return np.append(0, np.flatnonzero(~self.equal_neighbours()) + 1)[: len(self)]
+
+    def equal_neighbours(self) -> NDArray[np.bool_]:
+        """Whether each id but the last equals the next one."""
         lengths = self.lengths
-        differs = lengths[1:] != lengths[:-1]
+        same: NDArray[np.bool_] = lengths[1:] == lengths[:-1]
         for word in range(self._words()):
             cells = self._word(word, slice(None))
-            differs |= cells[1:] != cells[:-1]
-        return np.append(0, np.flatnonzero(differs) + 1)[: len(self)]
-
-    def runs(self) -> NDArray[np.int32]:
-        """A number for each row that is one higher than that of the row before it where the ids differ."""
-        starts = self.changes()
-        return np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(self)))
+            same &= cells[1:] == cells[:-1]
+        return same
 
     def factorized(self) -> tuple[list[str], NDArray[np.int32]]:
         """The different ids in order of first appearance, and the number of each row's id among them."""
@@ -232,20 +231,25 @@ def rows_that_may_repeat(keys: HashArray) -> IntArray:
         return np.empty(0, np.int64)
     # The last row with each slot is written into it. A row that finds another one there shares the slot with it, which
     # few rows do whose keys differ; only these are compared.
-    bits = max(10, int(len(keys) - 1).bit_length() + 3)
-    slots = (keys >> np.uint64(64 - bits)).astype(np.int64)
+    bits = max(10, int(len(keys) - 1).bit_length() + 2)
+    slots = (keys >> np.uint64(64 - bits)).view(np.int64)
+    numbers = np.arange(len(keys), dtype=np.int32)
     table = np.empty(1 << bits, np.int32)
-    table[slots] = np.arange(len(keys), dtype=np.int32)
+    table[slots] = numbers
     last = table[slots]
-    lost = np.flatnonzero(last != np.arange(len(keys)))
-    if not len(lost):
+    lost = np.flatnonzero(last != numbers)
+    if not (keys[lost] == keys[last[lost]]).any() and not _any_equal(keys[lost]):
         return np.empty(0, np.int64)
-    rows = np.sort(np.concatenate([lost, last[lost]]))
-    rows = rows[np.append(True, rows[1:] != rows[:-1])]
+    rows = np.unique(np.concatenate([lost, last[lost]]))
     order = np.argsort(keys[rows], kind="stable")
     ordered = keys[rows][order]
     shared = np.flatnonzero(ordered[1:] == ordered[:-1])
-    return np.unique(rows[order[np.concatenate([shared, shared + 1])]]) if len(shared) else np.empty(0, np.int64)
+    return np.unique(rows[order[np.concatenate([shared, shared + 1])]])
+
+
+def _any_equal(keys: HashArray) -> bool:
+    ordered = np.sort(keys)
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def _ascii(values: list[Any]) -> tuple[list[int], bytes] | None:

@@ -31,7 +31,8 @@ class PairIndex:
 
     def lookup(self, keys: HashArray, query: IntArray, passages: IdColumn) -> tuple[IntArray, IntArray]:
         """As `Qrels.lookup`."""
-        candidates = np.flatnonzero(self._table[keys >> self._shift] & (query >= 0))
+        candidates = np.flatnonzero(self._table[(keys >> self._shift).view(np.int64)])
+        candidates = candidates[query[candidates] >= 0]
         rows, judgments = [], []
         place = np.searchsorted(self._sorted_keys, keys[candidates])
         while len(candidates):

@@ -31,11 +31,11 @@ class Block:
         """The block with a remark on the rows that rank and score order differently; `last` is the one before it."""
         if self.ranks is None:
             return self
-        before = None
+        count = rows_ordered_differently(self.codes, self.ranks, self.scores)
         if last is not None and last.ranks is not None and last.names[last.codes[-1]] == self.names[self.codes[0]]:
-            before = last.ranks[-1:], last.scores[-1:]
-        further = rank_remarks(self.codes, self.ranks, self.scores, before)
-        return replace(self, remarks=together([self.remarks, further]))
+            ends = ((last.ranks[-1], self.ranks[0]), (last.scores[-1], self.scores[0]))
+            count += int(_differ(*map(np.array, ends)).sum())
+        return replace(self, remarks=together([self.remarks, counted(rank_against_score=count)]))
 
 
 #: The rank and the score of a row, as arrays of one.
@@ -43,22 +43,24 @@ RankAndScore = tuple[IntArray, NDArray[np.float64]]
 
 
 def rank_remarks(
-    codes: NDArray[Any],
-    ranks: IntArray,
-    scores: NDArray[np.float64],
-    before: RankAndScore | None,
+    queries: IdColumn, ranks: IntArray, scores: NDArray[np.float64], before: RankAndScore | None
 ) -> Mapping[str, int]:
     """How often ranks and scores differ; `before` are rank and score of the row before, if it is of the same query."""
-    count = rows_ordered_differently(codes, ranks, scores)
+    differ = _differ(ranks, scores)
+    count = int(differ[queries.equal_neighbours()].sum()) if differ.any() else 0
     if before is not None:
         pairs = (np.concatenate([one, column[:1]]) for one, column in zip(before, (ranks, scores), strict=True))
-        count += rows_ordered_differently(np.zeros(2, np.int32), *pairs)
+        count += int(_differ(*pairs).sum())
     return counted(rank_against_score=count)
 
 
 def rows_ordered_differently(codes: NDArray[Any], ranks: NDArray[Any], scores: NDArray[Any]) -> int:
     """How many neighbouring rows of a query have the better rank and the worse score."""
-    same = codes[1:] == codes[:-1]
+    return int((_differ(ranks, scores) & (codes[1:] == codes[:-1])).sum())
+
+
+def _differ(ranks: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.bool_]:
     rising = (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
     falling = (ranks[1:] < ranks[:-1]) & (scores[1:] < scores[:-1])
-    return int((same & (rising | falling)).sum())
+    differ: NDArray[np.bool_] = rising | falling
+    return differ

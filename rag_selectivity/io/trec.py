@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ from rag_selectivity.io.formats import Format
 from rag_selectivity.io.opening import opened, text_lines
 from rag_selectivity.io.trec_fields import Fields, decimals, fields_of, whole_numbers
 
-# Large enough that NumPy's calls cost little, small enough that a block's columns stay in the processor's cache.
-_BLOCK = 1 << 19
+# Larger blocks are hardly read faster, and take more memory.
+_BLOCK = 3 << 18
 _REGROUPED_ROWS = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: What a line begins with that is no data.
@@ -40,6 +41,9 @@ _WHOLE = re.compile(rb"-?[0-9]{1,18}")
 _FURTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Within so many bytes lines are looked at one by one.
 _FEW_BYTES = 1 << 11
+
+
+Made = TypeVar("Made")
 
 
 class Trec(Format):
@@ -131,20 +135,17 @@ def read_run(path: Path) -> Iterator[Run]:
     `ScatteredQueries`, whose `again` reads it into columns and regroups it.
     """
     finished: set[str] = set()
-    for lines in _parsed(path, _BLOCK, whole_queries=True):
-        starts = lines.queries.changes()
-        names = list(lines.queries.take(starts))
-        if len(set(names)) < len(names) or not finished.isdisjoint(names):
+    for part in _parsed(path, _BLOCK, _Lines.run, whole_queries=True):
+        if len(set(part.queries)) < len(part.queries) or not finished.isdisjoint(part.queries):
             raise ScatteredQueries(lambda: _regrouped(path), lambda: _rows(path))
-        finished.update(names)
-        offsets = np.append(starts, len(lines.queries))
-        yield Run(names, offsets, lines.passages, lines.scores, None, together([lines.remarks, lines.rank_remarks()]))
+        finished.update(part.queries)
+        yield part
 
 
 def _rows(path: Path) -> Iterator[Rows]:
     """All rows as they stand in the file."""
     last: _Lines | None = None
-    for lines in _parsed(path, _BLOCK, whole_queries=False):
+    for lines in _parsed(path, _BLOCK, _Lines.itself, whole_queries=False):
         before = None
         if last is not None and last.ranks is not None and last.queries[-1] == lines.queries[0]:
             before = last.ranks[-1:], last.scores[-1:]
@@ -182,8 +183,8 @@ def _regrouped(path: Path) -> Iterator[Run]:
 def blocks(path: Path, size: int) -> Iterator[Block]:
     """The file's lines, parsed in blocks; the next ones are parsed while the caller works on one."""
     last = None
-    for lines in _parsed(path, size, whole_queries=False):
-        block = lines.block().against_rank(last)
+    for parsed in _parsed(path, size, _Lines.block, whole_queries=False):
+        block = parsed.against_rank(last)
         yield block
         last = block
 
@@ -198,34 +199,46 @@ class _Lines:
     ranks: IntArray | None
     remarks: Mapping[str, int]
 
+    def itself(self) -> _Lines:
+        """The lines as they are."""
+        return self
+
+    def run(self) -> Run:
+        """The lines as lists, where those of a query stand together."""
+        starts = self.queries.changes()
+        names, offsets = list(self.queries.take(starts)), np.append(starts, len(self.queries))
+        return Run(names, offsets, self.passages, self.scores, None, together([self.remarks, self.rank_remarks()]))
+
     def block(self) -> Block:
+        """The lines with numbered queries."""
         return Block(*self.queries.factorized(), self.passages, self.scores, self.ranks, self.remarks)
 
     def rank_remarks(self, before: RankAndScore | None = None) -> Mapping[str, int]:
         """As `blocks.rank_remarks`, where the ranks are numbers."""
         if self.ranks is None:
             return NO_REMARKS
-        return rank_remarks(self.queries.runs(), self.ranks, self.scores, before)
+        return rank_remarks(self.queries, self.ranks, self.scores, before)
 
 
-def _parsed(path: Path, size: int, *, whole_queries: bool) -> Iterator[_Lines]:
-    """The file's blocks in their order: read (and decompressed) in one thread, parsed in two."""
+def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_queries: bool) -> Iterator[Made]:
+    """What is made of the file's blocks, in their order: read (and unpacked) in one thread, parsed in two."""
     _keep_freed_memory()
     texts = _texts(path, size, whole_queries=whole_queries)
     try:
         with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(2) as parsing:
-            pending: deque[Future[_Lines | None]] = deque()
+            pending: deque[Future[Made | None]] = deque()
             ahead = reading.submit(next, texts, None)
             if ahead.result() is None:
                 raise InputError(f"{path}: the run file is empty")
             while (found := ahead.result()) is not None:
                 ahead = reading.submit(next, texts, None)
-                pending.append(parsing.submit(_parse, path, *found))
-                if len(pending) > 2 and (lines := pending.popleft().result()) is not None:
-                    yield lines
+                offset, text = found
+                pending.append(parsing.submit(_parse, path, made, offset, text))
+                if len(pending) > 2 and (block := pending.popleft().result()) is not None:
+                    yield block
             while pending:
-                if (lines := pending.popleft().result()) is not None:
-                    yield lines
+                if (block := pending.popleft().result()) is not None:
+                    yield block
     finally:
         texts.close()
 
@@ -310,13 +323,13 @@ def _line_by_line(text: bytes, start: int) -> int:
     return 0
 
 
-def _parse(path: Path, offset: int, text: bytes) -> _Lines | None:
-    """The rows of a block of whole lines; None where there are none."""
+def _parse(path: Path, made: Callable[[_Lines], Made], offset: int, text: bytes) -> Made | None:
+    """What is made of a block of whole lines; None where there are no rows."""
     if text.isspace():
         return None
     text = _without_mark(offset, text)
     lines = _parse_fast(text) or _parse_slowly(path, offset, text)
-    return lines if len(lines.scores) else None
+    return made(lines) if len(lines.scores) else None
 
 
 def _without_mark(offset: int, text: bytes) -> bytes:

@@ -16,7 +16,7 @@ _SPACE, _TAB, _LINE_END, _COMMENT = 32, 9, 10, ord("#")
 # What `bytes.split` takes for white space.
 _IS_WHITE = np.zeros(256, bool)
 _IS_WHITE[[9, 10, 11, 12, 13, 32]] = True
-_MINUS = ord("-")
+_MINUS, _DOT = ord("-"), ord(".")
 _WORD, _MOST_WORDS = 8, 3
 _PADDING = bytes(_WORD)
 #: The powers of ten that floats hold exactly.
@@ -40,7 +40,7 @@ class Fields:
     ----------
     text : uint8[bytes]
         The text with a word of padding on both sides, so that eight bytes can be read up to any end, or from any start.
-    starts, ends : int64[lines, fields]
+    starts, ends : int64[fields, lines]
     lines : int64[lines]
         The number of each line in the text, from 0.
     further : int
@@ -57,19 +57,19 @@ class Fields:
     comments: int = 0
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.lines)
 
     def ids(self, field: int) -> IdColumn:
         """A field as ids, which share the text."""
-        return IdColumn(self.text, *self.bounds(field))
+        return IdColumn(self.text, self.starts[field], self.ends[field])
 
     def bounds(self, field: int) -> tuple[IntArray, IntArray]:
         """Where a field begins and ends in each line."""
-        return np.ascontiguousarray(self.starts[:, field]), np.ascontiguousarray(self.ends[:, field])
+        return self.starts[field], self.ends[field]
 
     def texts(self, field: int, rows: IntArray) -> list[bytes]:
         """A field of some lines."""
-        bounds = zip(self.starts[rows, field].tolist(), self.ends[rows, field].tolist(), strict=True)
+        bounds = zip(self.starts[field, rows].tolist(), self.ends[field, rows].tolist(), strict=True)
         return [self.text[start:end].tobytes() for start, end in bounds]
 
 
@@ -101,26 +101,25 @@ def _is_unicode(text: bytes) -> bool:
 
 def _regular(text: NDArray[np.uint8], width: int) -> Fields | None:
     """Lines of exactly `width` fields with one space or tab between them; None for others."""
-    ends = np.flatnonzero(text[_WORD:-_WORD] <= _SPACE)
-    if len(ends) % width:
+    found = np.flatnonzero(text[_WORD:-_WORD] <= _SPACE)
+    lines, rest = divmod(len(found), width)
+    if rest:
         return None
-    ends += _WORD
-    breaks = np.count_nonzero(text == _LINE_END)
-    between = np.count_nonzero(text == _SPACE)
-    if breaks + between < len(ends):
-        between += np.count_nonzero(text == _TAB)
-    if (
-        breaks * width != len(ends)
-        or breaks + between != len(ends)
-        or (text[ends[width - 1 :: width]] != _LINE_END).any()
-    ):
-        return None
+    # A row for each field, so that its columns are read in order.
+    ends = np.add(found.reshape(lines, width).T, _WORD, order="C")
     starts = np.empty_like(ends)
-    starts[0] = _WORD
     np.add(ends[:-1], 1, out=starts[1:])
-    if (starts == ends).any():
+    starts[0, 0] = _WORD
+    np.add(ends[-1, :-1], 1, out=starts[0, 1:])
+    # No other character below the space than line ends, unless it is a tab.
+    further = np.count_nonzero(text[_WORD:-_WORD] < _SPACE) - lines
+    if further and further != np.count_nonzero(text == _TAB):
         return None
-    return Fields(text, starts.reshape(-1, width), ends.reshape(-1, width), np.arange(len(ends) // width))
+    if (text[ends[-1]] != _LINE_END).any() or (starts == ends).any():
+        return None
+    if further and np.count_nonzero(text == _LINE_END) != lines:
+        return None
+    return Fields(text, starts, ends, np.arange(lines))
 
 
 def _irregular(text: NDArray[np.uint8], width: int, most: int | None) -> Fields | None:
@@ -137,16 +136,16 @@ def _irregular(text: NDArray[np.uint8], width: int, most: int | None) -> Fields 
     first, count = first[data], count[data]
     if (count < width).any() or (most is not None and (count > most).any()):
         return None
-    rows = first[:, None] + np.arange(width)
+    rows = first + np.arange(width)[:, None]
     return Fields(text, starts[rows], ends[rows], data, int((count > width).sum()), len(lines) - len(data))
 
 
 def _without_comments(fields: Fields) -> Fields:
-    data = fields.text[fields.starts[:, 0]] != _COMMENT
+    data = fields.text[fields.starts[0]] != _COMMENT
     if data.all():
         return fields
     comments = fields.comments + int((~data).sum())
-    starts, ends, lines = fields.starts[data], fields.ends[data], fields.lines[data]
+    starts, ends, lines = fields.starts[:, data], fields.ends[:, data], fields.lines[data]
     return Fields(fields.text, starts, ends, lines, fields.further, comments)
 
 
@@ -160,13 +159,31 @@ def decimals(
     text: NDArray[np.uint8], starts: IntArray, ends: IntArray
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Decimal numbers of up to 18 digits, and which of the fields are such numbers; each is the closest float."""
-    values, read = _unsigned(text, starts, ends)
+    values, read = _with_equal_decimals(text, starts, ends)
     rest = np.flatnonzero(~read)
-    rest = rest[text[starts[rest]] == _MINUS]
     if len(rest):
-        positive, also = _unsigned(text, starts[rest] + 1, ends[rest])
-        values[rest], read[rest] = -positive, also
+        values[rest], read[rest] = _unsigned(text, starts[rest], ends[rest])
+        rest = rest[~read[rest]]
+        rest = rest[text[starts[rest]] == _MINUS]
+        positive, read[rest] = _unsigned(text, starts[rest] + 1, ends[rest])
+        values[rest] = -positive
     return values, read
+
+
+def _with_equal_decimals(
+    text: NDArray[np.uint8], starts: IntArray, ends: IntArray
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Numbers with as many decimals as the first one has, from one to seven, and as many digits before the dot."""
+    behind = 0 if not len(starts) else text[starts[0] : ends[0]].tobytes()[::-1].find(b".")
+    if not 0 < behind < _WORD:
+        return np.zeros(len(starts)), np.zeros(len(starts), bool)
+    dots = ends - (behind + 1)
+    lengths = dots - starts
+    decimals = _ending_at(text, ends, behind)
+    before = _ending_at(text, np.maximum(dots, _WORD), lengths)
+    read = (text[dots] == _DOT) & (lengths > 0) & (lengths < _WORD) & _are_digits(decimals) & _are_digits(before)
+    whole = _eight_digits(before) * np.uint64(10**behind) + _eight_digits(decimals)
+    return whole.astype(np.float64) / _POWERS[behind], read
 
 
 def _unsigned(
@@ -238,7 +255,7 @@ def _halves(number: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     return high, number - high
 
 
-def _ending_at(text: NDArray[np.uint8], ends: IntArray, lengths: IntArray) -> HashArray:
+def _ending_at(text: NDArray[np.uint8], ends: IntArray, lengths: IntArray | int) -> HashArray:
     """The last eight characters of each field less "0", the last in the highest byte; what is before a field is 0."""
     words = np.ndarray((len(text) - _WORD + 1,), "<u8", text, strides=(1,))
     bits_before = np.maximum(64 - 8 * lengths, 0).astype(np.uint64)

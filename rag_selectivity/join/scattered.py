@@ -221,7 +221,8 @@ class _Growing:
     """Numbers that are added at the end, in a type that is as narrow as they allow."""
 
     def __init__(self, kind: type[np.unsignedinteger[Any]]) -> None:
-        self._cells: NDArray[Any] = np.empty(1 << 16, kind)
+        # Large, since the system gives memory only to what is written, and moves what grows beyond without a copy.
+        self._cells: NDArray[Any] = np.empty(1 << 24, kind)
         self._used = 0
 
     def extend(self, more: NDArray[Any]) -> None:
@@ -229,7 +230,6 @@ class _Growing:
         if len(more) and int(more.max()) > np.iinfo(self._cells.dtype).max:
             self._cells = self._cells.astype(np.uint32)
         while self._used + len(more) > len(self._cells):
-            # Moved by the system without a copy where it is large.
             self._cells.resize(2 * len(self._cells), refcheck=False)
         self._cells[self._used : self._used + len(more)] = more
         self._used += len(more)
