@@ -89,7 +89,7 @@ def site(session: nox.Session) -> None:
 @nox.session
 def spark(session: nox.Session) -> None:
     """Measure with Spark on this machine, which needs Java; `.ci/run` does without it."""
-    session.install("--editable", ".[files]", "pyspark", *dev_tools("pytest"))
+    session.install("--editable", ".[files]", "pyspark", *dev_tools("pytest", "hypothesis"))
     session.run("pytest", "tests/test_spark.py", *session.posargs)
 
 

@@ -82,7 +82,7 @@ def ours(folder: Path, name: str, *, labels: str = "qrels.trec", intervals: bool
         )
         return {str(k): report["run", f"Success@{k}"].value for k in SUCCESS_DEPTHS if k in report.depths}
 
-    rs.evaluate({"q": {"d": 1}}, {"run": {"q": ["d"]}}, corpus_size=10)
+    rs.evaluate({"q": {"d": 1}}, {"run": {"q": ["d"]}})
     return timed(work)
 
 

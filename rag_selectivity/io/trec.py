@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,12 +23,13 @@ from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.data.run import Rows, Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.blocks import Block, RankAndScore, rank_remarks
+from rag_selectivity.io.chunks import ahead
 from rag_selectivity.io.formats import Format
 from rag_selectivity.io.opening import opened, text_lines
 from rag_selectivity.io.trec_fields import Fields, decimals, fields_of, whole_numbers
 
 # Larger blocks are hardly read faster, and take more memory.
-_BLOCK = 3 << 18
+_BLOCK = 1 << 20
 _REGROUPED_ROWS = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: What a line begins with that is no data.
@@ -221,26 +220,19 @@ class _Lines:
 
 
 def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_queries: bool) -> Iterator[Made]:
-    """What is made of the file's blocks, in their order: read (and unpacked) in one thread, parsed in two."""
+    """What is made of the file's blocks, in their order, while the next ones are read (and unpacked) in a thread.
+
+    Parsing in threads of its own takes more time than it saves: they wait for the interpreter's lock at each step.
+    """
     _keep_freed_memory()
-    texts = _texts(path, size, whole_queries=whole_queries)
-    try:
-        with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(2) as parsing:
-            pending: deque[Future[Made | None]] = deque()
-            ahead = reading.submit(next, texts, None)
-            if ahead.result() is None:
-                raise InputError(f"{path}: the run file is empty")
-            while (found := ahead.result()) is not None:
-                ahead = reading.submit(next, texts, None)
-                offset, text = found
-                pending.append(parsing.submit(_parse, path, made, offset, text))
-                if len(pending) > 2 and (block := pending.popleft().result()) is not None:
-                    yield block
-            while pending:
-                if (block := pending.popleft().result()) is not None:
-                    yield block
-    finally:
-        texts.close()
+    empty = True
+    for offset, text in ahead(_texts(path, size, whole_queries=whole_queries)):
+        empty = False
+        block = _parse(path, made, offset, text)
+        if block is not None:
+            yield block
+    if empty:
+        raise InputError(f"{path}: the run file is empty")
 
 
 def _keep_freed_memory() -> None:
@@ -343,7 +335,6 @@ def _parse_fast(text: bytes) -> _Lines | None:
     if fields is None or scores is None:
         return None
     passages = fields.ids(2)
-    passages.hashes()  # here, in a thread beside the one that joins
     remarks = counted(run_lines_with_more_fields=fields.further, run_comment_lines=fields.comments)
     return _Lines(fields.ids(0), passages, scores, _ranks(fields), remarks)
 
