@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io import trec
 from rag_selectivity.io.reading import read_run, stream_run
+from rag_selectivity.io.trec_fields import decimals
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -69,6 +72,23 @@ def _number(text: str) -> bool:
         return not np.isnan(float(text))
     except ValueError:
         return False
+
+
+def test_decimals_are_the_closest_floats() -> None:
+    rng = random.Random(2)
+    texts = []
+    for _ in range(4000):
+        number = rng.choice([rng.gammavariate(4, 3), rng.random(), rng.random() * 2 ** rng.randrange(30)])
+        halfway = (Decimal(number) + Decimal(math.nextafter(number, math.inf))) / 2
+        texts += [repr(number), f"{number:.6f}", str(halfway)[:20], str(halfway)[:18] + "1", str(rng.randrange(10**18))]
+    line = " ".join(["begins", *texts]).encode()
+    ends = np.cumsum([len(text) + 1 for text in texts]) + len("begins")
+    starts = ends - [len(text) for text in texts]
+    values, read = decimals(np.frombuffer(bytes(8) + line + bytes(8), np.uint8), starts + 8, ends + 8)
+    assert read.mean() > 0.7
+    assert [value for value, known in zip(values.tolist(), read, strict=True) if known] == [
+        float(text) for text, known in zip(texts, read, strict=True) if known
+    ]
 
 
 JUDGMENTS = st.tuples(

@@ -173,7 +173,7 @@ def decimals(
 def _with_equal_decimals(
     text: NDArray[np.uint8], starts: IntArray, ends: IntArray
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers with as many decimals as the first one has, from one to seven, and as many digits before the dot."""
+    """Numbers with as many decimals as the first one has, if these are one to seven, behind one to seven digits."""
     behind = 0 if not len(starts) else text[starts[0] : ends[0]].tobytes()[::-1].find(b".")
     if not 0 < behind < _WORD:
         return np.zeros(len(starts)), np.zeros(len(starts), bool)
