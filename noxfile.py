@@ -107,7 +107,7 @@ class Bearing:
 BEARING = {
     "core": Bearing(
         "bootstrap caveats comparison completion control_power controls designs edges import mcnemar measure_examples "
-        "names paired placebo unpaired",
+        "names paired placebo trec unpaired",
         "not views and not plan_says and not docs",
     ),
     "files": Bearing("files engines out_of_core", "not command and not ctrl_c"),

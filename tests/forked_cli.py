@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import rag_selectivity as rs
-from rag_selectivity.cli.app import all_commands
 
 PRELOADED = (
     "aiohttp",
@@ -50,7 +49,7 @@ def serve() -> None:
     for name in rs.__all__:
         with suppress(ImportError):
             getattr(rs, name)
-    all_commands()
+    import_module("rag_selectivity.cli.app").all_commands()
     gc.freeze()
     buffer = b""
     while True:
