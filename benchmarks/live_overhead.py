@@ -99,7 +99,7 @@ def main() -> None:
     watched = SelectivityCallback(labels, scale="utility", corpus_size=len(CORPUS))
     elsewhere = SelectivityCallback({"another query": {"d1": 5}}, scale="utility", corpus_size=len(CORPUS))
     unmeasured = SelectivityCallback(labels, scale="utility", corpus_size=len(CORPUS))
-    unmeasured.monitor._measure = lambda batch: None  # type: ignore[method-assign]
+    unmeasured.monitor._measure_later = lambda batch: None  # type: ignore[method-assign]
     handlers = {
         NOTHING: Nothing(),
         "labels for every query": watched,
