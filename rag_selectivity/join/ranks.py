@@ -84,11 +84,14 @@ class ListOrder:
 
         In rank order where it has to be exact; else in the order given, by which all or not all have equal scores too.
         """
-        if not self._decided_by_scores or not self._tied.any():
+        scores = self.run.scores
+        if not self._decided_by_scores or scores is None:
             return 0
-        offsets = self.run.offsets
-        count = int((self._tied & np.repeat(lists & ~(exactly & self.out_of_order), self.run.lengths)[1:]).sum())
-        for i in np.flatnonzero(lists & self.out_of_order).tolist() if exactly else ():
-            ordered = np.sort(self._scores[offsets[i] : offsets[i + 1]])
+        # As they were given: scores that differ are not equal, even where a policy compares them as float32.
+        tied = self._tied if scores is self._scores else self.run.neighbours(scores)[1]
+        unsorted = lists & self.out_of_order if exactly else np.zeros(len(lists), bool)
+        count = int((tied & np.repeat(lists & ~unsorted, self.run.lengths)[1:]).sum()) if tied.any() else 0
+        for i in np.flatnonzero(unsorted).tolist():
+            ordered = np.sort(scores[self.run.offsets[i] : self.run.offsets[i + 1]])
             count += int((ordered[1:] == ordered[:-1]).sum())
         return count
