@@ -420,3 +420,26 @@ def test_a_block_ends_where_another_query_begins(queries, padding) -> None:
     assert cut == 0 or text[cut - 1 : cut] == b"\n"
     assert len(set(after)) <= 1
     assert not before or before[-1] != after[0]
+
+
+def facts_of(given: list[Row], path: Path, policy: str) -> JoinFacts:
+    path.write_bytes(plain(given))
+    qrels = Qrels.from_dict({"q0": {"d0": 1}, "q1": {"d1": 1}})
+    return join(qrels, stream_run(path), policy=resolve_policy(policy), scale="trec", ids="exact").facts
+
+
+@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+@pytest.mark.parametrize("step", [1, 2], ids=["together", "scattered"])
+def test_equal_scores_are_counted_in_rank_order(step, tmp_path) -> None:
+    # No two neighbours are equal as they stand; in rank order one pair of each list is.
+    given = [(query, f"d{i}", score) for query in ("q0", "q1") for i, score in enumerate(["5", "3", "5"])]
+    facts = facts_of([row for start in range(step) for row in given[start::step]], tmp_path / "run", "default")
+    assert (facts.scored, facts.graded, facts.neighbours, facts.tied) == (6, 6, 4, 2)
+
+
+@pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+@pytest.mark.parametrize("step", [1, 2], ids=["together", "scattered"])
+def test_scores_that_only_float32_takes_for_equal_are_not_tied(step, tmp_path) -> None:
+    given = [(query, f"d{i}", f"16777216.{i + 1}") for query in ("q0", "q1") for i in range(3)]
+    facts = facts_of([row for start in range(step) for row in given[start::step]], tmp_path / "run", "trec_eval")
+    assert (facts.neighbours, facts.tied) == (4, 0)
