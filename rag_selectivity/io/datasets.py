@@ -166,7 +166,8 @@ def _batches(
 def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: int) -> Iterator[Any]:
     import pyarrow
 
-    batches = parquet.iter_batches(size, row_groups=[group], columns=columns)
+    # Each thread would have a heap of its own, which keeps what was freed in it.
+    batches = parquet.iter_batches(size, row_groups=[group], columns=columns, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
