@@ -50,7 +50,7 @@ from rag_selectivity.statistics.poisson import query_hashes
 _BYTES_A_ROW = 300
 _USUAL_WIDTH = 8
 #: How full parts are made, since queries do not divide evenly.
-_FILLED = 0.6
+_FILLED = 0.75
 _MOST_PARTS = 512
 
 
