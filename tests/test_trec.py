@@ -23,7 +23,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io import trec
 from rag_selectivity.io.reading import read_run, stream_run
-from rag_selectivity.io.trec_fields import decimals
+from rag_selectivity.io.trec_fields import PaddedText, decimals
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -48,7 +48,7 @@ ENDS = st.sampled_from([" t", " t u", "", "\tt", "  t ", " t\r"])
 @given(st.lists(st.tuples(LINES, ENDS), min_size=1, max_size=8), st.sampled_from([" ", "\t", "  "]), st.booleans())
 def test_a_block_is_read_as_line_by_line_or_left_to_it(lines, separator, blank) -> None:
     text = "".join(separator.join(fields) + end + ("\n\n" if blank else "\n") for fields, end in lines).encode()
-    fast = trec._parse_fast(text)
+    fast = trec._parse_fast(PaddedText.of(text))
     try:
         slow = trec._parse_slowly(Path("run"), 0, text)
     except InputError:
@@ -84,7 +84,7 @@ def test_decimals_are_the_closest_floats() -> None:
     line = " ".join(["begins", *texts]).encode()
     ends = np.cumsum([len(text) + 1 for text in texts]) + len("begins")
     starts = ends - [len(text) for text in texts]
-    values, read = decimals(np.frombuffer(bytes(8) + line + bytes(8), np.uint8), starts + 8, ends + 8)
+    values, read = decimals(PaddedText.of(line).cells(), starts + PaddedText.begin, ends + PaddedText.begin)
     assert read.mean() > 0.7
     assert [value for value, known in zip(values.tolist(), read, strict=True) if known] == [
         float(text) for text, known in zip(texts, read, strict=True) if known
@@ -412,7 +412,8 @@ QUERIES = st.lists(st.sampled_from(["a", "aa", "b", "#c", " ", ""]) | st.just("a
 def test_a_block_ends_where_another_query_begins(queries, padding) -> None:
     lines = [f"{query} Q0 d{'x' * padding} 1 1 t\n" if query.strip() else f"{query}\n" for query in queries]
     text = "".join(lines).encode()
-    cut = trec._last_query(text)
+    given = PaddedText.of(text)
+    cut = trec._last_query(given) - given.begin
     before, after = (
         [line.split()[0] for line in part.splitlines() if line.strip() and not line.startswith(b"#")]
         for part in (text[:cut], text[cut:])
