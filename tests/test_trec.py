@@ -67,6 +67,35 @@ def test_a_block_is_read_as_line_by_line_or_left_to_it(lines, separator, blank) 
     assert fast.remarks == slow.remarks
 
 
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.tuples(
+            st.text("12a", min_size=1, max_size=12),
+            st.sampled_from(["0", "7", "12", "999", "1000", "12345", "99999999", "-1", "x1", "1x"]),
+            st.floats(-200, 200000, allow_nan=False) | st.integers(0, 9),
+            st.sampled_from([0, 1, 2, 6, 6, 7]),
+            st.sampled_from(["t", "#", "é"]),
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from([None, 1, 2, 6, 7]),
+)
+def test_ranks_and_scores_of_one_form_are_read_as_line_by_line(lines, decimals_of_all) -> None:
+    text = "".join(
+        f"q Q0 {passage} {rank} {score:.{given if decimals_of_all is None else decimals_of_all}f} {tag}\n"
+        for passage, rank, score, given, tag in lines
+    ).encode()
+    fast, slow = trec._parse_fast(PaddedText.of(text)), trec._parse_slowly(Path("run"), 0, text)
+    assert fast is not None
+    assert list(fast.passages) == list(slow.passages)
+    assert list(map(repr, fast.scores.tolist())) == list(map(repr, slow.scores.tolist()))
+    assert (None if fast.ranks is None else fast.ranks.tolist()) == (
+        None if slow.ranks is None else slow.ranks.tolist()
+    )
+
+
 def _number(text: str) -> bool:
     try:
         return not np.isnan(float(text))

@@ -129,30 +129,28 @@ def fields_of(text: PaddedText, width: int, most: int | None = None) -> Fields |
 
     None where a line has fewer fields or more than `most`, and where the text holds a NUL character or is not UTF-8.
     """
-    if not _is_unicode(text):
-        return None
     found = _regular(text.cells(), width)
     if found is None:
         plain = bytes(text)
-        if b"\0" in plain:
+        if b"\0" in plain or not _is_unicode(plain):
             return None
         cells = PaddedText.of(plain.replace(b"\r\n", b"\n") + b"\n" * (not plain.endswith(b"\n"))).cells()
         found = _regular(cells, width) or _irregular(cells, width, most)
     return None if found is None else _without_comments(found)
 
 
-def _is_unicode(text: PaddedText) -> bool:
-    if text.buffer.isascii():
+def _is_unicode(text: bytes) -> bool:
+    if text.isascii():
         return True
     try:
-        bytes(text).decode()
+        text.decode()
     except UnicodeDecodeError:
         return False
     return True
 
 
 def _regular(text: NDArray[np.uint8], width: int) -> Fields | None:
-    """Lines of exactly `width` fields with one space or tab between them; None for others."""
+    """Lines of exactly `width` fields with one space or tab between them; None for others, and if it is not UTF-8."""
     inside = text[_PADDING:-_PADDING]
     found = np.flatnonzero(inside <= _SPACE)
     lines, rest = divmod(len(found), width)
@@ -165,14 +163,15 @@ def _regular(text: NDArray[np.uint8], width: int) -> Fields | None:
     np.add(ends[:-1], 1, out=starts[1:])
     starts[0, 0] = _PADDING
     np.add(ends[-1, :-1], 1, out=starts[0, 1:])
-    # No other character below the space than line ends, unless it is a tab.
-    further = np.count_nonzero(inside < _SPACE) - lines
-    if further and further != np.count_nonzero(inside == _TAB):
+    if (text.take(ends[-1], mode="clip") != _LINE_END).any() or (starts == ends).any():
         return None
-    if (text[ends[-1]] != _LINE_END).any() or (starts == ends).any():
-        return None
-    if further and np.count_nonzero(inside == _LINE_END) != lines:
-        return None
+    # Line ends and nothing else below the space; what is above ASCII is a negative number here.
+    if np.count_nonzero(inside.view(np.int8) < _SPACE) > lines:
+        further = np.count_nonzero(inside < _SPACE) - lines
+        if further != np.count_nonzero(inside == _TAB) or np.count_nonzero(inside == _LINE_END) != lines:
+            return None
+        if not _is_unicode(inside.tobytes()):
+            return None
     return Fields(text, starts, ends, np.arange(lines))
 
 
@@ -195,7 +194,7 @@ def _irregular(text: NDArray[np.uint8], width: int, most: int | None) -> Fields 
 
 
 def _without_comments(fields: Fields) -> Fields:
-    data = fields.text[fields.starts[0]] != _COMMENT
+    data = fields.text.take(fields.starts[0], mode="clip") != _COMMENT
     if data.all():
         return fields
     comments = fields.comments + int((~data).sum())
