@@ -233,7 +233,7 @@ class IdColumn:
         return result
 
 
-def mix(state: HashArray, value: HashArray) -> HashArray:
+def mix(state: HashArray, value: HashArray | np.uint64) -> HashArray:
     mixed = state ^ value
     mixed *= _MULTIPLIER
     mixed ^= mixed >> _SHIFT
