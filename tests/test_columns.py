@@ -249,6 +249,44 @@ AWKWARD_JSON = {
     "empty texts": lines_of('"q"', '"a"', "1", '"q"', '""', "1"),
     "long numbers": lines_of('"q"', '"a"', "0.1000000000000000055511151231257827", '"q"', '"b"', "9007199254740993"),
     "scattered": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "1", '"q1"', '"b"', "7"),
+    "zeros": lines_of(
+        *(
+            cell
+            for i, n in enumerate(["0", "-0", "0.5", "-0.5", "0.0", "0e1", "-0E-1", "10"])
+            for cell in ('"q"', f'"{i}"', n)
+        )
+    ),
+    "two zeros": lines_of('"q"', '"a"', "1", '"q"', '"b"', "00"),
+    "a negative zero before a digit": lines_of('"q"', '"a"', "1", '"q"', '"b"', "-01"),
+    "a zero before a digit and a point": lines_of('"q"', '"a"', "1.5", '"q"', '"b"', "01.5"),
+    "a sign alone": lines_of('"q"', '"a"', "1.5", '"q"', '"b"', "-"),
+    "a point after a sign": lines_of('"q"', '"a"', "1.5", '"q"', '"b"', "-.5"),
+    "an exponent without digits": lines_of('"q"', '"a"', "1.5", '"q"', '"b"', "1e"),
+    "an underscore": lines_of('"q"', '"a"', "1.5", '"q"', '"b"', "1_0"),
+    "digits of other scripts": lines_of('"q"', '"a"', "1.5", '"q"', '"b"', "\u0661"),
+    "numbers of different lengths": lines_of(
+        *(cell for i in range(1, 24) for cell in ('"q"', f'"{i}"', f"{'123456789' * 3}"[:i] + ".5" * (i % 2)))
+    ),
+    "ids of different lengths": lines_of(
+        *(cell for i in range(1, 27) for cell in ("9876543210" * 3)[:i] for cell in (cell, ("12345678" * 4)[:i], "1"))
+    ),
+    "a letter late in an id": lines_of("1", "2", "3", "1", "123456789x", "2"),
+    "a point late in an id": lines_of("1", "2", "3", "1", "1234567890.5", "2"),
+    "a long negative id": lines_of("1", "2", "3", "1", "-" + "1" * 30, "2"),
+    "values that look like keys": lines_of('"query_id"', '", "', "1", '": "', '"doc_id"', "2", '"}"', '"{"', "3"),
+    "another key of the same length": PLAIN + '{"query_id": "q2", "dac_id": "b", "score": 1}\n',
+    "a text for a number": PLAIN + '{"query_id": "q2", "doc_id": "b", "score": "1"}\n',
+    "a number for a text": PLAIN + '{"query_id": "q2", "doc_id": 7, "score": 1}\n',
+    "numbers first": "".join(f'{{"score":{i},"rank":{9 - i},"doc_id":"d{i}","query_id":"q"}}\n' for i in range(5)),
+    "numbers only": "".join(f'{{"query_id":{i // 3},"doc_id":{i},"score":{9 - i}}}\n' for i in range(7)),
+    "an object that is not closed": PLAIN + '{"query_id": "q2", "doc_id": "b", "score": 1\n',
+    "an object that is not closed at the end": PLAIN + '{"query_id": "q2", "doc_id": "b", "score": 1',
+    "a beginning at the end": PLAIN + '{"query_id": "',
+    "two objects in a line": PLAIN.replace("}\n", "} ", 1),
+    "line ends of Windows, the last without": PLAIN.replace("\n", "\r\n").strip(),
+    "two carriage returns": PLAIN.replace("\n", "\r\r\n"),
+    "keys in other scripts": PLAIN.replace('"score"', '"日本": "x", "score"'),
+    "a query of blank text": lines_of('"q"', '"a"', "1", '" "', '"b"', "1"),
     "two grades": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "1", '"q1"', '"a"', "2"),
     "negative grades": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "-1"),
     "grades with a point": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "2.0", '"q2"', '"b"', "2.5"),
@@ -277,6 +315,35 @@ def test_lines_that_are_not_utf8_are_refused_in_sides_too(tmp_path) -> None:
     path = tmp_path / "table.jsonl"
     path.write_bytes(PLAIN.replace('"score"', '"text": "x", "score"').encode().replace(b'"x"', b'"\xff"', 2))
     assert_alike(path)
+
+
+@pytest.mark.parametrize("last", ["score", "grade"])
+@pytest.mark.parametrize(
+    "odd", [None, '"doc_id": "", "score": 1', '"doc_id": "\\u00e9", "score": 7', '"doc_id": "x", "score": ""']
+)
+def test_json_lines_cut_between_queries_are_those_of_the_cells(tmp_path, monkeypatch, last, odd) -> None:
+    path = tmp_path / "table.jsonl"
+    for size in (150, 400, 1000):
+        monkeypatch.setattr(separated, "_BLOCK", size)
+        for depth, place in ((1, 50), (3, 97), (7, 1), (40, 60)):
+            lines = [f'{{"query_id": "q{i // depth}", "doc_id": "d{i}", "{last}": {i % 5}}}\n' for i in range(100)]
+            if odd is not None:
+                lines[place] = f'{{"query_id": "q{place // depth}", {odd}}}\n'.replace("score", last)
+            path.write_text("".join(lines))
+            assert_alike(path)
+
+
+def test_reading_parquet_leaves_the_memory_pool_of_others(tmp_path) -> None:
+    arrow_parquet.write_table(TABLES["score: floats"], tmp_path / "table.parquet")
+    pools = {pool.backend_name: pool for pool in (pyarrow.default_memory_pool(), pyarrow.system_memory_pool())}
+    usual = pyarrow.default_memory_pool()
+    try:
+        for name, pool in pools.items():
+            pyarrow.set_memory_pool(pool)
+            for _ in Parquet().read_run(tmp_path / "table.parquet"):
+                assert pyarrow.default_memory_pool().backend_name == name
+    finally:
+        pyarrow.set_memory_pool(usual)
 
 
 Q, A = ["q1", "q1", "q2"], ["a", "b", "a"]

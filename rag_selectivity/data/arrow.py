@@ -56,7 +56,7 @@ def label_rows(query: Any, passage: Any, grade: Any, *, lines: IntArray | None =
     ------
     IrregularCells
     """
-    return Labels(*_coded(query), _ids(passage), _grades(grade), lines)
+    return Labels(*_coded(query), _ids(passage).compact(), _grades(grade), lines)
 
 
 def _numbers(column: Any) -> FloatArray:
@@ -113,8 +113,8 @@ def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     """The query ids of a column, each named once, and the number of its name for each row."""
     if isinstance(column, IdColumn):
         starts = column.changes()
-        names, of_starts = column.take(starts).factorized()
-        return names, np.repeat(of_starts, np.diff(starts, append=len(column)))
+        different, of_starts = column.take(starts).factorized()
+        return different, np.repeat(of_starts, np.diff(starts, append=len(column)))
     encoded = _encoded(column)
     codes = _buffer(encoded.indices)
     if not len(codes):

@@ -88,7 +88,7 @@ def _grouped_parts(blocks: Iterable[RunRows], again: Callable[[], Iterator[Run]]
             check.add(block)
         if goes_on:
             end = int(starts[1]) if new else len(block)
-            pending.append(block.between(0, end))
+            pending.append(block.between(0, end).compact())
             block = block.between(end, len(block))
         if new:
             if pending:
@@ -107,7 +107,7 @@ def regrouped(blocks: Iterable[RunRows], with_ranks: bool) -> Iterator[Run]:
     for block in blocks:
         if with_ranks:
             check.add(block)
-        kept.append(block)
+        kept.append(block.compact())
     rows = RunRows.concatenate(kept)
     kept.clear()
     # A stable sort of 16-bit numbers is a radix sort.

@@ -159,7 +159,9 @@ class JsonFields:
                 raise IrregularCells
             return numbers
         # Of what was read JSON has no zero before another digit, and digits on both sides of a point.
-        odd = np.flatnonzero(~(read & (self.text[starts] - (_ZERO + 1) < _NINE - _ZERO) & (self.text[ends - 1] != _DOT)))
+        odd = np.flatnonzero(
+            ~(read & (self.text[starts] - (_ZERO + 1) < _NINE - _ZERO) & (self.text[ends - 1] != _DOT))
+        )
         first = starts[odd]
         first = first + (self.text[first] == _MINUS)
         leading = self.text[first]
