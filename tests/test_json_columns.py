@@ -120,6 +120,16 @@ AWKWARD_JSON = {
     "line ends of Windows, the last without": PLAIN.replace("\n", "\r\n").strip(),
     "two carriage returns": PLAIN.replace("\n", "\r\r\n"),
     "keys in other scripts": PLAIN.replace('"score"', '"日本": "x", "score"'),
+    "another key of the query": PLAIN + '{"kuery_id": "q2", "doc_id": "b", "score": 1}\n',
+    "a tab in a later text": PLAIN + lines_of('"q2"', '"b\tc"', "1"),
+    "a line end in a later text": PLAIN + lines_of('"q2"', '"b\nc"', "1"),
+    "an empty number": PLAIN + lines_of('"q2"', '"b"', ""),
+    "an empty number between others": '{"query_id":1 ,"doc_id":2,"score":3}\n{"query_id":,"doc_id":2,"score":3}\n',
+    "values closer than in the first line": lines_of("1 ", "2", "3") + lines_of("", "2", "3"),
+    "spaces in the first line": lines_of("1" + " " * 90, "2", "3") + lines_of("1", "4", "2"),
+    "long keys in the first line": PLAIN.replace("score", "s" * 90 + '": 1, "score')
+    + '{"query_id": "", "a": "", "b": 1, "c": 1}\n',
+    "numbers as text, one of them empty": lines_of('"q"', '"a"', '"1"', '"q"', '"b"', '""'),
     "a query of blank text": lines_of('"q"', '"a"', "1", '" "', '"b"', "1"),
     "two grades": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "1", '"q1"', '"a"', "2"),
     "negative grades": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "-1"),
@@ -147,8 +157,10 @@ def test_json_lines_as_columns_are_those_of_the_cells(tmp_path, block, text, las
 
 def test_lines_that_are_not_utf8_are_refused_in_sides_too(tmp_path) -> None:
     path = tmp_path / "table.jsonl"
-    path.write_bytes(PLAIN.replace('"score"', '"text": "x", "score"').encode().replace(b'"x"', b'"\xff"', 2))
-    assert_alike(path)
+    sides = PLAIN.replace('"score"', '"text": "x", "score"').encode()
+    for text in (sides.replace(b'"x"', b'"\xff"', 2), sides + sides.replace(b'"x"', b'"\xff"')):
+        path.write_bytes(text)
+        assert_alike(path)
 
 
 @pytest.mark.parametrize("last", ["score", "grade"])

@@ -185,6 +185,7 @@ class JsonFields:
         value = self._value(key)
         starts, ends = self.starts[value.number], self.ends[value.number]
         grades, read = whole_numbers(self.text, starts, ends)
+        read &= starts < ends
         if value.is_number:
             read &= (self.text[starts] != _ZERO) | (ends - starts == 1)
         for row in np.flatnonzero(~read).tolist():
@@ -222,34 +223,31 @@ def fields_of(text: bytes, template: Template) -> JsonFields | None:
     """The values of each line of a text, whose lines are whole; None where a line is written in another way."""
     if b"\\" in text or not text.startswith(template.start) or not _is_unicode(text):
         return None
-    ending = template.start if text.endswith(b"\n") else template.line_end + template.start
+    values = list(template.values.values())
     # With the beginning of one line more, what is after the last value of each line is the same.
-    padded = np.frombuffer(b"".join((_PADDING, text, ending, _PADDING)), np.uint8)
+    ending = template.start if text.endswith(b"\n") else template.line_end + template.start
+    padding = bytes(max(_WORD, *(len(value.before) for value in values)))
+    padded = np.frombuffer(b"".join((_PADDING, text, ending, padding)), np.uint8)
     marks = np.flatnonzero(padded == _QUOTE)
     lines, rest = divmod(len(marks) - template.start.count(b'"'), template.marks)
-    controls = np.count_nonzero(padded[_WORD:-_WORD] < ord(" "))
+    controls = np.count_nonzero(padded[_WORD : -len(padding)] < ord(" "))
     if rest or not lines or controls != lines * len(template.line_end):
         return None
-    values = list(template.values.values())
     starts = [marks[value.mark - 1 :: template.marks][:lines] + (value.lead + 1) for value in values]
     ends = [marks[value.mark :: template.marks][:lines] - value.tail for value in values]
-    for value in values:
-        # The first line begins as it should.
-        begin = starts[value.number] if value.number else starts[0][1:]
-        end = ends[value.number - 1] if value.number else ends[-1][:-1]
-        if not _are_between(padded, end, begin, value.before):
-            return None
-    # The last line ends as it should, before the beginning that was added.
-    tail = len(padded) - _WORD - len(values[0].before)
-    if int(ends[-1][-1]) != tail or padded[tail:-_WORD].tobytes() != values[0].before:
+    if any((starts[value.number] >= ends[value.number]).any() for value in values if value.is_number):
+        return None
+    # The quotation marks of what follows a value are the next ones, so that the next value begins behind it.
+    if not all(_all_follow(padded, ends[value.number - 1], value.before) for value in values):
+        return None
+    # The beginning that was added is all that is added.
+    if int(ends[-1][-1]) + len(values[0].before) != len(padded) - len(padding):
         return None
     return JsonFields(template, padded, starts, ends)
 
 
-def _are_between(text: NDArray[np.uint8], ends: IntArray, starts: IntArray, same: bytes) -> bool:
-    """Whether the same text is between each end and the start that follows."""
-    if (starts - ends != len(same)).any():
-        return False
+def _all_follow(text: NDArray[np.uint8], ends: IntArray, same: bytes) -> bool:
+    """Whether the same text follows each end."""
     pieces = np.ndarray((len(text) - len(same) + 1,), f"V{len(same)}", text, strides=(1,))
     return bool(pieces[ends].tobytes() == same * len(ends))
 
