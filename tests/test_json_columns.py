@@ -120,15 +120,18 @@ AWKWARD_JSON = {
     "line ends of Windows, the last without": PLAIN.replace("\n", "\r\n").strip(),
     "two carriage returns": PLAIN.replace("\n", "\r\r\n"),
     "keys in other scripts": PLAIN.replace('"score"', '"日本": "x", "score"'),
-    "another key of the query": PLAIN + '{"kuery_id": "q2", "doc_id": "b", "score": 1}\n',
+    "another key of the query": lines_of('"q"', '"a"', "1", '"q"', '"b"', "2")
+    + '{"kuery_id": "q", "doc_id": "b", "score": 1}\n',
     "a tab in a later text": PLAIN + lines_of('"q2"', '"b\tc"', "1"),
     "a line end in a later text": PLAIN + lines_of('"q2"', '"b\nc"', "1"),
     "an empty number": PLAIN + lines_of('"q2"', '"b"', ""),
     "an empty number between others": '{"query_id":1 ,"doc_id":2,"score":3}\n{"query_id":,"doc_id":2,"score":3}\n',
-    "values closer than in the first line": lines_of("1 ", "2", "3") + lines_of("", "2", "3"),
-    "spaces in the first line": lines_of("1" + " " * 90, "2", "3") + lines_of("1", "4", "2"),
-    "long keys in the first line": PLAIN.replace("score", "s" * 90 + '": 1, "score')
-    + '{"query_id": "", "a": "", "b": 1, "c": 1}\n',
+    "values closer than in the first line": "".join(
+        f'{{"score": 1, "query_id": 2, "doc_id": {passage}}}\n' for passage in ("3 ", "")
+    ),
+    "spaces in the first line": lines_of("1", "2", "3" + " " * 90) + lines_of("1", "4", "2"),
+    "long keys in the first line": PLAIN.replace("doc_id", "s" * 90 + '": 1, "doc_id')
+    + '{"query_id": "", "b": 1, "a": "", "c": 1}\n',
     "numbers as text, one of them empty": lines_of('"q"', '"a"', '"1"', '"q"', '"b"', '""'),
     "a query of blank text": lines_of('"q"', '"a"', "1", '" "', '"b"', "1"),
     "two grades": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "1", '"q1"', '"a"', "2"),

@@ -240,9 +240,6 @@ def fields_of(text: bytes, template: Template) -> JsonFields | None:
     # The quotation marks of what follows a value are the next ones, so that the next value begins behind it.
     if not all(_all_follow(padded, ends[value.number - 1], value.before) for value in values):
         return None
-    # The beginning that was added is all that is added.
-    if int(ends[-1][-1]) + len(values[0].before) != len(padded) - len(padding):
-        return None
     return JsonFields(template, padded, starts, ends)
 
 
