@@ -6,6 +6,7 @@ What `judge_lists` gives for the same run; tests/test_join_of_dicts.py compares 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import count, islice, pairwise, repeat
 from typing import Any
 
@@ -50,19 +51,19 @@ def judge_dicts(qrels: Qrels, run: DictRun, policy: Policy, form: IdForm) -> Jud
     returned = np.full(len(qrels), -1, np.int64)
     returned[position[inside]] = lengths
     labels = np.bincount(qrels.query, minlength=len(qrels))[position[inside]]
-    facts = JoinFacts() + JoinFacts(
+    facts = JoinFacts(
         retrieved=int(lengths.sum()),
         promised=int(np.minimum(labels, np.minimum(lengths, TOP)).sum()),
         kept=int((rank <= TOP).sum()),
         **lists.facts_of_scores(inside),
     )
-    if not inside.all():
-        facts += facts_of_unknown([query for query in run.lists if query not in qrels], form)
+    hits = Hits(qrels.query[judgment], rank, qrels.grade[judgment], np.zeros(len(rank), bool), judgment)
     if not form.exact:
         sampler = IdSampler(qrels)
         sampler.add_lists(position, run.lengths, lists.first)
-        facts += JoinFacts(sampled=sampler.sampled())
-    hits = Hits(qrels.query[judgment], rank, qrels.grade[judgment], np.zeros(len(rank), bool), judgment)
+        facts = replace(facts, sampled=sampler.sampled((hits.query, rank)))
+    if not inside.all():
+        facts += facts_of_unknown([query for query in run.lists if query not in qrels], form)
     none = np.empty(0, np.int64)
     return JudgedLists(returned, hits, 0, facts, (none, none))
 
@@ -97,31 +98,35 @@ class _RankedLists:
             falling[start:stop].sort()
         return -falling
 
-    def _in_order(self, i: int) -> Iterable[str]:
+    def _in_order(self, i: int, most: int | None = None) -> Iterable[str]:
+        """The passages of a list; at least the first so many of them."""
         passages, tied = self._lists[i], bool(self._tied[i])
         if self._given is None or (self._given is self.scores and not tied):
             return passages
         scores = self._given[self._starts[i] : self._starts[i + 1]]
         if not tied:
             names = list(passages)
-            return [names[place] for place in np.argsort(-scores).tolist()]
+            return [names[place] for place in np.argsort(-scores)[:most].tolist()]
         score_of = dict(zip(passages, scores.tolist(), strict=True))
         return sorted(sorted(passages, reverse=True), key=score_of.__getitem__, reverse=True)
 
     def first(self, i: int, most: int) -> tuple[str, ...]:
         """The first passages of a list, and at most so many."""
-        return tuple(islice(self._in_order(i), most))
+        return tuple(islice(self._in_order(i, most), most))
 
     def facts_of_scores(self, inside: NDArray[np.bool_]) -> dict[str, Any]:
         """What the scores of some of the lists tell: bool[lists]."""
         if self.scores is None:
             return {}
-        rows = inside[self._list_of_row]
+        scores, same_list, ties = self.scores, self._same_list, self._ties
+        if not inside.all():
+            rows = inside[self._list_of_row]
+            scores, same_list, ties = scores[rows], same_list & rows[1:], ties & rows[1:]
         return {
-            "scored": int(rows.sum()),
-            "graded": int((whole_grades(self.scores) & rows).sum()),
-            "neighbours": int((self._same_list & rows[1:]).sum()),
-            "tied": int((self._ties & rows[1:]).sum()),
+            "scored": len(scores),
+            "graded": int(np.count_nonzero(whole_grades(scores))),
+            "neighbours": int(np.count_nonzero(same_list)),
+            "tied": int(np.count_nonzero(ties)),
         }
 
     def hits(self, qrels: Qrels, texts: list[str], position: IntArray) -> tuple[IntArray, IntArray] | None:
@@ -156,10 +161,11 @@ class _RankedLists:
 
     def _ranks(self, list_of: IntArray, score: FloatArray, scores: FloatArray) -> IntArray:
         """The first rank of each score in its list, by a binary search in all lists at once."""
-        first, left = self._starts[list_of], self._lengths[list_of]
-        row, longest = first.copy(), int(left.max(initial=0))
+        first: IntArray = self._starts[list_of]
+        left: IntArray | int = self._lengths[list_of]
+        row, longest = first.copy(), int(np.max(left, initial=0))
         # The row that is sought is one of the next `left` rows. Lists of one length need one number for all.
-        if left.min(initial=longest) == longest:
+        if np.min(left, initial=longest) == longest:
             left = longest
         while longest > 1:
             half = left >> 1
