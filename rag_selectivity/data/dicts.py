@@ -135,7 +135,7 @@ def packed(numbers: Iterable[Iterable[Any]], kind: type[T]) -> NDArray[T]:
             blocks.append(struct.pack(f"{len(block)}{code}", *block))
             block.clear()
     blocks.append(struct.pack(f"{len(block)}{code}", *block))
-    return np.frombuffer(b"".join(blocks), kind)
+    return np.frombuffer(bytearray().join(blocks), kind)
 
 
 def _has_only_texts(queries: Mapping[Any, Any]) -> bool:
