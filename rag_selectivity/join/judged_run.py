@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,8 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.controls import Controls, control_rows
 from rag_selectivity.join.facts import JoinFacts
+
+N = TypeVar("N", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,17 +219,18 @@ class JudgedRun:
         return _read_only(result)
 
     @cached_property
-    def _known(self) -> dict[str, dict[Any, IntArray]]:
+    def _known(self) -> dict[str, tuple[tuple[Any, NDArray[Any]], ...]]:
         return {}
 
-    def _once(self, kind: str, key: Any, count: Callable[[], IntArray]) -> IntArray:
+    def once(self, kind: str, key: Any, count: Callable[[], NDArray[N]]) -> NDArray[N]:
         """What `count` gives, for the last two keys of a kind without counting again: measures ask for the same."""
-        known = self._known.setdefault(kind, {})
-        if key not in known:
-            if len(known) > 1:
-                del known[next(iter(known))]
-            known[key] = _read_only(count())
-        return known[key]
+        known = self._known.get(kind, ())
+        for of, found in known:
+            if of == key:
+                return found
+        found = _read_only(count())
+        self._known[kind] = (*known[-1:], (key, found))
+        return found
 
     @property
     def label_hashes(self) -> HashArray | None:
@@ -272,7 +275,7 @@ class JudgedRun:
     def relevant(self, rel: int | None = None) -> IntArray:
         """How many passages (or documents) of each query have at least the grade `rel` (default: that of the scale)."""
         threshold = self.threshold(rel)
-        return self._once("relevant", threshold, lambda: self.labels[:, self.grades >= threshold].sum(axis=1))
+        return self.once("relevant", threshold, lambda: self.labels[:, self.grades >= threshold].sum(axis=1))
 
     def relevant_documents(self, documents: Documents, rel: int | None = None) -> Documents:
         """Those of the documents that are relevant; an InputError if the number of passages of one is unknown."""
@@ -297,7 +300,7 @@ class JudgedRun:
         """Distinct relevant passages in the top K: int64[queries, depths]."""
         threshold = self.threshold(rel)
         key = (threshold, *depths.tolist())
-        return self._once("hits", key, lambda: self.count_distinct(depths, self.distinct.grade >= threshold))
+        return self.once("hits", key, lambda: self.count_distinct(depths, self.distinct.grade >= threshold))
 
     def judged_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with a judged passage, including copies: int64[queries, depths]."""
@@ -307,7 +310,7 @@ class JudgedRun:
 
     def distinct_at(self, depths: IntArray) -> IntArray:
         """Distinct judged passages in the top K: int64[queries, depths]."""
-        return self._once("distinct", tuple(depths.tolist()), lambda: self.count_distinct(depths))
+        return self.once("distinct", tuple(depths.tolist()), lambda: self.count_distinct(depths))
 
     def count_distinct(
         self,
@@ -319,7 +322,7 @@ class JudgedRun:
         if len(depths) == 1:
             hits = self.distinct if chosen is None else self.distinct.chosen(chosen)
             return count_at(hits, len(self), depths, weights)
-        cells = self._once("cells", tuple(depths.tolist()), lambda: _cells(self.distinct, depths))
+        cells = self.once("cells", tuple(depths.tolist()), lambda: _cells(self.distinct, depths))
         return _count_cells(cells if chosen is None else cells[chosen], len(self), depths, weights)
 
     def returned_at(self, depths: IntArray) -> IntArray:
@@ -463,7 +466,7 @@ def _count_cells(cells: IntArray, queries: int, depths: IntArray, weights: NDArr
     return result
 
 
-def _read_only(array: IntArray) -> IntArray:
+def _read_only(array: NDArray[N]) -> NDArray[N]:
     """The array, which several callers get and none may change."""
     array.flags.writeable = False
     return array

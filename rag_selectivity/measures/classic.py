@@ -320,15 +320,22 @@ class nDCG(Measure):
 
     def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
+        best = judged.once("ideal gain", (self.gain, *depths.tolist()), lambda: self._best(judged, depths))
+        return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
+
+    def _best(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        """The discounted gain of the best order: float64[queries, depths]."""
         reach = int(min(depths.max(), judged.labelled.max(initial=0)))
         discounted = discounts(reach)
-        best = np.zeros(gained.shape)
-        start = np.zeros(gained.shape, np.int64)
-        for level in range(len(judged.grades) - 1, -1, -1):
+        best = np.zeros((len(judged), len(depths)))
+        start = np.zeros(best.shape, np.int64)
+        # From the highest grade down to the lowest that gains anything.
+        gains = self._gain(judged.grades)
+        for level in reversed(np.flatnonzero(gains).tolist()):
             stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
-            best += self._gain(judged.grades[level : level + 1]) * (discounted[stop] - discounted[start])
+            best += gains[level] * (discounted[stop] - discounted[start])
             start = stop
-        return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
+        return best
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         listed = universe.ranks_in_corpus()
