@@ -60,5 +60,6 @@ def facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:
 def whole_grades(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether each score is a whole number that a grade could be."""
     whole: NDArray[np.bool_] = scores == np.floor(scores)
-    # Most scores are no whole numbers.
-    return (scores >= 0) & (scores <= 5) & whole if whole.any() else whole
+    if whole.any():
+        whole &= (scores >= 0) & (scores <= 5)
+    return whole
