@@ -36,8 +36,8 @@ def labels_of_dicts(judgments: Mapping[Any, Any]) -> tuple[IntArray, list[str], 
     if not _has_only_ids(given, passages):
         return None
     try:
-        column = packed(map(dict.values, given), np.int64)
-    except struct.error:
+        column = _whole_numbers(_all_of(map(dict.values, given)))
+    except (TypeError, struct.error):
         return None
     if column.min(initial=0) < 0 or column.max(initial=0) >= LARGEST_GRADE:
         return None
@@ -136,6 +136,14 @@ def packed(numbers: Iterable[Iterable[Any]], kind: type[T]) -> NDArray[T]:
             block.clear()
     blocks.append(struct.pack(f"{len(block)}{code}", *block))
     return np.frombuffer(bytearray().join(blocks), kind)
+
+
+def _whole_numbers(numbers: list[Any]) -> IntArray:
+    """As `packed`, in less time for numbers below 256, as grades are; a TypeError if one is no whole number."""
+    try:
+        return np.frombuffer(bytes(numbers), np.uint8).astype(np.int64)
+    except ValueError:
+        return packed([numbers], np.int64)
 
 
 def _has_only_texts(queries: Mapping[Any, Any]) -> bool:
