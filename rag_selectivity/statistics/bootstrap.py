@@ -133,7 +133,8 @@ class Bootstrap:
             inside = estimand.mask[:, column] > 0
             rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
             alone = (rows[:, 1] == 1).all()
-            if (alone and np.isin(rows[:, 0], (0.0, 1.0)).all()) or not bounded.few_differ(rows):
+            values = rows[:, 0]
+            if (alone and ((values == 0) | (values == 1)).all()) or not bounded.few_differ(rows):
                 continue
             ends = outcome.ends_at(column)
             if ends is None:

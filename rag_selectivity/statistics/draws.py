@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CELLS_PER_CHUNK = 1 << 20
+#: Of the counts of several resamples, which stay in the processor's cache.
+_CELLS_COUNTED_AT_ONCE = 1 << 16
 #: A thread that draws ahead takes longer to start than so few chunks to be drawn.
 _CHUNKS_FOR_A_THREAD = 4
 #: The bytes that are kept at most. A count takes one of them.
@@ -50,8 +52,7 @@ def resample_counts(seed: int, resamples: int, rows: int) -> Iterator[NDArray[np
         chunks = []
     for drawn in _drawn(seed, resamples, rows, at_once):
         some = counts[: len(drawn)]
-        for of_resample, rows_drawn in zip(some, drawn, strict=True):
-            of_resample[:] = np.bincount(rows_drawn, minlength=rows)
+        _count(drawn, some)
         if chunks is not None:
             chunks = [*chunks, some.astype(np.uint8)] if some.max(initial=0) <= _LARGEST_KEPT else None
         yield some
@@ -79,3 +80,14 @@ def _drawn(seed: int, resamples: int, rows: int, at_once: int) -> Iterator[NDArr
             drawn, following = following.result(), thread.submit(draw, size)
             yield drawn
         yield following.result()
+
+
+def _count(drawn: NDArray[np.int32], counts: NDArray[np.float64]) -> None:
+    """Write how often each sample holds each row into the first rows of `counts`: float64[samples, rows]."""
+    rows = counts.shape[1]
+    at_once = max(1, _CELLS_COUNTED_AT_ONCE // max(1, rows))
+    first_cells = (np.arange(at_once) * rows)[:, None]
+    for start in range(0, len(drawn), at_once):
+        some = drawn[start : start + at_once]
+        cells = (some + first_cells[: len(some)]).ravel()
+        counts[start : start + len(some)] = np.bincount(cells, minlength=some.size).reshape(some.shape)
