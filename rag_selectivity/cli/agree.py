@@ -10,7 +10,7 @@ import typer
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import clusters_of
-from rag_selectivity.cli.output import show
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
     "rag-selectivity agree --human scripted.qrels --labels labels.db",
@@ -43,11 +43,13 @@ def agree(
     clusters: o.ClustersOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
+    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Compare a judge's labels with people's labels.
 
     To calibrate figures by people's labels, give these to `evaluate --human`.
     """
+    chosen_format(format, output, TABLE_FORMATS)
     result = rs.agree(
         human,
         labels,

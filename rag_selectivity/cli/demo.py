@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import coloured, note, put, refuse_standard_output
+from rag_selectivity.cli.output import note, put, refuse_standard_output
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -33,7 +33,7 @@ def demo(
     if output.exists() and not output.is_dir():
         raise InputError(f"--output {output} is a file: give a folder for the page, the figures and the plot")
     result = run_demo()
-    put(coloured(result.text()), None)
+    put(result.text(), None)
     page, *others = save_demo(result, output)
     for path in (page, *others):
         note(f"wrote {path}")
