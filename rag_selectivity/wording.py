@@ -30,7 +30,7 @@ def visible_lines(text: str) -> str:
     >>> visible_lines("a\tb\n\x07c")
     'a\tb\n\\x07c'
     """
-    return _OBEYED_IN_LINES.sub(_as_escape, text)
+    return text if text.isprintable() else _OBEYED_IN_LINES.sub(_as_escape, text)
 
 
 def _as_escape(found: re.Match[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import warnings
@@ -72,9 +71,20 @@ def csv_text(rows: Sequence[Row], *, csv_safe: bool = False, line_end: str = "\n
         lines = ([harmless(cell) for cell in line] for line in lines)
     else:
         _warn_of_formulas(lines)
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator=line_end).writerows(lines)
-    return text.getvalue()
+    written = _Lines(line_end)
+    csv.writer(written, lineterminator="\r\n").writerows(lines)
+    return "".join(written.lines)
+
+
+class _Lines:
+    """Takes lines of CSV. Their writer quotes line feeds and carriage returns only if both end its own lines."""
+
+    def __init__(self, end: str) -> None:
+        self.lines: list[str] = []
+        self._end = end
+
+    def write(self, line: str) -> None:
+        self.lines.append(line.removesuffix("\r\n") + self._end)
 
 
 def is_formula(cell: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.log import LOG
 from rag_selectivity.io.reading import read_records
 from rag_selectivity.io.replacing import append_whole, opened_to_append
 from rag_selectivity.live.retrieval import Retrieval
@@ -25,7 +25,6 @@ from rag_selectivity.wording import counted
 
 __all__ = ["Trace", "TraceWriter"]
 
-_log = logging.getLogger("rag_selectivity")
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -78,7 +77,7 @@ class TraceWriter:
             try:
                 append_whole(self._file, line)
             except OSError as error:
-                _log.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
+                LOG.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
                 self._file = None
 
     def close(self) -> None:

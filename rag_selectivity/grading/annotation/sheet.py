@@ -12,7 +12,6 @@ from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.io.opening import first_bytes, opened
 from rag_selectivity.io.replacing import write_whole
 from rag_selectivity.io.writing import harmless, without_apostrophe
-from rag_selectivity.wording import visible_lines
 
 COLUMNS = ("item", "question", "passage", "grade", "note", "task", "annotator", "rubric", "query_text", "passage_text")
 SKIPPED = "skip"
@@ -28,7 +27,8 @@ def write_sheet(path: Path, task: AnnotationTask) -> None:
 
 def sheet_content(task: AnnotationTask) -> bytes:
     """What `write_sheet` writes."""
-    return sheet_text(task).encode("utf-8-sig")
+    # UTF-8 has no bytes for half of a pair of surrogates.
+    return sheet_text(task).encode("utf-8-sig", "backslashreplace")
 
 
 def sheet_text(task: AnnotationTask) -> str:
@@ -37,7 +37,7 @@ def sheet_text(task: AnnotationTask) -> str:
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     for number, item in enumerate(task.items):
-        shown = [harmless(visible_lines(text)) for text in (item.question, item.text)]
+        shown = [harmless(text) for text in (item.question, item.text)]
         named = [task.id, harmless(task.annotator), task.rubric.version]
         writer.writerow([number, *shown, "", "", *named, *item.fingerprints])
     return text.getvalue()
