@@ -114,9 +114,10 @@ def whole_run(monkeypatch, *words: str, code: tuple[int, ...] = (0,)) -> tuple[s
     """Standard output and error of a command, with what becomes of errors and warnings."""
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr("sys.argv", ["rag-selectivity", *words])
-    with warnings.catch_warnings(), pytest.raises(SystemExit) as ended, redirect_stderr(err), redirect_stdout(out):
+    with warnings.catch_warnings(), redirect_stderr(err), redirect_stdout(out):
         warnings.simplefilter("always", rs.SelectivityWarning)
-        run_command_line()
+        with pytest.raises(SystemExit) as ended:
+            run_command_line()
     assert ended.value.code in code, err.getvalue()
     return out.getvalue(), err.getvalue()
 
@@ -141,12 +142,12 @@ def test_formulas_in_csv_are_named_and_made_harmless_when_asked(files, monkeypat
     evaluate = (*EVALUATE, "--run", "run.csv", "--output", "report.json")
     err = whole_run(monkeypatch, *evaluate, "--per-query", "kept.csv")[1]
     (line,) = (line for line in err.splitlines() if "CSV" in line)
-    assert line.startswith("warning: 6 cells of the CSV, such as '=1+1', would be computed")
+    assert line.startswith("warning: 2 cells of the CSV, such as '=1+1', would be computed")
     kept = rows_of("kept.csv")
-    assert {"=1+1", "-q"} <= {row["query_id"] for row in kept}
+    assert {"=1+1", "-q"} <= {row["query"] for row in kept}
     assert "CSV" not in whole_run(monkeypatch, *evaluate, "--per-query", "safe.csv", "--csv-safe")[1]
     safe = rows_of("safe.csv")
-    assert {"'=1+1", "'-q"} <= {row["query_id"] for row in safe}
+    assert {"'=1+1", "'-q"} <= {row["query"] for row in safe}
     assert [{key: without_apostrophe(value) for key, value in row.items()} for row in safe] == kept
 
 
@@ -190,32 +191,41 @@ def test_latex_shows_all_special_characters_and_names_in_the_type_of_programs() 
     assert all(line in starred for line in ("{}[a] & * ", "{}[0, 1] & 2 ", "{}* & -{}- "))
 
 
-@pytest.mark.parametrize("name", [r"$\frac{1}$", r"a\$b$", "$x$ and $y$", "_hidden", "a\nb", HOSTILE])
-def test_names_are_no_formulas_in_plots(name) -> None:
-    pytest.importorskip("matplotlib")
+NAMES = (r"$\frac{1}$", r"a\$b$", "$x$ and $y$", "_hidden", "a\nb", HOSTILE)
+
+
+@pytest.mark.parametrize("usetex", [False, True], ids=["mathtext", "TeX"])
+def test_names_are_no_formulas_in_plots(usetex) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
     from rag_selectivity.render import plots
 
-    report = report_of(name, "other")
-    comparison = rs.compare(GRADED, {"x": OTHERS, name: LISTS}, scale="utility", baseline=name)
-    for draw in (
-        lambda axes: plots.selectivity(report, axes),
-        lambda axes: plots.forest(comparison, axes),
-        lambda axes: plots.ceiling(100, 3, {name: 5}, axes),
-        lambda axes: plots.selectivity(report, axes).legend(),
-    ):
-        figure = Figure()
-        draw(figure.subplots())
-        out = io.StringIO()
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=UserWarning)
-            figure.savefig(out, format="svg")
-        assert not any(
-            text._preprocess_math(text.get_text())[1] for text in figure.findobj(Text) if name in text.get_text()
-        )
-    assert r"\$" not in report_of("$a$").to_html()
+    lists = {name: OTHERS if place % 2 else LISTS for place, name in enumerate(NAMES)}
+    comparison = rs.compare(GRADED, lists, scale="utility", corpus_size=20, bootstrap=rs.Bootstrap(resamples=50))
+    figure = Figure()
+    (curves, forest), (ceiling, legend) = figure.subplots(2, 2)
+    with matplotlib.rc_context({"text.usetex": usetex, "text.parse_math": True}):
+        if not usetex:
+            plots.over_k(comparison.report, "RA-nWG", curves)
+        plots.forest(comparison, forest)
+        plots.ceiling(100, 3, dict.fromkeys(NAMES, 5), ceiling)
+        for name in NAMES:
+            legend.plot([1], [1], label=plots.plot_text(name))
+        legend.legend()
+    texts = [text.get_text() for text in figure.findobj(Text)]
+    if usetex:
+        assert any(r"\textbackslash{}frac\{1\}\$" in text for text in texts)
+        return
+    shown = [text._preprocess_math(text.get_text())[0] for text in figure.findobj(Text)]
+    assert not any(text._preprocess_math(text.get_text())[1] for text in figure.findobj(Text) if "$" in text.get_text())
+    for name in NAMES[:3]:
+        assert sum(name in text for text in shown) >= 3
+    assert all(map(is_calm, texts))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning)
+        figure.savefig(io.BytesIO(), format="png", dpi=20)
 
 
 def test_json_has_the_same_data_and_nothing_that_a_terminal_obeys() -> None:

@@ -79,6 +79,17 @@ def refuse_unwritable(path: str | Path) -> None:
         _remove([target])
 
 
+def refuse_unwritable_folder(path: str | Path) -> None:
+    """As `refuse_unwritable`, for files in a folder that is there or will be made."""
+    place = Path(path)
+    with _named(path):
+        if place.exists() and not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        while not place.exists():
+            place = place.parent
+    refuse_unwritable(place / "file")
+
+
 def opened_to_append(path: str | Path) -> BinaryIO:
     """A file to append to, unbuffered; a new one can be read and written by its owner alone.
 

@@ -38,7 +38,8 @@ _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 def escaped(text: str) -> str:
     r"""A text on one line, escaped so that GitHub shows it as it is, in a table too.
 
-    It becomes no markup, link, mention, issue, emoji or formula. Control characters and halves of surrogate pairs become spaces, and those that turn
+    It becomes no markup, link, mention, issue, emoji or formula. Control characters (and halves of surrogate
+    pairs) become spaces, and those that turn
     the direction of text are left out.
 
     >>> escaped("RA-nWG@10 of dense_large: .41 [.38, .44] (p < .001)")
