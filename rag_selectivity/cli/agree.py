@@ -43,7 +43,6 @@ def agree(
     clusters: o.ClustersOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Compare a judge's labels with people's labels.
 

@@ -32,7 +32,6 @@ def audit(
     ] = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Measure Bits over Random from a log of counts.
 

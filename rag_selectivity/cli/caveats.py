@@ -19,7 +19,6 @@ def caveats(
     code: Annotated[str | None, typer.Argument(metavar="CODE", help="Code to explain.", show_default=False)] = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """List the codes of caveats and warnings, or explain one.
 

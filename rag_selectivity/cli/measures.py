@@ -19,7 +19,6 @@ def measures(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Measure to explain.", show_default=False)] = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """List the measures, or explain one with a worked example."""
     from rag_selectivity.measures import REGISTRY, explain, parse_measure, summary

@@ -101,7 +101,6 @@ def plan(
     grade_map: o.GradeMapOption = None,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
-    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Show what chance alone achieves at each depth.
 
