@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import MissingExtraError
-from rag_selectivity.wording import visible_lines
 
 PAGE = Path(__file__).with_name("page")
 
 
 def environment(needed_by: str) -> Any:
-    """The environment of the page's templates, which escapes everything and shows control characters.
+    """The environment of the page's templates, which escapes everything.
 
     Raises
     ------
@@ -26,13 +25,13 @@ def environment(needed_by: str) -> Any:
     return Environment(
         loader=FileSystemLoader(PAGE),
         autoescape=True,
-        finalize=_shown,
+        finalize=_writable,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
-def _shown(value: Any) -> Any:
-    # What is of another type than str is a number, or markup that is not escaped.
-    return visible_lines(value) if type(value) is str else value
+def _writable(value: Any) -> Any:
+    # UTF-8 lacks halves of surrogate pairs. What is of another type than str is a number, or markup of our own.
+    return value.encode("utf-8", "backslashreplace").decode() if type(value) is str else value
