@@ -7,9 +7,11 @@ import io
 import json
 import logging
 import re
+import sys
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -233,3 +235,25 @@ def test_json_has_the_same_data_and_nothing_that_a_terminal_obeys() -> None:
     assert is_calm(line)
     assert "\n" not in line
     assert json.loads(line) == {HOSTILE: [HOSTILE]}
+
+
+# -- notebooks -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("without", [None, "jinja2"])
+def test_a_notebook_gets_text_and_no_script(monkeypatch, without) -> None:
+    if without is None:
+        pytest.importorskip("jinja2")
+    else:
+        monkeypatch.setitem(sys.modules, without, None)
+    elements: list[tuple[str, list[tuple[str, str | None]]]] = []
+    parser = HTMLParser()
+    monkeypatch.setattr(parser, "handle_starttag", lambda tag, attributes: elements.append((tag, attributes)))
+    text = report_of(MARKUP, HOSTILE)._repr_html_()
+    parser.feed(text)
+    assert not {"script", "img", "iframe", "link", "a", "object", "form"} & {tag for tag, _ in elements}
+    names = {name for _, attributes in elements for name, _ in attributes}
+    assert not any(name.startswith("on") or name in ("src", "href") for name in names)
+    assert "url(" not in text
+    assert "@import" not in text
+    assert text.encode()

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
@@ -180,16 +181,38 @@ def test_a_trial_leaves_nothing_and_changes_nothing(tmp_path) -> None:
     assert content(tmp_path) == {"old": b"x"}
 
 
-@pytest.mark.skipif(ROOT, reason="root may write everywhere")
-def test_a_file_or_folder_without_permission_is_refused(tmp_path) -> None:
-    (tmp_path / "old").write_text("x")
-    (tmp_path / "old").chmod(0o400)
-    (tmp_path / "closed").mkdir(0o500)
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder of somebody who is not root, and that somebody at work."""
+    with TemporaryDirectory() as name:
+        if ROOT:
+            os.chown(name, 65534, 65534)
+            os.seteuid(65534)
+        yield Path(name)
+        if ROOT:
+            os.seteuid(0)
+
+
+def test_a_file_or_folder_without_permission_is_refused(open_folder) -> None:
+    (open_folder / "old").write_text("x")
+    (open_folder / "old").chmod(0o400)
+    (open_folder / "closed").mkdir(0o500)
     for name in ("old", "closed/x"):
-        with pytest.raises(rs.InputError, match="Permission denied"):
-            refuse_unwritable(tmp_path / name)
-        with pytest.raises(rs.InputError, match="Permission denied"):
-            write_whole(tmp_path / name, "x")
+        for write in (refuse_unwritable, lambda path: write_whole(path, "x"), opened_to_append):
+            with pytest.raises(rs.InputError, match="Permission denied"):
+                write(open_folder / name)
+    assert content(open_folder) == {"old": b"x"}
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may give files away")
+def test_a_group_that_cannot_be_given_has_no_rights(open_folder) -> None:
+    os.seteuid(0)
+    (open_folder / "old").write_text("x")
+    os.chown(open_folder / "old", 65534, 1234)
+    (open_folder / "old").chmod(0o664)
+    os.seteuid(65534)
+    write_whole(open_folder / "old", "new")
+    assert (mode(open_folder / "old"), (open_folder / "old").read_text()) == (0o604, "new")
 
 
 def test_half_of_a_surrogate_pair_is_an_error(tmp_path) -> None:

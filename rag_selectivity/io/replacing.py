@@ -181,8 +181,7 @@ class _Target:
                 _lock(file)
                 _write(file, content)
                 file.flush()
-                # A disk that is full, or a quota, may show only now.
-                os.fsync(file.fileno())
+                _sync(file.fileno())
                 if self.status is not None:
                     _give_mode(file.fileno(), self.status)
 
@@ -202,7 +201,9 @@ class _Target:
                 self._opened(self.partial).close()
 
     def _refuse_read_only(self) -> None:
-        if self.status is not None and not os.access(self.path, os.W_OK):
+        if self.status is not None and not os.access(
+            self.path, os.W_OK, effective_ids=os.access in os.supports_effective_ids
+        ):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def _opened(self, partial: str) -> BinaryIO:
@@ -253,6 +254,15 @@ def _write(file: BinaryIO, content: Content) -> None:
         content(file)
 
 
+def _sync(descriptor: int) -> None:
+    """Have the disk take everything: it may show only now that it is full, and a power failure cuts nothing off."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+
+
 def _give_mode(descriptor: int, status: os.stat_result) -> None:
     """The mode and the owner of the file that is replaced; a group that cannot be given has no rights."""
     mode = stat.S_IMODE(status.st_mode)
@@ -265,7 +275,9 @@ def _give_mode(descriptor: int, status: os.stat_result) -> None:
         except OSError:
             if mine.st_gid != status.st_gid:
                 mode &= ~stat.S_IRWXG
-    os.fchmod(descriptor, mode)
+    # Some disks have no modes.
+    with suppress(OSError):
+        os.fchmod(descriptor, mode)
 
 
 def _write_into(file: str, content: memoryview) -> None:

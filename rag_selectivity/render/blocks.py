@@ -120,18 +120,19 @@ def html_of(blocks: Iterable[Block]) -> str:
 def _html_piece(block: Block) -> str:
     match block:
         case Heading():
-            return f"<h2>{_html(block.text)}</h2>"
+            return f"<h2>{html_text(block.text)}</h2>"
         case Table(header, rows, _):
-            head = "".join(f"<th>{_html(cell)}</th>" for cell in header)
-            lines = "\n".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
+            lines = "\n".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
             return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table>"
         case Lines(text):
-            return "\n".join(f"<p>{_html(line)}</p>" for line in text.splitlines())
+            return "\n".join(f"<p>{html_text(line)}</p>" for line in text.splitlines())
         case Paragraph(text) | Note(text, _):
-            return f"<p>{_html(text)}</p>"
+            return f"<p>{html_text(text)}</p>"
 
 
-def _html(text: str) -> str:
+def html_text(text: str) -> str:
+    """A text in HTML, escaped."""
     return escape(visible_lines(text))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.render.blocks import html_text
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
@@ -145,16 +145,16 @@ def notebook_html(report: Report) -> str:
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             return html_of_first_screen(first_screen(report, decision))
-    parts = [f"<p>{escape(report.trust.text)}</p>"]
+    parts = [f"<p>{html_text(report.trust.text)}</p>"]
     for name, run in report.runs.items():
         header, rows = grid(report, name, run)
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
+        body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         notes = "".join(
-            f"<p><small>{escape(note)}</small></p>" for note in [*lines_of_controls(run), *notes_of(report, run)]
+            f"<p><small>{html_text(note)}</small></p>" for note in [*lines_of_controls(run), *notes_of(report, run)]
         )
         parts.append(
-            f"<section><h3>{escape(name)}</h3><p>{run.evaluated:,} queries.</p><table><thead><tr>{head}</tr></thead>"
+            f"<section><h3>{html_text(name)}</h3><p>{run.evaluated:,} queries.</p><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</section>"
         )
     return "".join(parts)
