@@ -156,7 +156,7 @@ class IdColumn:
         """A 64-bit hash of each id. Equal ids have equal hashes; different ids may have equal hashes too."""
         if self._hashes is None:
             lengths = self.lengths
-            result = mix(lengths.astype(np.uint64), self._word(0, slice(None)))
+            result = mix(lengths.view(np.uint64), self._word(0, slice(None)))
             for word in range(1, self._words()):
                 longer = np.flatnonzero(lengths > word * _WORD)
                 result[longer] = mix(result[longer], self._word(word, longer))
@@ -167,11 +167,19 @@ class IdColumn:
         self, positions: NDArray[np.integer[Any]], other: IdColumn, theirs: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
         """Whether the id at each position equals the other column's id at the corresponding position."""
-        left, right = self.take(positions), other.take(theirs)
-        same: NDArray[np.bool_] = left.lengths == right.lengths
-        for word in range(left._words()):
-            rows = np.flatnonzero(same & (left.lengths > word * _WORD))
-            same[rows] = left._word(word, rows) == right._word(word, rows)
+        return self.take(positions).equal_rows(other.take(theirs))
+
+    def equal_rows(self, other: IdColumn) -> NDArray[np.bool_]:
+        """Whether each id equals the other column's id in the same row."""
+        lengths = self.lengths
+        same: NDArray[np.bool_] = lengths == other.lengths
+        hashed = self._hashes is not None and other._hashes is not None
+        if hashed:
+            # Each step of a hash can be undone: where hashes and all words but one are equal, this one is too.
+            same &= self._hashes == other._hashes
+        for word in range(int(hashed), self._words()):
+            rows = np.flatnonzero(same & (lengths > word * _WORD))
+            same[rows] = self._word(word, rows) == other._word(word, rows)
         return same
 
     def changes(self) -> IntArray:
@@ -209,19 +217,28 @@ class IdColumn:
 
         Of an id that has fewer of them the number is shifted up; of one that has none it is 0.
         """
-        starts, ends = self.starts[rows] + number * _WORD, self.ends[rows]
-        missing = np.clip(starts + _WORD - ends, 0, _WORD).astype(np.uint64)
+        starts, ends = self.starts[rows], self.ends[rows]
         words = np.ndarray((len(self._padded) - _WORD + 1,), "<u8", self._padded, strides=(1,))
-        result: HashArray = words[np.minimum(starts, len(words) - 1)] << (missing << np.uint64(3))
+        if number:
+            starts = starts + number * _WORD
+        missing = starts - ends
+        missing += _WORD
+        np.maximum(missing, 0, out=missing)
+        if number:
+            np.minimum(missing, _WORD, out=missing)
+            starts = np.minimum(starts, len(words) - 1)
+        missing <<= 3
+        result: HashArray = words[starts]
+        result <<= missing.view(np.uint64)
         return result
 
 
-def mix(state: HashArray, value: HashArray) -> HashArray:
-    with np.errstate(over="ignore"):
-        mixed = (state ^ value) * _MULTIPLIER
-        mixed ^= mixed >> _SHIFT
-        mixed *= _SECOND_MULTIPLIER
-        mixed ^= mixed >> _SHIFT
+def mix(state: HashArray, value: HashArray | np.uint64) -> HashArray:
+    mixed = state ^ value
+    mixed *= _MULTIPLIER
+    mixed ^= mixed >> _SHIFT
+    mixed *= _SECOND_MULTIPLIER
+    mixed ^= mixed >> _SHIFT
     return mixed
 
 
@@ -229,27 +246,31 @@ def rows_that_may_repeat(keys: HashArray) -> IntArray:
     """The rows whose key occurs more than once, in their order."""
     if len(keys) < 2:
         return np.empty(0, np.int64)
-    # The last row with each slot is written into it. A row that finds another one there shares the slot with it, which
-    # few rows do whose keys differ; only these are compared.
-    bits = max(10, int(len(keys) - 1).bit_length() + 2)
-    slots = (keys >> np.uint64(64 - bits)).view(np.int64)
-    numbers = np.arange(len(keys), dtype=np.int32)
-    table = np.empty(1 << bits, np.int32)
-    table[slots] = numbers
-    last = table[slots]
-    lost = np.flatnonzero(last != numbers)
-    if not (keys[lost] == keys[last[lost]]).any() and not _any_equal(keys[lost]):
-        return np.empty(0, np.int64)
-    rows = np.unique(np.concatenate([lost, last[lost]]))
+    rows = _sharing_a_slot(keys, 0)
+    if len(rows):
+        rows = rows[_sharing_a_slot(keys[rows], 1)]
     order = np.argsort(keys[rows], kind="stable")
     ordered = keys[rows][order]
     shared = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if not len(shared):
+        return shared
     return np.unique(rows[order[np.concatenate([shared, shared + 1])]])
 
 
-def _any_equal(keys: HashArray) -> bool:
-    ordered = np.sort(keys)
-    return bool((ordered[1:] == ordered[:-1]).any())
+def _sharing_a_slot(keys: HashArray, number: int) -> IntArray:
+    """The rows that share a slot of one of several tables: all whose keys are equal, and few others."""
+    bits = min(30, max(10, int(len(keys) - 1).bit_length() + 3))
+    slots = ((keys << np.uint64(number * bits)) >> np.uint64(64 - bits)).view(np.int64)
+    narrow = np.uint16 if len(keys) <= 1 << 16 else np.int32
+    numbers = np.arange(len(keys), dtype=narrow)
+    table = np.empty(1 << bits, narrow)
+    # The last row with each slot is the one that is left in it.
+    table[slots] = numbers
+    last = table.take(slots, mode="clip")
+    earlier = np.flatnonzero(last != numbers)
+    shares = np.zeros(len(keys), bool)
+    shares[earlier] = shares[last[earlier]] = True
+    return np.flatnonzero(shares)
 
 
 def _ascii(values: list[Any]) -> tuple[list[int], bytes] | None:
