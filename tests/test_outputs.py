@@ -22,6 +22,7 @@ from rag_selectivity.cli.app import app, run_command_line
 from rag_selectivity.io.log import LOG
 from rag_selectivity.io.writing import csv_text, is_formula, json_line, without_apostrophe, write_rows
 from rag_selectivity.render import blocks
+from tests.test_comment import html_of, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 
@@ -177,10 +178,14 @@ def test_what_is_no_formula_stays(cell) -> None:
 
 def test_markdown_is_text_whatever_a_name_holds() -> None:
     text = report_of(MARKUP).to_markdown()
-    assert "<img" not in text.replace("\\<img", "")
-    assert not any(each in text for each in ("[l](", "@octocat", "$\\frac"))
-    shape = {line.count(" | ") for line in text.splitlines() if line.startswith("|")}
-    assert shape == {line.count(" | ") for line in report_of("x").to_markdown().splitlines() if line.startswith("|")}
+    assert not any(each in text for each in ("@octocat", "$\\frac"))  # of which GitHub would make a mention, a formula
+    pieces = blocks.markdown_of([blocks.Table(["a", "b"], [[MARKUP, "1"]]), blocks.Lines(MARKUP), blocks.Note(MARKUP)])
+    expected = {"p", "strong", "table", "thead", "tbody", "tr", "th", "td", "blockquote"}
+    for source in (text, pieces):
+        html = html_of(source)
+        tags = set(re.findall(r"<([a-z0-9]+)", re.sub(r"<!--.*?-->", "", html))) - {"span"}
+        assert tags <= expected
+        assert " ".join(MARKUP.split()) in " ".join(shown(html).split())
 
 
 def test_latex_shows_all_special_characters_and_names_in_the_type_of_programs() -> None:
