@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -158,6 +159,13 @@ def rows_of(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(Path(name).read_text(encoding="utf-8"), newline="")))
 
 
+def test_csv_safe_without_csv_is_refused(files) -> None:
+    with pytest.raises(rs.InputError, match=r"--csv-safe is about CSV, and this command writes none"):
+        raise CliRunner().invoke(app, [*EVALUATE, "--run", "run.csv", "--csv-safe"]).exception  # type: ignore[misc]
+    done = CliRunner().invoke(app, [*EVALUATE, "--run", "run.csv", "--csv-safe", "--format", "csv"])
+    assert done.exit_code == 0
+
+
 @pytest.mark.parametrize("cell", ["=1", "+1", "-a", "-1+1", "@x", "\tx", "\rx", "＝1", "-", "-1e5x", "-1\n"])
 def test_a_formula_is_one(cell) -> None:
     assert is_formula(cell)
@@ -262,3 +270,57 @@ def test_a_notebook_gets_text_and_no_script(monkeypatch, without) -> None:
     assert "url(" not in text
     assert "@import" not in text
     assert text.encode()
+
+
+# -- the one way ---------------------------------------------------------------------------------------
+
+#: What writes a file or a line by itself, and why it may. All else goes through `io.replacing`, `cli.output`, `io.log`.
+ALONE = {
+    "io/replacing.py": "the writer itself",
+    "io/log.py": "the log itself",
+    "cli/output.py": "what the commands print with",
+    "cli/__init__.py": "a line of its own, before anything is imported",
+    "cli/app.py": "opens the null device",
+    "cli/annotate.py": "a prompt of its own",
+    "grading/store/opening.py": "SQLite writes the store; copies are in a temporary folder",
+    "grading/store/migration.py": "SQLite writes the copy of the store",
+    "scale/parts.py": "rows in a temporary folder",
+    "sample/files/judge.py": "a script of the sample",
+}
+CALLS = {"write_text", "write_bytes", "savefig", "to_csv", "to_parquet", "getLogger", "echo", "print"}
+    "write_text",
+    "write_bytes",
+    "savefig",
+    "to_csv",
+    "to_parquet",
+    "copy",
+    "copyfile",
+    "copy2",
+    "getLogger",
+    "echo",
+}
+
+
+def test_nothing_writes_or_prints_past_the_one_way() -> None:
+    root = Path(rs.__file__).parent
+    found = set()
+    for folder in (root, *root.parent.joinpath("integrations").iterdir()):
+        for path in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and _writes(node):
+                    found.add(path.relative_to(folder).as_posix() if folder == root else str(path))
+    assert found - set(ALONE) == {"demo.py", "render/pictures.py"}  # which save pictures into the writer's file
+    assert found >= {"io/replacing.py", "io/log.py", "cli/output.py"}
+
+
+def _writes(call: ast.Call) -> bool:
+    of_module = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id
+    name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
+    if name == "open":
+        modes = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        return of_module == "os" or any(re.fullmatch("[rwaxbt+]*[wax+][rwaxbt+]*", mode) for mode in modes)
+    if name in ("copy", "copyfile", "copy2"):
+        return of_module == "shutil"
+    if name == "write":
+        return ast.unparse(call.func) in ("sys.stdout.write", "sys.stderr.write")
+    return name in CALLS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,13 @@ def refuse_unwritable_files(parameters: Sequence[Any], values: Mapping[str, Any]
             raise InputError(f"two results cannot both go to {where}: {mend}")
         if path != STANDARD_OUTPUT:
             _refuse(path, is_table=isinstance(parameter.metavar, _WritableTable))
+    if values.get("csv_safe") and not _writes_csv(values, places):
+        raise InputError("--csv-safe is about CSV, and this command writes none: add --format csv, or leave it out")
+
+
+def _writes_csv(values: Mapping[str, Any], places: Iterable[str]) -> bool:
+    is_csv = values.get("format") == "csv" or values.get("per_query") == STANDARD_OUTPUT
+    return is_csv or any(place.lower().endswith(".csv") for place in places)
 
 
 def _refuse(path: Path, *, is_table: bool) -> None:
