@@ -288,17 +288,6 @@ ALONE = {
     "sample/files/judge.py": "a script of the sample",
 }
 CALLS = {"write_text", "write_bytes", "savefig", "to_csv", "to_parquet", "getLogger", "echo", "print"}
-    "write_text",
-    "write_bytes",
-    "savefig",
-    "to_csv",
-    "to_parquet",
-    "copy",
-    "copyfile",
-    "copy2",
-    "getLogger",
-    "echo",
-}
 
 
 def test_nothing_writes_or_prints_past_the_one_way() -> None:
