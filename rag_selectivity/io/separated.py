@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -33,9 +33,9 @@ class Lines:
         return decoded_lines(path, io.BytesIO(self.text), self.first)
 
 
-def line_blocks(file: IO[bytes], first: int) -> Iterator[Lines]:
-    """The lines of a file from where it stands, in blocks; `first` is the number of the next line."""
-    while text := file.read(_BLOCK):
+def line_blocks(file: IO[bytes], first: int, blocks: int = 1) -> Generator[Lines]:
+    """The lines of a file from where it stands, some blocks at a time; `first` is the number of the next line."""
+    while text := file.read(blocks * _BLOCK):
         text += file.readline()
         if first == 1:
             text = text.removeprefix(_BYTE_ORDER_MARK)
