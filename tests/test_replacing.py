@@ -141,6 +141,20 @@ def test_where_a_shell_redirects_to_is_written_into(tmp_path) -> None:
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == b"abc"
 
 
+@pytest.mark.skipif(not ROOT or sys.platform != "linux", reason="only root may mount")
+def test_a_file_that_is_mounted_is_written_into(tmp_path) -> None:
+    outside, inside = tmp_path / "outside.txt", tmp_path / "inside.txt"
+    outside.write_text("old and long")
+    inside.touch()
+    if subprocess.run(["mount", "--bind", outside, inside], capture_output=True).returncode:
+        pytest.skip("a container may not mount")
+    try:
+        write_whole(inside, "new")
+        assert content(tmp_path) == {"outside.txt": b"new", "inside.txt": b"new"}
+    finally:
+        subprocess.run(["umount", inside], check=True)
+
+
 def test_nobody_reads_a_pipe_any_more(tmp_path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -352,8 +366,24 @@ def test_ctrl_c_at_any_line_leaves_the_old_files_or_the_new(tmp_path, existing, 
     assert interrupted > 60
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_an_error_while_the_content_is_made_leaves_the_old_file(tmp_path, name) -> None:
+def test_ctrl_c_at_any_line_of_a_trial_leaves_nothing(tmp_path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"old")
+    for number in range(1, 1000):
+        before, at = sys.gettrace(), At(number, interrupt)
+        sys.settrace(at)
+        try:
+            refuse_unwritable(tmp_path / "a.txt")
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        assert content(tmp_path) == {"a.txt": b"old"}, number
+        if at.left > 0:
+            break
+    assert number > 30
+
+
+def test_an_error_while_the_content_is_made_leaves_the_old_file(tmp_path) -> None:
     def broken(file: Any) -> None:
         file.write(b"half")
         raise ZeroDivisionError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -189,7 +190,7 @@ class _Target:
         """Put the content in its place."""
         with _named(self.path):
             if self.partial is not None:
-                os.replace(self.partial, self.file)
+                _put_in_place(self.partial, self.file)
             elif self.pending is not None:
                 _write_into(self.file, self.pending.getbuffer())
 
@@ -278,6 +279,17 @@ def _give_mode(descriptor: int, status: os.stat_result) -> None:
     # Some disks have no modes.
     with suppress(OSError):
         os.fchmod(descriptor, mode)
+
+
+def _put_in_place(partial: str, file: str) -> None:
+    try:
+        os.replace(partial, file)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        # A file that is mounted by itself, as into a container, cannot be replaced.
+        with open(partial, "rb") as made, open(file, "wb") as into:
+            shutil.copyfileobj(made, into)
 
 
 def _write_into(file: str, content: memoryview) -> None:
