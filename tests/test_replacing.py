@@ -313,17 +313,17 @@ def test_a_disk_that_is_really_full(tmp_path, name) -> None:
 
 
 class At:
-    """Calls `act` before the nth line that runs in the module of the writer."""
+    """Calls `act` before the nth line that runs in the module of the writer, and so many lines later again."""
 
-    def __init__(self, number: int, act: Callable[[], object]) -> None:
-        self.left, self.act = number, act
+    def __init__(self, number: int, act: Callable[[], object], later: int | None = None) -> None:
+        self.left, self.act, self.later = number, act, later
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> At | None:
         if frame.f_code.co_filename != replacing.__file__:
             return None
         if event == "line":
             self.left -= 1
-            if self.left == 0:
+            if self.left == 0 or (self.later is not None and self.left == -self.later):
                 self.act()
         return self
 
@@ -366,10 +366,11 @@ def test_ctrl_c_at_any_line_leaves_the_old_files_or_the_new(tmp_path, existing, 
     assert interrupted > 60
 
 
-def test_ctrl_c_at_any_line_of_a_trial_leaves_nothing(tmp_path) -> None:
+@pytest.mark.parametrize("later", [None, 1, 2, 3, 4, 5])
+def test_ctrl_c_at_any_line_of_a_trial_and_again_soon_after_leaves_nothing(tmp_path, later) -> None:
     (tmp_path / "a.txt").write_bytes(b"old")
     for number in range(1, 1000):
-        before, at = sys.gettrace(), At(number, interrupt)
+        before, at = sys.gettrace(), At(number, interrupt, later)
         sys.settrace(at)
         try:
             refuse_unwritable(tmp_path / "a.txt")
