@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
@@ -17,20 +16,21 @@ from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.log import LOG
 from rag_selectivity.io.reading import read_records
+from rag_selectivity.io.replacing import append_whole, opened_to_append
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, read_span_file
 from rag_selectivity.wording import counted
 
 __all__ = ["Trace", "TraceWriter"]
 
-_log = logging.getLogger("rag_selectivity")
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class TraceWriter:
-    """Appends retrievals to a file, each at once.
+    """Appends retrievals to a file, each at once. A new file can be read and written by its owner alone.
 
     Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
     the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
@@ -43,10 +43,7 @@ class TraceWriter:
         self.path = Path(path)
         self.texts = texts
         self._lock = threading.Lock()
-        try:
-            self._file: BinaryIO | None = self.path.open("ab", buffering=0)
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
+        self._file: BinaryIO | None = opened_to_append(self.path)
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
@@ -78,9 +75,9 @@ class TraceWriter:
             if self._file is None:
                 return
             try:
-                self._file.write(line)
+                append_whole(self._file, line)
             except OSError as error:
-                _log.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
+                LOG.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
                 self._file = None
 
     def close(self) -> None:
