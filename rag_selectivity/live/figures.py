@@ -409,6 +409,8 @@ class LiveFigures:
             yield f"outcome {traffic.outcome:.3g}{bounds} on average over {traffic.outcomes:,} outcomes"
         if traffic.lost_outcomes:
             yield f"{traffic.lost_outcomes:,} outcomes came with an id that no known retrieval has, and are not counted"
+        if traffic.not_traced:
+            yield f"the trace lacks {traffic.not_traced:,} retrievals and outcomes, since it could not be written"
         if not complete:
             size = len(self._sample)
             yield f"figures over {measured:,} retrievals; figures of single queries for a random sample of {size:,}"

@@ -27,7 +27,7 @@ from rag_selectivity.live.identity import FixedIdentity, Identity, IdentityChoic
 from rag_selectivity.live.measuring import Measuring, warn
 from rag_selectivity.live.request import CURRENT, Request, checked_outcome, requested
 from rag_selectivity.live.retrieval import Retrieval, Traffic
-from rag_selectivity.live.trace import TraceWriter
+from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.live.traffic import LiveTraffic, SampledTexts
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import LIVE_DEPTHS, absent_measures, given_depths, plan_of, wanted_measures
@@ -419,7 +419,8 @@ class Monitor:
     def traffic(self) -> Traffic:
         """Counts and means of all retrievals so far, with or without labels."""
         with self._lock:
-            return self._traffic.traffic()
+            traffic = self._traffic.traffic()
+        return traffic if self._trace is None else replace(traffic, not_traced=self._trace.lost)
 
     @property
     def window(self) -> dict[str, float]:

@@ -124,6 +124,8 @@ class Traffic:
         Outcomes whose retrieval was not known, or no longer.
     arms : {arm: Traffic}
         The same for each arm; empty unless retrievals name arms.
+    not_traced : int
+        Retrievals and late outcomes that the trace lacks, since it could not be written.
     """
 
     retrievals: int
@@ -148,6 +150,7 @@ class Traffic:
     lost_outcomes: int = 0
     arms: Mapping[str, Traffic] = field(default_factory=dict)
     tokens_known: int = 0
+    not_traced: int = 0
 
 
 def approximate_tokens(text: str) -> int:

@@ -2,91 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.log import LOG
 from rag_selectivity.io.reading import read_records
-from rag_selectivity.io.replacing import append_whole, opened_to_append
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, read_span_file
+from rag_selectivity.live.trace_writer import is_cut_off, unfinished_line
 from rag_selectivity.wording import counted
 
-__all__ = ["Trace", "TraceWriter"]
-
-#: Made once, since `json.dumps` makes another one for each line.
-_encode = json.JSONEncoder(ensure_ascii=False).encode
-
-
-class TraceWriter:
-    """Appends retrievals to a file, each at once. A new file can be read and written by its owner alone.
-
-    Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
-    the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
-
-    When the file cannot be written any more, that is logged once and the rest is left out: a full disk must not
-    end what is being watched.
-    """
-
-    def __init__(self, path: str | Path, *, texts: bool) -> None:
-        self.path = Path(path)
-        self.texts = texts
-        self._lock = threading.Lock()
-        self._file: BinaryIO | None = opened_to_append(self.path)
-
-    def write(self, retrieval: Retrieval, at: float) -> None:
-        """Append a retrieval that happened at a time, in seconds since 1970."""
-        row = {
-            "time": round(at, 3),
-            "id": retrieval.id,
-            "query_id": retrieval.query_id,
-            **({"query": retrieval.query} if self.texts else {"query_hash": text_id(retrieval.query)}),
-            "shown": list(retrieval.shown),
-            # Whether retrievals have pools is not known from one that failed.
-            "pool": None if retrieval.pool is None or retrieval.failed else list(retrieval.pool),
-            "corpus_size": retrieval.corpus_size,
-            "tokens": retrieval.tokens,
-            "seconds": None if retrieval.seconds is None else round(retrieval.seconds, 6),
-            "failed": True if retrieval.failed else None,
-            "arm": retrieval.arm,
-            "outcome": None if retrieval.outcome is None else float(retrieval.outcome),
-            "texts": dict(retrieval.texts) if self.texts and retrieval.texts is not None else None,
-        }
-        self._write({key: value for key, value in row.items() if value is not None})
-
-    def write_outcome(self, id_: str, outcome: float, at: float) -> None:
-        """Append an outcome that became known after its retrievals."""
-        self._write({"time": round(at, 3), "outcome_of": id_, "outcome": outcome})
-
-    def _write(self, row: Mapping[str, Any]) -> None:
-        line = f"{_encode(row)}\n".encode()
-        with self._lock:
-            if self._file is None:
-                return
-            try:
-                append_whole(self._file, line)
-            except OSError as error:
-                LOG.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
-                self._file = None
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
-
+__all__ = ["Trace"]
 
 @dataclass(frozen=True)
 class Trace:
@@ -160,7 +94,7 @@ class Trace:
             if value is not None:
                 raise InputError(f"{path}: {option} is for spans, and this trace has ids of its own: leave it out")
         retrievals, without_text, late = [], [], {}
-        for line, row in read_records(path):
+        for line, row in _rows(path):
             where = f"{path}:{line}"
             if "outcome_of" in row:
                 late[str(row["outcome_of"])] = _outcome(row, where)
@@ -276,6 +210,22 @@ class Trace:
         for note in (*self.notes, *lacking):
             warnings.warn(SelectivityWarning(f"{self.path}: {note}", "trace-incomplete"), stacklevel=2)
         return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
+
+
+def _rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The lines of a trace, without a last one that was cut off when its process was killed."""
+    try:
+        yield from read_records(path)
+    except InputError as error:
+        line = unfinished_line(path)
+        if not is_cut_off(line):
+            raise
+        with open(path, "rb") as file:
+            number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+        if not str(error).startswith(f"{path}:{number}:"):
+            raise
+        note = f"{path}:{number}: the last line was cut off, as when its process is killed; it was left out"
+        warnings.warn(SelectivityWarning(note, "trace-incomplete"), stacklevel=4)
 
 
 def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
