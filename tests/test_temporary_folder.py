@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_selectivity.io import own_folder
 from rag_selectivity.scale import temporary
 from rag_selectivity.scale.temporary import in_temporary_folder
 
@@ -36,7 +38,13 @@ class Signals:
         sys.settrace(self._before)
 
     def trace(self, frame, event, _):
-        if frame.f_code.co_filename not in {temporary.__file__, tempfile.__file__, shutil.__file__, __file__}:
+        if frame.f_code.co_filename not in {
+            temporary.__file__,
+            own_folder.__file__,
+            tempfile.__file__,
+            shutil.__file__,
+            __file__,
+        }:
             return None
         if frame.f_code in {Signals.__exit__.__code__, Signals.trace.__code__}:
             return None
@@ -98,3 +106,23 @@ def test_errors_of_the_work_pass(tmp_path) -> None:
     with pytest.raises(ValueError, match="a wrong row"):
         in_temporary_folder(tmp_path, fails)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_of_a_killed_process_goes_when_the_next_is_made(tmp_path) -> None:
+    (tmp_path / "rag-selectivity-examples").mkdir()
+    (tmp_path / "rag-selectivity-aaaaaaaa.temporary").symlink_to("rag-selectivity-examples")
+    code = (
+        "import os, sys; from rag_selectivity.scale.temporary import in_temporary_folder\n"
+        "in_temporary_folder(sys.argv[1], lambda place: ((place / 'part').touch(), os.kill(os.getpid(), 9)))"
+    )
+    before = set(tmp_path.iterdir())
+    assert subprocess.run([sys.executable, "-c", code, tmp_path]).returncode == -signal.SIGKILL
+    (left,) = set(tmp_path.iterdir()) - before
+
+    def while_another_works(mine: Path) -> None:
+        assert set(tmp_path.iterdir()) == {*before, mine}
+        in_temporary_folder(tmp_path, work)
+        assert mine.is_dir(), "its process lives"
+
+    in_temporary_folder(tmp_path, while_another_works)
+    assert set(tmp_path.iterdir()) == before

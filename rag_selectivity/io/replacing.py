@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ PRIVATE = 0o600
 _PUBLIC = 0o666
 #: So many characters of a name stand in that of its partial file, since the length of names is limited.
 _NAMED = 40
-#: A partial file that is younger may belong to a process that has not locked it yet.
-_SECONDS_UNTIL_LOCKED = 60.0
 #: Folders whose files are the open files of a process.
 _DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd|/dev/fd")
 _MOST_LINKS = 40
@@ -178,8 +175,7 @@ class _Target:
                 return
             self._refuse_read_only()
             _remove_left_behind(self.file)
-            with self._opened(self.partial) as file:
-                _lock(file)
+            with self._opened_and_locked(self.partial) as file:
                 _write(file, content)
                 file.flush()
                 _sync(file.fileno())
@@ -206,6 +202,15 @@ class _Target:
             self.path, os.W_OK, effective_ids=os.access in os.supports_effective_ids
         ):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def _opened_and_locked(self, partial: str) -> BinaryIO:
+        while True:
+            file = self._opened(partial)
+            lock_file(file, wait=True)
+            if os.fstat(file.fileno()).st_nlink or os.path.exists(partial):
+                return file
+            # Another process took it for one that was left behind, before it was locked.
+            file.close()
 
     def _opened(self, partial: str) -> BinaryIO:
         # What takes the place of a file may be as private as that file.
@@ -333,14 +338,14 @@ def _start(name: str) -> str:
     return f".{name[:_NAMED]}."
 
 
-def _lock(file: Any) -> bool:
-    """Lock a partial file as long as it is open, so that others know that its process lives; whether it was free."""
+def lock_file(file: Any, *, wait: bool = False) -> bool:
+    """Lock a file as long as it is open, so that others know that its process lives; whether it was free."""
     try:
         import fcntl
     except ImportError:
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         return False
     return True
@@ -350,13 +355,13 @@ def _remove_left_behind(file: str) -> None:
     """Remove the partial files of this file whose processes were killed."""
     folder, name = os.path.split(file)
     pattern = re.compile(re.escape(_start(name)) + r"[0-9a-f]{12}\.partial")
-    for left in _old_files(folder, pattern):
+    for left in _files(folder, pattern):
         with suppress(OSError), open(left, "rb", opener=_without_links) as found:
-            if _lock(found):
+            if lock_file(found):
                 os.unlink(left)
 
 
-def _old_files(folder: str, pattern: re.Pattern[str]) -> Iterable[str]:
+def _files(folder: str, pattern: re.Pattern[str]) -> Iterable[str]:
     try:
         with os.scandir(folder) as entries:
             found = [entry for entry in entries if pattern.fullmatch(entry.name)]
@@ -364,8 +369,7 @@ def _old_files(folder: str, pattern: re.Pattern[str]) -> Iterable[str]:
         return
     for entry in found:
         with suppress(OSError):
-            status = entry.stat(follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _SECONDS_UNTIL_LOCKED:
+            if entry.is_file(follow_symlinks=False):
                 yield entry.path
 
 

@@ -22,6 +22,7 @@ from rag_selectivity.wording import counted
 
 __all__ = ["Trace"]
 
+
 @dataclass(frozen=True)
 class Trace:
     """What a trace holds.
@@ -222,7 +223,7 @@ def _rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             raise
         with open(path, "rb") as file:
             number = 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-        if not str(error).startswith(f"{path}:{number}:"):
+        if number == 1 or not str(error).startswith(f"{path}:{number}:"):
             raise
         note = f"{path}:{number}: the last line was cut off, as when its process is killed; it was left out"
         warnings.warn(SelectivityWarning(note, "trace-incomplete"), stacklevel=4)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TypeVar
+
+from rag_selectivity.io.own_folder import OwnFolder
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ def in_temporary_folder(parent: str | Path | None, work: Callable[[Path], T]) ->
     try:
         try:
             interrupts.take_over()
-            place = tempfile.TemporaryDirectory(dir=parent, prefix="rag-selectivity-")
+            place = OwnFolder(parent)
             interrupts.let_through()
             result = work(Path(place.name))
         finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store.migration import copy_to, migrate
 from rag_selectivity.grading.store.problems import StoreConnection, explained, is_busy
 from rag_selectivity.grading.store.schema import APPLICATION, VERSION, create_tables, transaction
+from rag_selectivity.io.own_folder import OwnFolder
 
 BUSY_SECONDS = 60.0
 _PRIVATE = 0o600
@@ -65,14 +65,14 @@ class Readable:
     file : Path
         The store, or a temporary copy.
     mode : {"rw", "immutable"}
-    folder : TemporaryDirectory or None
+    folder : OwnFolder or None
         Of the copy.
     """
 
     path: Path
     file: Path
     mode: str
-    folder: tempfile.TemporaryDirectory[str] | None = None
+    folder: OwnFolder | None = None
 
     def connect(self) -> StoreConnection:
         """A connection that changes nothing."""
@@ -105,7 +105,7 @@ def readable(path: Path) -> Readable:
         found, version = _readable_as_it_is(path)
         if version == VERSION:
             return found
-        folder = tempfile.TemporaryDirectory(prefix="rag-selectivity-", ignore_cleanup_errors=True)
+        folder = OwnFolder(None, ignore_cleanup_errors=True)
         copy = Path(folder.name) / path.name
         with closing(found.connect()) as source:
             copy_to(source, copy)
@@ -147,7 +147,7 @@ def _version_of(found: Readable) -> int:
 
 def _snapshot(path: Path) -> Readable:
     """A copy of the file and of its log, both of the same moment."""
-    folder = tempfile.TemporaryDirectory(prefix="rag-selectivity-", ignore_cleanup_errors=True)
+    folder = OwnFolder(None, ignore_cleanup_errors=True)
     copy = Path(folder.name) / path.name
     for _ in range(_COPIES):
         before = _state(path)
