@@ -23,8 +23,8 @@ __all__ = ["TraceWriter", "is_cut_off", "unfinished_line"]
 
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
-#: A file that could not be written is tried again after so many seconds.
-_SECONDS_UNTIL_RETRY = 1.0
+#: A file that could not be written is tried again after so many seconds: what fails takes time from the application.
+_SECONDS_UNTIL_RETRY = 0.1
 #: A line that was cut off is looked for in so many bytes at the end of a file.
 _LONGEST_LINE = 1 << 24
 
@@ -37,7 +37,7 @@ class TraceWriter:
 
     A file that is renamed or removed, as when logs are rotated, is made anew with the next line. A file that cannot be
     written, as on a full disk, does not end what is being watched: the log says it once, the lines are left out and
-    counted, and once a second the writer tries again.
+    counted, and the writer tries again ten times a second.
 
     Raises
     ------

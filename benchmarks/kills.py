@@ -1,0 +1,346 @@
+"""Processes that are killed while they write: what was there before is there, or the new one is, whole.
+
+A process is forked, writes one kind of output again and again, each time another content, and is killed with SIGKILL
+at a random moment. Then the output must hold a content whole: the last one that the process said was done, or a later
+one. The next process that writes must leave nothing of the dead one behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rag_selectivity as rs
+from rag_selectivity.grading.exchange import export_labels
+from rag_selectivity.grading.store import Label, Settings, Store, digest
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import Trace
+from rag_selectivity.live.trace_writer import TraceWriter
+
+ROWS = 400
+#: The version of an output is the number of the write that made it.
+Write = Callable[[int], object]
+
+
+@dataclass
+class Kind:
+    """A kind of output.
+
+    Attributes
+    ----------
+    start : callable
+        In a folder: gives the function that writes a version, called in the process that will be killed.
+    version : callable
+        In a folder: the version that is there, after a look at whether it is whole.
+    leftovers : callable
+        In a folder: the temporary files and folders.
+    """
+
+    start: Callable[[Path], Write]
+    version: Callable[[Path], int]
+    leftovers: Callable[[Path], list[Path]]
+
+
+@dataclass
+class Outcome:
+    """What became of an output: how often it was killed, which content was there, and what was left behind."""
+
+    kills: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+
+def _report(version: int) -> rs.Report:
+    draw = np.random.default_rng(version)
+    labels = {f"q{i}": {f"d{i}": 1, f"v{version}": 0} for i in range(60)}
+    lists = {f"q{i}": [f"d{draw.integers(0, 60)}", f"d{i}"] for i in range(60)}
+    return rs.evaluate(labels, lists, corpus_size=1000, depths=[1, 2])
+
+
+def _write_text(name: str, text: Callable[[int], str]) -> Callable[[Path], Write]:
+    from rag_selectivity.io.replacing import write_whole
+
+    return lambda folder: lambda version: write_whole(folder / name, text(version))
+
+
+def _partials(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if ".partial" in path.name or path.name.endswith(".temporary")]
+
+
+# -- report as JSON and HTML ---------------------------------------------------------------------------
+
+
+def _save(folder: Path) -> Write:
+    report = _report(0)
+    return lambda version: report.with_input("run", {"version": version}, ["x" * 10_000]).save(folder / "report.json")
+
+
+def _saved(folder: Path) -> int:
+    report = rs.Report.load(folder / "report.json")
+    assert report["BoR@1"].value is not None
+    text = (folder / "report.json").read_text()
+    found = json.loads(text)
+    return _version_in(found)
+
+
+def _version_in(data: Any) -> int:
+    if isinstance(data, dict):
+        if isinstance(data.get("version"), int):
+            return int(data["version"])
+        data = list(data.values())
+    if isinstance(data, list):
+        for each in data:
+            found = _version_in(each)
+            if found >= 0:
+                return found
+    return -1
+
+
+def _page(folder: Path) -> Write:
+    from rag_selectivity.io.replacing import write_whole
+
+    page = _report(0).to_html(title="version 0000000")
+    return lambda version: write_whole(
+        folder / "report.html", page.replace("version 0000000", f"version {version:07d}")
+    )
+
+
+def _paged(folder: Path) -> int:
+    text = (folder / "report.html").read_text()
+    assert text.rstrip().endswith("</html>")
+    return int(text.partition("<title>version ")[2][:7])
+
+
+# -- exports -------------------------------------------------------------------------------------------
+
+
+def _rows_written(name: str) -> Callable[[Path], Write]:
+    from rag_selectivity.io.writing import write_rows
+
+    def start(folder: Path) -> Write:
+        return lambda version: write_rows(
+            folder / name, [{"query_id": f"q{i}", "passage_id": f"p{i}", "grade": version} for i in range(ROWS)]
+        )
+
+    return start
+
+
+def _rows_read(name: str) -> Callable[[Path], int]:
+    def version(folder: Path) -> int:
+        from rag_selectivity.io.reading import read_records
+
+        rows = [row for _, row in read_records(folder / name)]
+        (found,) = {int(row["grade"]) for row in rows}
+        assert len(rows) == ROWS
+        return found
+
+    return version
+
+
+def _export(folder: Path) -> Write:
+    """Qrels with a side file beside them: two files that belong together."""
+
+    def write(version: int) -> None:
+        with Store(folder / "labels.db") as store:
+            number = store.settings_id(Settings("grade", "m", {}))
+            key = (number, digest("q"), digest(f"p{version}"), 0)
+            store.add_texts([("q", f"p{version}", key[1], key[2])])
+            store.put([Label(key, 3)]).result()
+            export_labels(store, folder / "export.trec")
+
+    return write
+
+
+def _exported(folder: Path) -> int:
+    qrels = rs.read_qrels(folder / "export.trec").to_dict()
+    return max(int(passage[1:]) for passage in qrels["q"])
+
+
+# -- what is appended to -------------------------------------------------------------------------------
+
+
+def _trace(folder: Path) -> Write:
+    writer = TraceWriter(folder / "trace.jsonl", texts=True)
+    text = "words of a passage " * 20_000
+    return lambda version: writer.write(
+        Retrieval(f"q{version}", ("d",), id=str(version), texts={"d": f"{text}{version}"}), time.time()
+    )
+
+
+def _traced(folder: Path) -> int:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a last line that was cut off is one
+        names = Trace.read(folder / "trace.jsonl").names
+    found = sorted(int(name[1:]) for name in names)
+    assert found == list(range(found[0], found[-1] + 1)), "a line is missing"
+    return found[-1]
+
+
+def _put(folder: Path) -> Write:
+    store = Store(folder / "labels.db")
+    number = store.settings_id(Settings("grade", "m", {}))
+
+    def write(version: int) -> None:
+        names = [(f"q{version}", f"p{i}") for i in range(ROWS)]
+        store.put([Label((number, digest(q), digest(p), 0), i % 5 + 1) for i, (q, p) in enumerate(names)]).result()
+
+    return write
+
+
+def _stored(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "labels.db")) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        sizes = {size for (size,) in file.execute("SELECT count(*) FROM labels GROUP BY query_hash")}
+        (count,) = file.execute("SELECT count(*) FROM labels").fetchone()
+    assert sizes <= {ROWS}, "a put is there in part"
+    return count // ROWS - 1
+
+
+# -- out of core ---------------------------------------------------------------------------------------
+
+
+def _divide(folder: Path) -> Write:
+    run, qrels = folder / "run.trec", folder / "qrels.trec"
+    if not run.exists():
+        run.write_text("".join(f"q{i} Q0 d{j} {j} {9 - j} t\n" for i in range(3000) for j in range(1, 6)))
+        qrels.write_text("".join(f"q{i} 0 d{i % 5 + 1} 1\n" for i in range(3000)))
+    temporary = folder / "temporary"
+    temporary.mkdir(exist_ok=True)
+
+    def write(version: int) -> None:
+        from rag_selectivity.io.replacing import write_whole
+        from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+
+        report = evaluate_out_of_core(qrels, {"r": run}, corpus_size=1000, folder=temporary, progress=False)
+        write_whole(folder / "figure.json", json.dumps([version, report["BoR@5"].value]))
+
+    return write
+
+
+def _divided(folder: Path) -> int:
+    version, value = json.loads((folder / "figure.json").read_text())
+    assert value > 0
+    return int(version)
+
+
+KINDS = {
+    "report (JSON)": Kind(_save, _saved, _partials),
+    "report (HTML)": Kind(_page, _paged, _partials),
+    "rows (CSV)": Kind(_rows_written("rows.csv"), _rows_read("rows.csv"), _partials),
+    "rows (JSONL)": Kind(_rows_written("rows.jsonl"), _rows_read("rows.jsonl"), _partials),
+    "rows (Parquet)": Kind(_rows_written("rows.parquet"), _rows_read("rows.parquet"), _partials),
+    "export of a store": Kind(_export, _exported, _partials),
+    "trace": Kind(_trace, _traced, _partials),
+    "label store": Kind(_put, _stored, _partials),
+    "out-of-core parts": Kind(_divide, _divided, _partials),
+}
+
+
+def killed(kind: Kind, folder: Path, kills: int, draw: random.Random) -> Outcome:
+    """Kill a process so many times while it writes one kind of output."""
+    folder.mkdir(parents=True, exist_ok=True)
+    outcome = Outcome()
+    version = _once(kind, folder, 0)
+    for _ in range(kills):
+        done, expected = _until_killed(kind, folder, version + 1, draw)
+        outcome.kills += 1
+        done = max(done, version)
+        try:
+            found = kind.version(folder)
+        except Exception as error:
+            outcome.faults.append(f"{type(error).__name__}: {error}"[:200])
+            return outcome
+        if not done <= found <= max(expected, done):
+            outcome.faults.append(f"version {found} is there, after {done} was done and {expected} begun")
+        outcome.seen["the new one" if found > done else "the one before"] += 1
+        left = len(kind.leftovers(folder))
+        outcome.seen["left behind by the dead"] += left
+        version = found
+        # The next start, in this process's child, so that the store's threads end with it.
+        version = _once(kind, folder, version + 1)
+        if kind.leftovers(folder):
+            outcome.faults.append(f"still there after the next start: {kind.leftovers(folder)}")
+    return outcome
+
+
+def _until_killed(kind: Kind, folder: Path, first: int, draw: random.Random) -> tuple[int, int]:
+    """The last version that the process said was done, and the one that it was writing."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os.close(reading)
+            write = kind.start(folder)
+            os.write(writing, struct.pack("q", first - 1))
+            version = first
+            while True:
+                write(version)
+                os.write(writing, struct.pack("q", version))
+                version += 1
+        os._exit(1)
+    os.close(writing)
+    os.read(reading, 8)
+    time.sleep(draw.random() * 0.12)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the writer ended by itself"
+    said = b""
+    while block := os.read(reading, 1 << 16):
+        said += block
+    os.close(reading)
+    done = first - 1 if not said else struct.unpack("q", said[-8:])[0]
+    return done, done + 1
+
+
+def _once(kind: Kind, folder: Path, version: int) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with suppress(BaseException):
+            kind.start(folder)(version)
+            code = 0
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, "the next start failed"
+    return version
+
+
+def lines_of(outcomes: dict[str, Outcome]) -> Iterator[str]:
+    """What the command prints."""
+    for name, outcome in outcomes.items():
+        seen = ", ".join(f"{what} {count}" for what, count in outcome.seen.items())
+        yield f"{name}: {outcome.kills} kills: {seen}; {len(outcome.faults)} faults"
+        yield from (f"  {fault}" for fault in outcome.faults[:3])
+
+
+def run(folder: Path, kills: int) -> bool:
+    """Kill writers of every kind; whether nothing was lost."""
+    draw = random.Random(3)
+    outcomes = {}
+    for place, (name, kind) in enumerate(KINDS.items()):
+        outcomes[name] = killed(kind, folder / str(place), kills, draw)
+        print("\n".join(lines_of({name: outcomes[name]})), flush=True)
+    return not any(outcome.faults for outcome in outcomes.values())
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        sys.exit(not run(Path(name), int(sys.argv[1]) if len(sys.argv) > 1 else 20))
