@@ -15,6 +15,7 @@ import sqlite3
 import struct
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -27,9 +28,14 @@ import numpy as np
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels
 from rag_selectivity.grading.store import Label, Settings, Store, digest
+from rag_selectivity.io.reading import read_records
+from rag_selectivity.io.replacing import write_whole
+from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
+from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 ROWS = 400
 #: The version of an output is the number of the write that made it.
@@ -46,13 +52,13 @@ class Kind:
         In a folder: gives the function that writes a version, called in the process that will be killed.
     version : callable
         In a folder: the version that is there, after a look at whether it is whole.
-    leftovers : callable
-        In a folder: the temporary files and folders.
+    seconds : float
+        A process is killed after some of so many seconds.
     """
 
     start: Callable[[Path], Write]
     version: Callable[[Path], int]
-    leftovers: Callable[[Path], list[Path]]
+    seconds: float = 0.12
 
 
 @dataclass
@@ -71,12 +77,6 @@ def _report(version: int) -> rs.Report:
     return rs.evaluate(labels, lists, corpus_size=1000, depths=[1, 2])
 
 
-def _write_text(name: str, text: Callable[[int], str]) -> Callable[[Path], Write]:
-    from rag_selectivity.io.replacing import write_whole
-
-    return lambda folder: lambda version: write_whole(folder / name, text(version))
-
-
 def _partials(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if ".partial" in path.name or path.name.endswith(".temporary")]
 
@@ -90,11 +90,8 @@ def _save(folder: Path) -> Write:
 
 
 def _saved(folder: Path) -> int:
-    report = rs.Report.load(folder / "report.json")
-    assert report["BoR@1"].value is not None
-    text = (folder / "report.json").read_text()
-    found = json.loads(text)
-    return _version_in(found)
+    StoredReport.read(folder / "report.json")
+    return _version_in(json.loads((folder / "report.json").read_text()))
 
 
 def _version_in(data: Any) -> int:
@@ -111,8 +108,6 @@ def _version_in(data: Any) -> int:
 
 
 def _page(folder: Path) -> Write:
-    from rag_selectivity.io.replacing import write_whole
-
     page = _report(0).to_html(title="version 0000000")
     return lambda version: write_whole(
         folder / "report.html", page.replace("version 0000000", f"version {version:07d}")
@@ -129,8 +124,6 @@ def _paged(folder: Path) -> int:
 
 
 def _rows_written(name: str) -> Callable[[Path], Write]:
-    from rag_selectivity.io.writing import write_rows
-
     def start(folder: Path) -> Write:
         return lambda version: write_rows(
             folder / name, [{"query_id": f"q{i}", "passage_id": f"p{i}", "grade": version} for i in range(ROWS)]
@@ -141,8 +134,6 @@ def _rows_written(name: str) -> Callable[[Path], Write]:
 
 def _rows_read(name: str) -> Callable[[Path], int]:
     def version(folder: Path) -> int:
-        from rag_selectivity.io.reading import read_records
-
         rows = [row for _, row in read_records(folder / name)]
         (found,) = {int(row["grade"]) for row in rows}
         assert len(rows) == ROWS
@@ -182,8 +173,6 @@ def _trace(folder: Path) -> Write:
 
 
 def _traced(folder: Path) -> int:
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a last line that was cut off is one
         names = Trace.read(folder / "trace.jsonl").names
@@ -224,9 +213,6 @@ def _divide(folder: Path) -> Write:
     temporary.mkdir(exist_ok=True)
 
     def write(version: int) -> None:
-        from rag_selectivity.io.replacing import write_whole
-        from rag_selectivity.scale.out_of_core import evaluate_out_of_core
-
         report = evaluate_out_of_core(qrels, {"r": run}, corpus_size=1000, folder=temporary, progress=False)
         write_whole(folder / "figure.json", json.dumps([version, report["BoR@5"].value]))
 
@@ -240,15 +226,15 @@ def _divided(folder: Path) -> int:
 
 
 KINDS = {
-    "report (JSON)": Kind(_save, _saved, _partials),
-    "report (HTML)": Kind(_page, _paged, _partials),
-    "rows (CSV)": Kind(_rows_written("rows.csv"), _rows_read("rows.csv"), _partials),
-    "rows (JSONL)": Kind(_rows_written("rows.jsonl"), _rows_read("rows.jsonl"), _partials),
-    "rows (Parquet)": Kind(_rows_written("rows.parquet"), _rows_read("rows.parquet"), _partials),
-    "export of a store": Kind(_export, _exported, _partials),
-    "trace": Kind(_trace, _traced, _partials),
-    "label store": Kind(_put, _stored, _partials),
-    "out-of-core parts": Kind(_divide, _divided, _partials),
+    "report (JSON)": Kind(_save, _saved),
+    "report (HTML)": Kind(_page, _paged),
+    "rows (CSV)": Kind(_rows_written("rows.csv"), _rows_read("rows.csv")),
+    "rows (JSONL)": Kind(_rows_written("rows.jsonl"), _rows_read("rows.jsonl")),
+    "rows (Parquet)": Kind(_rows_written("rows.parquet"), _rows_read("rows.parquet")),
+    "export of a store": Kind(_export, _exported),
+    "trace": Kind(_trace, _traced),
+    "label store": Kind(_put, _stored),
+    "out-of-core parts": Kind(_divide, _divided, 1.0),
 }
 
 
@@ -269,13 +255,13 @@ def killed(kind: Kind, folder: Path, kills: int, draw: random.Random) -> Outcome
         if not done <= found <= max(expected, done):
             outcome.faults.append(f"version {found} is there, after {done} was done and {expected} begun")
         outcome.seen["the new one" if found > done else "the one before"] += 1
-        left = len(kind.leftovers(folder))
+        left = len(_partials(folder))
         outcome.seen["left behind by the dead"] += left
         version = found
         # The next start, in this process's child, so that the store's threads end with it.
         version = _once(kind, folder, version + 1)
-        if kind.leftovers(folder):
-            outcome.faults.append(f"still there after the next start: {kind.leftovers(folder)}")
+        if _partials(folder):
+            outcome.faults.append(f"still there after the next start: {_partials(folder)}")
     return outcome
 
 
@@ -296,7 +282,7 @@ def _until_killed(kind: Kind, folder: Path, first: int, draw: random.Random) -> 
         os._exit(1)
     os.close(writing)
     os.read(reading, 8)
-    time.sleep(draw.random() * 0.12)
+    time.sleep(draw.random() * kind.seconds)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the writer ended by itself"

@@ -142,7 +142,7 @@ class TraceFiles:
         with file:
             for line in file:
                 assert line.endswith(b"}\n"), line
-                kind, number = _ID.findall(line)[0]
+                _, number = _ID.findall(line)[0]
                 (self.outcomes if b'"outcome_of"' in line else self.there)[int(number)] = 1
 
 

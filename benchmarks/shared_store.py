@@ -55,7 +55,7 @@ def _grade(place: Path, url: str, draw: random.Random) -> Counter[str]:
         limits=Limits(concurrency=8),
         progress=False,
     )
-    assert done.failed == 0 and done.left == 0, done
+    assert (done.failed, done.left) == (0, 0), done
     with (place / f"asked-{multiprocessing.current_process().name}").open("a") as file:
         file.writelines(f"{q} {d}\n" for q, passages in pool.items() for d in passages)
     return Counter({"pairs asked for": sum(map(len, pool.values()))})

@@ -351,11 +351,15 @@ def lock_file(file: Any, *, wait: bool = False) -> bool:
     return True
 
 
+def left_behind(file: str | Path) -> list[str]:
+    """The partial files of this file that are there, of processes that were killed or that write now."""
+    folder, name = os.path.split(os.path.realpath(file))
+    return sorted(_files(folder, re.compile(re.escape(_start(name)) + r"[0-9a-f]{12}\.partial")))
+
+
 def _remove_left_behind(file: str) -> None:
     """Remove the partial files of this file whose processes were killed."""
-    folder, name = os.path.split(file)
-    pattern = re.compile(re.escape(_start(name)) + r"[0-9a-f]{12}\.partial")
-    for left in _files(folder, pattern):
+    for left in left_behind(file):
         with suppress(OSError), open(left, "rb", opener=_without_links) as found:
             if lock_file(found):
                 os.unlink(left)

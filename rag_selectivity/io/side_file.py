@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import STANDARD_INPUT, opened, text_lines
+from rag_selectivity.io.replacing import left_behind
 
 SCHEMA = "rag-selectivity/origins/1"
 _SUFFIX = ".origins.jsonl"
@@ -34,7 +36,9 @@ def side_path(path: Path) -> Path:
 
 def has_side_file(path: Path) -> bool:
     """Whether a file has a side file."""
-    return path != STANDARD_INPUT and not path.is_dir() and side_path(path).is_file()
+    if path == STANDARD_INPUT or path.is_dir():
+        return False
+    return side_path(path).is_file() or _of_killed_export(path) is not None
 
 
 def content_hash(content: bytes) -> str:
@@ -67,18 +71,41 @@ def read_side_file(path: Path) -> tuple[dict[str, Any], Iterator[tuple[int, dict
         If it is no side file, or belongs to another content of the file.
     """
     side = side_path(path)
+    if not side.is_file():
+        side = _of_killed_export(path) or side
     lines = _objects(side)
     _, first = next(lines, (1, {}))
     if first.get("schema") != SCHEMA:
         raise InputError(f"{side}: no side file of origins ({SCHEMA}); remove it, or export the labels again")
-    with opened(path) as file:
-        found = content_hash(file.read())
-    if first.get("hash") != found:
+    if first.get("hash") != _hash_of(path):
+        new = _of_killed_export(path)
+        if new is not None:
+            lines = _objects(new)
+            return next(lines)[1], lines
         raise InputError(
             f"{side}: it says where the labels of {path.name} come from, but that file has changed since. Export the "
             f"labels again, or remove the side file; the origins of the labels are then unknown"
         )
     return first, lines
+
+
+def _hash_of(path: Path) -> str:
+    with opened(path) as file:
+        return content_hash(file.read())
+
+
+def _of_killed_export(path: Path) -> Path | None:
+    """The side file of this content that an export wrote whole, and was killed before it could put it in its place."""
+    found = left_behind(side_path(path))
+    if not found or not path.is_file():
+        return None
+    wanted = _hash_of(path)
+    for left in map(Path, found):
+        with suppress(InputError, OSError):
+            _, first = next(_objects(left), (1, {}))
+            if (first.get("schema"), first.get("hash")) == (SCHEMA, wanted):
+                return left
+    return None
 
 
 def with_side_file(path: Path, qrels: Qrels) -> Qrels:

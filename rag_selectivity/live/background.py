@@ -58,7 +58,7 @@ class BackgroundGrader:
         Numbers of retrievals.
     left_out : Counter
         Numbers of retrievals that were drawn and not graded, by reason: "the queue is full", "the budget is used up",
-        "no texts".
+        "no texts", "no thread could be started".
     stopped : str or None
         Which budget of the day is used up; None while there is grading.
     """
@@ -103,14 +103,24 @@ class BackgroundGrader:
             if reason is not None:
                 self.left_out[reason] += 1
                 return
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="rag-selectivity-grader", daemon=True)
-                self._thread.start()
+            if self._thread is None and not self._start():
+                self.left_out["no thread could be started"] += 1
+                return
         try:
             self._queue.put_nowait((retrieval, when_graded))
         except queue.Full:
             with self._lock:
                 self.left_out["the queue is full"] += 1
+
+    def _start(self) -> bool:
+        thread = threading.Thread(target=self._work, name="rag-selectivity-grader", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system has no room for more, or the interpreter is about to end.
+            return False
+        self._thread = thread
+        return True
 
     def drain(self) -> None:
         """Wait until everything drawn so far is graded."""

@@ -18,6 +18,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
+from rag_selectivity.io.log import LOG
 from rag_selectivity.join.facts import note_of_lost_labels
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
@@ -213,14 +214,16 @@ class LiveFigures:
         try:
             judged = self._judged(part)
             outcomes = [measure.outcome(judged, at) for measure, at in self._plan]
-        except InputError as error:
+        except Exception as error:
             if len(part) > 1:
                 # One bad retrieval must not cost the others: halve the part until it is alone.
                 middle = len(part) // 2
                 self._add_part(part[:middle], when_measured)
                 self._add_part(part[middle:], when_measured)
             else:
-                reason = str(error)
+                reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+                if not isinstance(error, InputError):
+                    LOG.error("run %r: a retrieval could not be measured", self._name, exc_info=error)
                 is_kept = reason in self._refused or len(self._refused) < _MOST_REASONS
                 reason = reason if is_kept else _OTHER_REASONS
                 self._refused[reason] = self._refused.get(reason, 0) + 1

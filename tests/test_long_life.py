@@ -1,0 +1,200 @@
+"""A monitor, a store and files outlive what happens to a service: rotation, full disks, jumps of the clock, kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.exchange import export_labels
+from rag_selectivity.grading.store import Label, Settings, Store, digest
+from rag_selectivity.io import replacing
+from rag_selectivity.live import trace_writer
+from rag_selectivity.live.background import BackgroundGrader
+from rag_selectivity.live.figures import LiveFigures
+from rag_selectivity.live.monitor import Monitor
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import Trace
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="open files can be moved on POSIX only")
+LABELS = {"q": {"a": 1}}
+
+
+def ids(*files: Path) -> list[str]:
+    return [json.loads(line).get("id", "late") for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def monitor(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_RETRY", 0.0)
+    monitor = Monitor(LABELS, trace=tmp_path / "trace.jsonl")
+    yield monitor
+    monitor.close()
+
+
+def test_a_trace_that_is_renamed_or_removed_is_made_anew(tmp_path, monitor) -> None:
+    trace = tmp_path / "trace.jsonl"
+    monitor.record(Retrieval("q", ["a"], id="1"))
+    trace.rename(tmp_path / "old.jsonl")
+    monitor.record(Retrieval("q", ["a"], id="2"))
+    trace.unlink()
+    monitor.record(Retrieval("q", ["a"], id="3"))
+    monitor.outcome("3", 1)
+    assert (ids(tmp_path / "old.jsonl"), ids(trace)) == (["1"], ["3", "late"])
+    assert monitor.traffic.not_traced == 0
+
+
+def test_a_trace_that_is_removed_while_a_line_is_written_gets_the_line(tmp_path, monitor, monkeypatch) -> None:
+    append, trace = replacing.append_whole, tmp_path / "trace.jsonl"
+
+    def removed_meanwhile(file, line) -> None:
+        monkeypatch.setattr(trace_writer, "append_whole", append)
+        trace.unlink()
+        append(file, line)
+
+    monkeypatch.setattr(trace_writer, "append_whole", removed_meanwhile)
+    monitor.record(Retrieval("q", ["a"], id="1"))
+    assert ids(trace) == ["1"]
+
+
+def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_path, monitor, caplog) -> None:
+    away = tmp_path.with_name("away")
+    monitor.record(Retrieval("q", ["a"], id="1"))
+    tmp_path.rename(away)
+    for number in (2, 3):
+        monitor.record(Retrieval("q", ["a"], id=str(number)))
+    monitor.outcome("2", 1)
+    away.rename(tmp_path)
+    monitor.record(Retrieval("q", ["a"], id="4"))
+    assert ids(tmp_path / "trace.jsonl") == ["1", "4"]
+    trace = f"{tmp_path}/trace.jsonl"
+    assert [record.message for record in caplog.records] == [
+        f"{trace}: cannot be written (No such file or directory); lines are left out of the trace, and counted, until "
+        "it can be",
+        f"{trace}: can be written again; it lacks 3 lines",
+    ]
+    assert monitor.traffic.not_traced == 3
+    notes = monitor.report().runs["live"].notes
+    assert "the trace lacks 3 retrievals and outcomes, since it could not be written" in notes
+    monitor.close()
+    monitor.record(Retrieval("q", ["a"], id="5"))
+    assert monitor.traffic.not_traced == 4
+
+
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [('{"query": "q", "sho', ["1", "2"]), ('{"query": "q", "shown": ["a"], "id": "cut"}', ["1", "cut", "2"])],
+    ids=["a part", "all but its end"],
+)
+def test_a_line_of_a_killed_process_spoils_no_other(tmp_path, end, found, caplog) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"query": "q", "shown": ["a"], "id": "1"}\n' + end)
+    if len(found) == 2:
+        with pytest.warns(rs.SelectivityWarning, match=r"trace.jsonl:2: the last line was cut off.* left out"):
+            assert len(Trace.read(trace).names) == 1
+    else:
+        assert len(Trace.read(trace).names) == 2
+    monitor = Monitor(LABELS, trace=trace)
+    monitor.record(Retrieval("q", ["a"], id="2"))
+    monitor.close()
+    assert ids(trace) == found
+    assert len(caplog.records) == (len(found) == 2)
+
+
+def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"query": "q", "shown": ["a"]}\n{"query"\n{"query": "q", "sho')
+    with pytest.raises(rs.InputError, match=r"trace\.jsonl:2: not a JSON object"):
+        Trace.read(trace)
+
+
+def test_an_export_that_is_killed_between_its_two_files_can_be_read(tmp_path) -> None:
+    target = tmp_path / "labels.qrels"
+    code = (
+        "import os, sys; from rag_selectivity.io import replacing\n"
+        "from rag_selectivity.grading.exchange import export_labels\n"
+        "from rag_selectivity.grading.store import Store\n"
+        "put = replacing._put_in_place\n"
+        "replacing._put_in_place = lambda *at: (put(*at), os.kill(os.getpid(), 9))\n"
+        "export_labels(Store(sys.argv[1]), sys.argv[2])"
+    )
+    for number in range(2):  # the first export, and one that replaces another
+        with Store(tmp_path / "labels.db") as store:
+            key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
+            store.add_texts([("q", f"p{number}", key[1], key[2])])
+            store.put([Label(key, 3)]).result()
+        subprocess.run([sys.executable, "-c", code, tmp_path / "labels.db", target])
+        read = rs.read_qrels(target)
+        assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(number + 1)}}
+        assert read.origins is not None
+        with Store(tmp_path / "labels.db") as store:
+            export_labels(store, target)
+        assert {path.name for path in tmp_path.iterdir() if "labels.q" in path.name} == {
+            "labels.qrels",
+            "labels.qrels.origins.jsonl",
+        }
+
+
+def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) -> None:
+    monitor = Monitor(LABELS, corpus_size=10)
+    judged = LiveFigures._judged
+
+    def broken(self, part):
+        if any(each.shown == ("broken",) for each in part):
+            raise ZeroDivisionError("by zero")
+        return judged(self, part)
+
+    monkeypatch.setattr(LiveFigures, "_judged", broken)
+    for shown in [("a",), ("broken",), ("a", "b")] * 3:
+        monitor.record(Retrieval("q", shown))
+    report = monitor.report()
+    assert report["BoR"].n == 6
+    assert "3 retrievals could not be measured: ZeroDivisionError: by zero" in report.runs["live"].notes
+
+
+def test_a_process_that_can_start_no_thread_counts_what_it_cannot_grade(tmp_path, monkeypatch) -> None:
+    async def judge(request) -> str:
+        raise AssertionError(request)
+
+    grader = BackgroundGrader(judge, tmp_path / "labels.db", share=1.0)
+
+    def no_thread(_thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    grader.offer(Retrieval("q", ["a"], texts={"a": "text"}), lambda graded: None)
+    assert grader.left_out == {"no thread could be started": 1}
+
+
+# -- the commands, in short ----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_disturbed_monitor_loses_nothing_without_a_count(tmp_path) -> None:
+    from benchmarks.long_life import live
+
+    found = live(8_000, tmp_path, seconds_between=0.1)
+    assert found.lost_nothing, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["report (HTML)", "export of a store", "trace", "label store", "out-of-core parts"])
+def test_a_killed_writer_leaves_what_was_there_or_the_new(tmp_path, name) -> None:
+    from benchmarks.kills import KINDS, killed
+
+    outcome = killed(KINDS[name], tmp_path / "x", 3, random.Random(4))
+    assert (outcome.kills, outcome.faults) == (3, [])
+
+
+@pytest.mark.slow
+def test_eight_processes_use_one_store(tmp_path) -> None:
+    from benchmarks.shared_store import run
+
+    assert run(tmp_path, 5)
