@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
+import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -117,20 +118,24 @@ def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
 
 def test_an_export_that_is_killed_between_its_two_files_can_be_read(tmp_path) -> None:
     target = tmp_path / "labels.qrels"
-    code = (
-        "import os, sys; from rag_selectivity.io import replacing\n"
-        "from rag_selectivity.grading.exchange import export_labels\n"
-        "from rag_selectivity.grading.store import Store\n"
-        "put = replacing._put_in_place\n"
-        "replacing._put_in_place = lambda *at: (put(*at), os.kill(os.getpid(), 9))\n"
-        "export_labels(Store(sys.argv[1]), sys.argv[2])"
-    )
+    put = replacing._put_in_place
+
+    def killed_after_one(*at: str) -> None:
+        put(*at)
+        os.kill(os.getpid(), signal.SIGKILL)
+
     for number in range(2):  # the first export, and one that replaces another
         with Store(tmp_path / "labels.db") as store:
             key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
             store.add_texts([("q", f"p{number}", key[1], key[2])])
             store.put([Label(key, 3)]).result()
-        subprocess.run([sys.executable, "-c", code, tmp_path / "labels.db", target])
+        child = os.fork()
+        if child == 0:
+            replacing._put_in_place = killed_after_one
+            with suppress(BaseException):
+                export_labels(Store(tmp_path / "labels.db"), target)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         read = rs.read_qrels(target)
         assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(number + 1)}}
         assert read.origins is not None
