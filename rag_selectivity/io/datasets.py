@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
@@ -165,7 +166,8 @@ def _batches(
 def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: int) -> Iterator[Any]:
     import pyarrow
 
-    batches = parquet.iter_batches(size, row_groups=[group], columns=columns)
+    # Each thread would have a heap of its own, which keeps what was freed in it.
+    batches = parquet.iter_batches(size, row_groups=[group], columns=columns, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
@@ -239,8 +241,7 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     by_name = (
         columns_read[0] if pyarrow.types.is_dictionary(columns_read[0].type) else columns_read[0].dictionary_encode()
     )
-    codes = _values(by_name.indices.cast(pyarrow.int32()), np.int32)
-    names = [str(name) for name in by_name.dictionary.to_pylist()]
+    names, codes = _names(by_name)
     texts = (
         columns_read[1].dictionary_decode() if pyarrow.types.is_dictionary(columns_read[1].type) else columns_read[1]
     )
@@ -249,3 +250,20 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     if (np.diff(offsets) == 0).any() or "" in names:
         raise InputError(f"{where}: an id is empty")
     return Block(names, codes, IdColumn.from_buffer(texts.buffers()[2] or b"", offsets), figures)
+
+
+def _names(by_name: Any) -> tuple[list[str], NDArray[np.int32]]:
+    """The names that the rows of a dictionary column have, and the number of each row's name among them.
+
+    A column may have the names of its whole file, which are many more.
+    """
+    import pyarrow
+
+    codes, names = _values(by_name.indices.cast(pyarrow.int32()), np.int32), by_name.dictionary
+    in_use = np.zeros(len(names), bool)
+    in_use[codes] = True
+    if not in_use.all():
+        used = np.flatnonzero(in_use)
+        names = names.take(pyarrow.Array.from_buffers(pyarrow.int64(), len(used), [None, pyarrow.py_buffer(used)]))
+        codes = (np.cumsum(in_use, dtype=np.int32) - np.int32(1))[codes]
+    return [str(name) for name in names.to_pylist()], codes

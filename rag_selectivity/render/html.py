@@ -22,6 +22,7 @@ from rag_selectivity.render.tables import next_grids
 from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
+from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.statistics.next_passages import NextPassages, next_passages_of_runs
 
 #: So many pictures are on the first two printed pages.
@@ -93,8 +94,9 @@ def to_html(
         If Jinja2 or matplotlib is not installed (the extra `report`).
     """
     templates = environment("Report.to_html")
-    decision = decision if decision is not None else decision_on(report)
-    found = _found(report)
+    with kept_draws():
+        decision = decision if decision is not None else decision_on(report)
+        found = _found(report)
     pictures = pictures_of(report, decision, quality, found)
     shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
