@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 from rag_selectivity.data.arrow import IrregularCells, texts_of
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
-from rag_selectivity.io.opening import opened
-from rag_selectivity.io.separated import Lines, array_types, line_blocks, parsed
+from rag_selectivity.io.limits import json_value
+from rag_selectivity.io.opening import Lines, line_blocks, opened
+from rag_selectivity.io.separated import array_types, parsed
 
 #: What holds few different values.
 _REPEATED = ("query", "grade")
@@ -132,7 +132,7 @@ def json_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[JsonLinesChu
     """The lines of a file."""
     template = None
     with opened(path) as file:
-        for lines in line_blocks(file, 1):
+        for lines in line_blocks(path, file):
             if template is None:
                 template = Template.of(lines.text.partition(b"\n")[0])
             yield JsonLinesChunk(path, template, columns, lines)
@@ -142,7 +142,7 @@ def json_rows(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[in
     """(line, object) of lines."""
     for number, line in lines:
         try:
-            row = json.loads(line)
+            row = json_value(line)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}:{number}: not a JSON object ({error})") from None
         if not isinstance(row, dict):

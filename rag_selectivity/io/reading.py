@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import checked_id
 from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.parts import parts_of_frame
@@ -178,7 +179,7 @@ def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
             column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
         if row.get(column) in (None, ""):
             raise InputError(f"{file}:{line}: the passage has no {column}")
-        yield line, str(row[column]), row
+        yield line, checked_id(str(row[column]), f"{file}:{line}", "passage"), row
     if column is None:
         raise InputError(f"{file}: the file has no rows")
 

@@ -1,0 +1,169 @@
+"""Limits of what is read, so that a damaged or hostile file ends in an error and not in a full memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from rag_selectivity.data.cells import MOST_DIGITS
+from rag_selectivity.errors import InputError
+
+#: Bytes of a line of TREC, JSONL, CSV and TSV files.
+LONGEST_LINE = 16_000_000
+#: Levels of lists and objects in JSON and TOML.
+DEEPEST = 100
+#: Below this, the ratio says nothing: a short text of one letter is packed well too.
+_SMALL = 1 << 20
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+@dataclass
+class MaxInput:
+    """How far a compressed file may grow.
+
+    Attributes
+    ----------
+    bytes : int
+        To so many bytes. Default: 64 GB.
+    ratio : int
+        To so many times its size. Default: 1,000.
+    """
+
+    bytes: int = 64 * 10**9
+    ratio: int = 1000
+
+
+#: What holds for all files; the option `--max-input` changes it.
+MAX_INPUT = MaxInput()
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 64GB.
+
+    >>> parse_size("64GB"), parse_size("1.5 mb"), parse_size("4096")
+    (64000000000, 1500000, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([KMGT]B)?\s*", text, re.IGNORECASE)
+    size = 0 if found is None else int(float(found[1]) * _UNITS[(found[2] or "").upper()])
+    if not size:
+        raise InputError(f"--max-input {text!r} is not a size above 0 such as 64GB (KB, MB, GB, TB)")
+    return size
+
+
+class Unpacked(io.RawIOBase):
+    """The bytes of a compressed file, up to `MAX_INPUT`."""
+
+    def __init__(self, path: Path, stream: IO[bytes], packed: int) -> None:
+        self._path = path
+        self._stream = stream
+        self._packed = max(packed, 1)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """As the stream does."""
+        if whence == io.SEEK_END:
+            # The length is known when all was read, within the limits.
+            while self.readinto(bytearray(_SMALL)):
+                pass
+            offset, whence = self._stream.tell() + offset, io.SEEK_SET
+        return self._stream.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        """As the stream does.
+
+        Raises
+        ------
+        InputError
+            If the file has grown above a limit.
+        """
+        view = memoryview(buffer)
+        # The stream stops at the end of each of its own pieces, and reads at most what is wanted.
+        data = self._stream.read1(len(view))  # type: ignore[attr-defined]
+        view[: len(data)] = data
+        grown = self._stream.tell()
+        if grown > MAX_INPUT.bytes:
+            raise InputError(
+                f"{self._path}: the compressed file of {self._packed:,} bytes grows above {MAX_INPUT.bytes:,}; if it "
+                f"really is so large, raise the limit with --max-input"
+            )
+        if grown > _SMALL and grown > self._packed * MAX_INPUT.ratio:
+            raise InputError(
+                f"{self._path}: the compressed file grows to more than {MAX_INPUT.ratio:,} times its size of "
+                f"{self._packed:,} bytes, as no real data do; unpack it first if they are real"
+            )
+        return len(data)
+
+
+def last_line_is_too_long(text: bytes) -> bool:
+    """Whether the last line of a text is longer than the limit; the others are looked at with what is before them."""
+    end = len(text) - text.endswith(b"\n")
+    return end - (text.rfind(b"\n", 0, end) + 1) > LONGEST_LINE
+
+
+def too_long(path: Path, number: int) -> InputError:
+    """The error for a line above `LONGEST_LINE`."""
+    return InputError(
+        f"{path}:{number}: this line is longer than {LONGEST_LINE // 10**6:,} MB, the limit of a line; check that the "
+        f"lines of the file end in a line feed"
+    )
+
+
+def json_value(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, is nested too deep, or holds a number of too many digits.
+    """
+    if text.count("[") + text.count("{") > DEEPEST and nesting(text) > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    if len(text) > MOST_DIGITS and may_hold_long_number(text):
+        return _CAREFUL.decode(text)
+    return json.loads(text)
+
+
+def nesting(text: str) -> int:
+    """How deep the brackets of a JSON or TOML text are nested, those in strings left out.
+
+    >>> nesting('{"a": [["[[["]]}')
+    3
+    """
+    deepest = depth = 0
+    for match in _BRACKETS.finditer(text):
+        bracket = match[0][0]
+        if bracket in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif bracket in "]}":
+            depth -= 1
+    return deepest
+
+
+def may_hold_long_number(text: str | bytes) -> bool:
+    """Whether more digits may follow each other than a number may have: such a run holds one of every so many places."""
+    half = MOST_DIGITS // 2
+    places = range(MOST_DIGITS - 1, len(text), MOST_DIGITS)
+    return any(text[i - half : i].isdigit() or text[i : i + half].isdigit() for i in places)
+
+
+def _number(text: str, of: type) -> Any:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(text):,} digits, and may have {MOST_DIGITS:,}")
+    return of(text)
+
+
+#: A bracket, or a whole string.
+_BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_CAREFUL = json.JSONDecoder(parse_int=lambda text: _number(text, int), parse_float=lambda text: _number(text, float))
