@@ -152,7 +152,8 @@ def nesting(text: str) -> int:
 
 
 def may_hold_long_number(text: str | bytes) -> bool:
-    """Whether more digits may follow each other than a number may have: such a run holds one of every so many places."""
+    """Whether more digits may follow each other than a number may have."""
+    # So many of them hold one of these places, and half of them are on one side of it.
     half = MOST_DIGITS // 2
     places = range(MOST_DIGITS - 1, len(text), MOST_DIGITS)
     return any(text[i - half : i].isdigit() or text[i : i + half].isdigit() for i in places)

@@ -1,6 +1,7 @@
 """Opening plain and gzipped files, with one kind of error for all that can go wrong.
 
-Text is UTF-8, with or without a byte order mark; what begins as UTF-16 or UTF-32 is refused by that name. The path `-` is standard input. It is held in memory, since readers look at the beginning of a file before they read it.
+Text is UTF-8, with or without a byte order mark; what begins as UTF-16 or UTF-32 is refused by that name. The path `-`
+is standard input. It is held in memory, since readers look at the beginning of a file before they read it.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def line_blocks(path: Path, file: IO[bytes], first: int = 1) -> Iterator[Lines]:
 
 
 def first_line(path: Path, file: IO[bytes]) -> tuple[int, str]:
-    """(line number, text) of the first line that is not blank, which the file stands behind then; 0 if there is none."""
+    """(line number, text) of the first line that is not blank, or 0; the file stands behind it then."""
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
@@ -211,5 +212,6 @@ def decoded_lines(path: Path, lines: Iterable[bytes], first: int = 1) -> Iterato
             text = line.decode()
         except UnicodeDecodeError:
             raise InputError(f"{path}:{number}: this line is not UTF-8 text") from None
-        if text.strip():
+        # White space of ASCII alone: other characters may be an id.
+        if line.strip():
             yield number, text.rstrip("\r\n")

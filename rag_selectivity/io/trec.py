@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import label_grade
+from rag_selectivity.data.cells import MOST_DIGITS, label_grade, shown
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
@@ -25,6 +25,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.blocks import Block, RankAndScore, rank_remarks
 from rag_selectivity.io.chunks import ahead
 from rag_selectivity.io.formats import Format
+from rag_selectivity.io.limits import last_line_is_too_long, too_long
 from rag_selectivity.io.opening import opened, text_lines
 from rag_selectivity.io.trec_fields import Fields, decimals, fields_of, whole_numbers
 
@@ -36,8 +37,6 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMMENT = "#"
 _FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
 _WHOLE = re.compile(rb"-?[0-9]{1,18}")
-#: White space that `str.split` knows and `bytes.split` does not.
-_FURTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Within so many bytes lines are looked at one by one.
 _FEW_BYTES = 1 << 11
 
@@ -75,7 +74,7 @@ def _qrels_fast(path: Path) -> Qrels | None:
     longer = comments = lines_before = 0
     for offset, text in _texts(path, _BLOCK):
         fields = fields_of(_without_mark(offset, text), 4, most=5)
-        if fields is None or _FURTHER_SPACE.search(text.decode()):
+        if fields is None:
             return None
         queries = fields.ids(0)
         starts = queries.changes()
@@ -110,7 +109,10 @@ def _qrels_slowly(path: Path) -> Qrels:
     records, lines = [], []
     longer = comments = 0
     for number, line in text_lines(path):
-        fields = line.split()
+        # Of ASCII alone, as for runs: other white space belongs to ids.
+        fields = [field.decode() for field in line.encode().split()]
+        if not fields:
+            continue
         if fields[0].startswith(_COMMENT):
             comments += 1
             continue
@@ -119,6 +121,8 @@ def _qrels_slowly(path: Path) -> Qrels:
             hint = " (six fields: is this a run file?)" if len(fields) == 6 else ""
             actual = f"found {len(fields)}{hint}: {line[:60]!r}"
             raise InputError(f"{path}:{number}: expected 4 fields (query, 0, passage, grade), {actual}")
+        if "\0" in fields[0] or "\0" in fields[2]:
+            raise InputError(f"{path}:{number}: an id is empty or holds a NUL character")
         records.append((fields[0], fields[2], fields[3]))
         lines.append(number)
     remarks = counted(label_lines_with_five_fields=longer, label_comment_lines=comments)
@@ -250,6 +254,8 @@ def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[t
     with opened(path) as file:
         while read := file.read(wanted):
             text = kept + read
+            if last_line_is_too_long(text):
+                raise too_long(path, _lines_before(path, offset) + text[:-1].count(b"\n") + 1)
             end = _last_query(text) if whole_queries else text.rfind(b"\n") + 1
             if end:
                 yield offset, text[:end]
@@ -355,7 +361,8 @@ def _floats(fields: Fields, rows: IntArray) -> NDArray[np.float64] | None:
     """Scores in any form that Python reads; None where one is in none."""
     texts = fields.texts(4, rows)
     try:
-        return None if any(b"_" in text for text in texts) else np.array(list(map(float, texts)))
+        odd = any(b"_" in text or len(text) > MOST_DIGITS for text in texts)
+        return None if odd else np.array(list(map(float, texts)))
     except ValueError:
         return None
 
@@ -406,9 +413,9 @@ def _parse_slowly(path: Path, offset: int, text: bytes) -> _Lines:
 def _problem(fields: list[bytes]) -> str | None:
     """What is wrong with a line's fields, or None."""
     if len(fields) < len(_FIELDS):
-        shown = b" ".join(fields)[:60].decode("utf-8", "replace")
+        start = b" ".join(fields)[:60].decode("utf-8", "replace")
         hint = " (four fields: is this a qrels file?)" if len(fields) == 4 else ""
-        return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {shown!r}"
+        return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {start!r}"
     try:
         for field in (fields[0], fields[2]):
             field.decode()
@@ -417,11 +424,12 @@ def _problem(fields: list[bytes]) -> str | None:
     if not fields[0] or b"\0" in fields[0] or b"\0" in fields[2]:
         return "an id is empty or holds a NUL character"
     try:
-        score = float(fields[4]) if b"_" not in fields[4] else math.nan
+        score = float(fields[4]) if b"_" not in fields[4] and len(fields[4]) <= MOST_DIGITS else math.nan
     except ValueError:
         score = math.nan
     if math.isnan(score):
-        return f"query {fields[0].decode()!r}: the score {fields[4].decode('utf-8', 'replace')!r} is not a number"
+        score_text = shown(fields[4].decode("utf-8", "replace"))
+        return f"query {fields[0].decode()!r}: the score {score_text} is not a number"
     return None
 
 
