@@ -125,6 +125,8 @@ def _qrels_slowly(path: Path) -> Qrels:
             raise InputError(f"{path}:{number}: an id is empty or holds a NUL character")
         records.append((fields[0], fields[2], fields[3]))
         lines.append(number)
+    if not records:
+        raise InputError(f"{path}: the file of labels is empty")
     remarks = counted(label_lines_with_five_fields=longer, label_comment_lines=comments)
     return Qrels.from_records(records, source=str(path), lines=lines, remarks=remarks)
 
@@ -231,9 +233,9 @@ def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_quer
     _keep_freed_memory()
     empty = True
     for offset, text in ahead(_texts(path, size, whole_queries=whole_queries)):
-        empty = False
         block = _parse(path, made, offset, text)
         if block is not None:
+            empty = False
             yield block
     if empty:
         raise InputError(f"{path}: the run file is empty")
@@ -264,6 +266,8 @@ def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[t
                 # Doubled, so that a block that never ends is looked through few times.
                 wanted = len(text)
             kept = text[end:]
+    if b"\r" in kept.rstrip() and b"\n" not in kept and not offset:
+        raise InputError(f"{path}: its lines end in carriage returns alone; write it again with line feeds")
     if kept:
         yield offset, kept
 
@@ -428,8 +432,8 @@ def _problem(fields: list[bytes]) -> str | None:
     except ValueError:
         score = math.nan
     if math.isnan(score):
-        score_text = shown(fields[4].decode("utf-8", "replace"))
-        return f"query {fields[0].decode()!r}: the score {score_text} is not a number"
+        what = "is not a number" if len(fields[4]) <= MOST_DIGITS else f"has {len(fields[4]):,} digits, too many"
+        return f"query {fields[0].decode()!r}: the score {shown(fields[4].decode('utf-8', 'replace'))} {what}"
     return None
 
 
