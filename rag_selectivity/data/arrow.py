@@ -92,15 +92,25 @@ def _ids(column: Any) -> IdColumn:
     letters = data[int(offsets[0]) : int(offsets[-1])]
     if (offsets[1:] == offsets[:-1]).any() or np.count_nonzero(letters) < len(letters):
         raise IrregularCells
-    # Nobody has checked the strings of a Parquet file.
-    if not (text := letters.tobytes()).isascii():
-        try:
-            text.decode()
-        except UnicodeDecodeError:
-            raise IrregularCells from None
-        if ((data[offsets[:-1]] & _LEADING_BITS) == _CONTINUATION).any():
-            raise IrregularCells
+    if not are_whole_texts(letters, offsets):
+        raise IrregularCells
     return IdColumn.from_buffer(data, offsets)
+
+
+def are_whole_texts(letters: NDArray[np.uint8], offsets: NDArray[np.signedinteger]) -> bool:
+    """Whether non-empty texts that stand one after the other are UTF-8 each; nobody has checked those of Parquet."""
+    if (text := letters.tobytes()).isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return not ((letters[offsets[:-1] - offsets[0]] & _LEADING_BITS) == _CONTINUATION).any()
+
+
+def holds_ids(type: Any) -> bool:
+    """Whether an Arrow type is one of strings or integers."""
+    return str(type) in _TEXTS or str(type) in _INTEGERS or str(type) == "string_view"
 
 
 def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:

@@ -14,6 +14,8 @@ from rag_selectivity.results.grading import other_models
 
 #: What origins are called in a summary, where their own name says too little.
 _ORIGINS = {"person": "drawn for people"}
+#: The name and the version of the rows of an export.
+LABEL_SCHEMA = "rag-selectivity/label/1"
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 
 
@@ -34,7 +36,7 @@ def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = 
 
 def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[str, Any]]:
     """Every label of a store as a row, with its reason, judge, tokens, cost, failure and origins."""
-    rows = list(store.rows())
+    rows = [{"schema": LABEL_SCHEMA, **row} for row in store.rows()]
     if judges is not None:
         rows = [row for row in rows if row["judge"] in judges or row.get("model") in judges]
     return rows

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import whole_grade
+from rag_selectivity.data.cells import checked_id, shown, whole_grade
+from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.exchange import LABEL_SCHEMA
 from rag_selectivity.grading.store import (
     Draw,
     HumanLabel,
@@ -22,8 +25,10 @@ from rag_selectivity.grading.store import (
     split_error,
 )
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_table, read_qrels, read_records
 from rag_selectivity.io.side_file import has_side_file, read_side_file, side_path
+from rag_selectivity.io.versions import check_version
 
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
@@ -164,20 +169,22 @@ def _of_export(file: Path) -> Incoming:
     for line, row in read_records(file):
         where = f"{file}:{line}"
         grade = None if row.get("grade") in (None, "") else whole_grade(row["grade"], f"{where}: grade")
-        query, passage = str(row["query_id"]), str(row["passage_id"])
+        if row.get("schema") not in (None, ""):
+            check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")
+        query, passage = (checked_id(str(row[f"{what}_id"]), where, what) for what in ("query", "passage"))
         if grade is not None and not SCALES["utility"].holds(grade):
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: grade {grade} is off the scale of label stores, "
                 f"1 to 5; correct it"
             )
         try:
-            of_pair = [Origin.from_dict(origin) for origin in json.loads(row.get("origins") or "[]")]
+            of_pair = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
             if row["source"] == "human":
                 label = _human_label_of_row(row, query, passage, grade, of_pair)
                 key = (query, passage, label.annotator, label.sample)
             else:
                 settings, judged = _label_of_row(row, grade)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(
                 f"{where}: not a label as `store export` writes it ({type(error).__name__}: {error})"
             ) from None
@@ -209,7 +216,7 @@ def _human_label_of_row(
         _text(row, "reason"),
         query_hash,
         passage_hash,
-        sample=int(row.get("sample") or 0),
+        sample=_whole(row, "sample", 0),
         draw=origins[0].draw if origins else None,
     )
 
@@ -226,17 +233,17 @@ def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Lab
         # Written by a version that kept the kind and the message in one text.
         failure, error = split_error(error)
     label = Label(
-        (0, *hashes, int(row["sample"])),
+        (0, *hashes, _whole(row, "sample", 0)),
         grade,
         reason=_text(row, "reason"),
         relevant_span=_text(row, "relevant_span"),
         misleading=None if row.get("misleading") in (None, "") else bool(int(row["misleading"])),
         flagged=bool(int(row.get("flagged") or 0)),
-        prompt_tokens=int(row.get("prompt_tokens") or 0),
-        completion_tokens=int(row.get("completion_tokens") or 0),
+        prompt_tokens=_whole(row, "prompt_tokens", 0),
+        completion_tokens=_whole(row, "completion_tokens", 0),
         cost=_number(row, "cost"),
-        seconds=float(row.get("seconds") or 0),
-        attempts=int(row.get("attempts") or 1),
+        seconds=_number(row, "seconds") or 0.0,
+        attempts=_whole(row, "attempts", 1),
         expected=_number(row, "expected"),
         failure=failure,
         error=error,
@@ -248,8 +255,20 @@ def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Lab
 
 
 def _text(row: dict[str, Any], name: str) -> str | None:
-    return row.get(name) or None
+    text = row.get(name) or None
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"{name} is no text, but {shown(text)}")
+    if text is not None:
+        text.encode()  # half of a surrogate pair cannot be stored
+    return text
+
+
+def _whole(row: dict[str, Any], name: str, default: int) -> int:
+    return whole_count(row.get(name) or default, name)
 
 
 def _number(row: dict[str, Any], name: str) -> float | None:
-    return None if row.get(name) in (None, "") else float(row[name])
+    number = None if row.get(name) in (None, "") else float(row[name])
+    if number is not None and not math.isfinite(number):
+        raise ValueError(f"{name} is {number}")
+    return number

@@ -142,7 +142,8 @@ def _scored(records: list[tuple[Any, ...]], lines: list[int], path: Path, *, ran
             except (TypeError, ValueError, OverflowError):
                 value = math.nan
             if value != value:
-                raise InputError(f"{path}:{line}: query {record[0]!r}: {shown(record[2])} is not a number")
+                what = f"has {len(record[2]):,} digits, too many" if is_long else "is not a number"
+                raise InputError(f"{path}:{line}: query {record[0]!r}: {shown(record[2])} {what}")
             # A rank counts upwards: its negative sorts as a score does.
             record = (record[0], record[1], -value if ranked else value)
         yield record

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.arrow import are_whole_texts, holds_ids
+from rag_selectivity.data.cells import query_text
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -235,12 +237,18 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
         column = batch.column(name)
         if column.null_count:
             raise InputError(f"{where}: a {name} is missing")
+        kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
+        if not holds_ids(kind):
+            raise InputError(f"{where}: {name} holds values of the type {kind}; ids must be strings or integers")
         columns_read.append(column)
     by_name = (
         columns_read[0] if pyarrow.types.is_dictionary(columns_read[0].type) else columns_read[0].dictionary_encode()
     )
     codes = _values(by_name.indices.cast(pyarrow.int32()), np.int32)
-    names = [str(name) for name in by_name.dictionary.to_pylist()]
+    try:
+        names = [query_text(str(name), where) if name != "" else "" for name in by_name.dictionary.to_pylist()]
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: a {query} is not UTF-8 text") from None
     texts = (
         columns_read[1].dictionary_decode() if pyarrow.types.is_dictionary(columns_read[1].type) else columns_read[1]
     )
@@ -248,4 +256,9 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if (np.diff(offsets) == 0).any() or "" in names:
         raise InputError(f"{where}: an id is empty")
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])]
+    if np.count_nonzero(data) < len(data):
+        raise InputError(f"{where}: a {passage} holds a NUL character; give another id")
+    if not are_whole_texts(data, offsets):
+        raise InputError(f"{where}: a {passage} is not UTF-8 text")
     return Block(names, codes, IdColumn.from_buffer(texts.buffers()[2] or b"", offsets), figures)

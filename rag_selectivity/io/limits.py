@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from rag_selectivity.data.cells import MOST_DIGITS
 from rag_selectivity.errors import InputError
 
@@ -127,11 +129,20 @@ def json_value(text: str) -> Any:
     ValueError
         If it is not JSON, is nested too deep, or holds a number of too many digits.
     """
-    if text.count("[") + text.count("{") > DEEPEST and nesting(text) > DEEPEST:
-        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    refuse_deep(text)
     if len(text) > MOST_DIGITS and may_hold_long_number(text):
         return _CAREFUL.decode(text)
     return json.loads(text)
+
+
+def refuse_deep(text: str) -> None:
+    """A ValueError for a JSON or TOML text that is nested too deep."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return
+    steps = _STEPS[np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)]
+    # Brackets in strings count too; a text that seems deep is looked at closely.
+    if np.cumsum(steps[np.flatnonzero(steps)], dtype=np.int64).max() > DEEPEST and nesting(text) > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
 
 
 def nesting(text: str) -> int:
@@ -165,6 +176,9 @@ def _number(text: str, of: type) -> Any:
     return of(text)
 
 
+_STEPS = np.zeros(256, np.int8)
+_STEPS[[ord("["), ord("{")]] = 1
+_STEPS[[ord("]"), ord("}")]] = -1
 #: A bracket, or a whole string.
 _BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _CAREFUL = json.JSONDecoder(parse_int=lambda text: _number(text, int), parse_float=lambda text: _number(text, float))

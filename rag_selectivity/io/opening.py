@@ -24,12 +24,11 @@ import numpy as np
 from rag_selectivity.data.cells import MOST_DIGITS
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import (
-    DEEPEST,
     LONGEST_LINE,
     Unpacked,
     json_value,
     last_line_is_too_long,
-    nesting,
+    refuse_deep,
     too_long,
 )
 
@@ -139,13 +138,12 @@ def toml_document(path: Path) -> dict[str, Any]:
     InputError
         As `opened`.
     ValueError
-        If it is not UTF-8, is not TOML, is nested too deep, or holds a number of too many digits.
+        If it is not UTF-8, is no TOML, is nested too deep, or holds a number of too many digits.
     """
     import tomllib
 
     text = whole_text(path)
-    if nesting(text) > DEEPEST:
-        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    refuse_deep(text)
     if re.search(rf"[0-9]{{{MOST_DIGITS + 1}}}", text):
         raise ValueError(f"a number has more than {MOST_DIGITS:,} digits")
     return tomllib.loads(text)
