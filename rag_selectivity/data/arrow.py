@@ -77,7 +77,7 @@ def _grades(column: Any) -> IntArray:
     texts = _encoded(column)
     if str(texts.type.value_type) not in _TEXTS:
         raise IrregularCells
-    codes = _buffer(texts.indices)
+    codes = _indices(texts)
     try:
         of_text = [label_grade(text, "") for text in texts.dictionary.to_pylist()]
     except (InputError, UnicodeDecodeError):
@@ -116,7 +116,7 @@ def holds_ids(type: Any) -> bool:
 def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     """The query ids of a column, each named once, and the number of its name for each row."""
     encoded = _encoded(column)
-    codes = _buffer(encoded.indices)
+    codes = _indices(encoded)
     if not len(codes):
         return [], np.empty(0, np.int32)
     # Grouped rows name a query once; a dictionary may have far more entries than a block uses.
@@ -131,6 +131,14 @@ def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     known = np.empty(len(order), np.int32)
     known[order] = [position.setdefault(name, len(position)) for name in names]
     return list(position), known[place][np.cumsum(np.append(0, changes))]
+
+
+def _indices(encoded: Any) -> NDArray[Any]:
+    """Which of its distinct values a column has in each row; those of a damaged file may name none."""
+    codes = _buffer(encoded.indices)
+    if len(codes) and (codes.min() < 0 or codes.max() >= len(encoded.dictionary)):
+        raise IrregularCells
+    return codes
 
 
 def _chosen(array: Any, positions: NDArray[Any]) -> Any:

@@ -132,7 +132,7 @@ def _opened(file: Path) -> Any:
     try:
         # Buffered: without, the columns of a whole row group are read at once.
         return parquet.ParquetFile(file, buffer_size=_BUFFER)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{file}: not a Parquet file that can be read ({str(error)[:200]})") from None
 
 
@@ -171,7 +171,8 @@ def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: in
     while True:
         try:
             batch = next(batches, None)
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, KeyError, OSError, ValueError) as error:
+            # A KeyError stands for a column of nested values.
             raise InputError(f"{file}: row group {group} is damaged ({str(error)[:200]})") from None
         if batch is None:
             return
@@ -249,6 +250,8 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
         names = [query_text(str(name), where) if name != "" else "" for name in by_name.dictionary.to_pylist()]
     except UnicodeDecodeError:
         raise InputError(f"{where}: a {query} is not UTF-8 text") from None
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
+        raise InputError(f"{where}: the column {query} is damaged; write the file again")
     texts = (
         columns_read[1].dictionary_decode() if pyarrow.types.is_dictionary(columns_read[1].type) else columns_read[1]
     )
