@@ -20,6 +20,7 @@ from rag_selectivity import InputError, Qrels, Run, join
 from rag_selectivity.io import trec
 from rag_selectivity.io.formats import format_names
 from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records, read_run, stream_run
+from rag_selectivity.io.trec_fields import PaddedText
 from rag_selectivity.io.writing import write_rows
 
 QRELS = {"q1": {"a": 5, "é漢": 1}, "q2": {"c": 4}}
@@ -204,7 +205,7 @@ def test_blocks_and_scattered_queries_give_what_one_block_gives(tmp_path, data, 
 )
 def test_the_fast_parser_equals_the_slow_one(rows, separator) -> None:
     text = "".join(separator.join((q, "Q0", d, "1", repr(s), "t")) + "\n" for q, d, s in rows).encode()
-    fast, slow = trec._parse_fast(text), trec._parse_slowly(Path("run"), 0, text)
+    fast, slow = trec._parse_fast(PaddedText.of(text)), trec._parse_slowly(Path("run"), 0, text)
     assert fast is not None
     assert list(fast.queries) == list(slow.queries)
     assert list(fast.passages) == list(slow.passages)

@@ -23,7 +23,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io import trec
 from rag_selectivity.io.reading import read_run, stream_run
-from rag_selectivity.io.trec_fields import decimals
+from rag_selectivity.io.trec_fields import PaddedText, decimals
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
@@ -48,7 +48,7 @@ ENDS = st.sampled_from([" t", " t u", "", "\tt", "  t ", " t\r"])
 @given(st.lists(st.tuples(LINES, ENDS), min_size=1, max_size=8), st.sampled_from([" ", "\t", "  "]), st.booleans())
 def test_a_block_is_read_as_line_by_line_or_left_to_it(lines, separator, blank) -> None:
     text = "".join(separator.join(fields) + end + ("\n\n" if blank else "\n") for fields, end in lines).encode()
-    fast = trec._parse_fast(text)
+    fast = trec._parse_fast(PaddedText.of(text))
     try:
         slow = trec._parse_slowly(Path("run"), 0, text)
     except InputError:
@@ -65,6 +65,35 @@ def test_a_block_is_read_as_line_by_line_or_left_to_it(lines, separator, blank) 
     assert (fast.ranks is None) == (slow.ranks is None)
     assert fast.ranks is None or fast.ranks.tolist() == slow.ranks.tolist()
     assert fast.remarks == slow.remarks
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.tuples(
+            st.text("12a", min_size=1, max_size=12),
+            st.sampled_from(["0", "7", "12", "999", "1000", "12345", "99999999", "-1", "x1", "1x"]),
+            st.floats(-200, 200000, allow_nan=False) | st.integers(0, 9),
+            st.sampled_from([0, 1, 2, 6, 6, 7]),
+            st.sampled_from(["t", "#", "é"]),
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from([None, 1, 2, 6, 7]),
+)
+def test_ranks_and_scores_of_one_form_are_read_as_line_by_line(lines, decimals_of_all) -> None:
+    text = "".join(
+        f"q Q0 {passage} {rank} {score:.{given if decimals_of_all is None else decimals_of_all}f} {tag}\n"
+        for passage, rank, score, given, tag in lines
+    ).encode()
+    fast, slow = trec._parse_fast(PaddedText.of(text)), trec._parse_slowly(Path("run"), 0, text)
+    assert fast is not None
+    assert list(fast.passages) == list(slow.passages)
+    assert list(map(repr, fast.scores.tolist())) == list(map(repr, slow.scores.tolist()))
+    assert (None if fast.ranks is None else fast.ranks.tolist()) == (
+        None if slow.ranks is None else slow.ranks.tolist()
+    )
 
 
 def _number(text: str) -> bool:
@@ -84,7 +113,7 @@ def test_decimals_are_the_closest_floats() -> None:
     line = " ".join(["begins", *texts]).encode()
     ends = np.cumsum([len(text) + 1 for text in texts]) + len("begins")
     starts = ends - [len(text) for text in texts]
-    values, read = decimals(np.frombuffer(bytes(8) + line + bytes(8), np.uint8), starts + 8, ends + 8)
+    values, read = decimals(PaddedText.of(line).cells(), starts + PaddedText.begin, ends + PaddedText.begin)
     assert read.mean() > 0.7
     assert [value for value, known in zip(values.tolist(), read, strict=True) if known] == [
         float(text) for text, known in zip(texts, read, strict=True) if known
@@ -412,7 +441,8 @@ QUERIES = st.lists(st.sampled_from(["a", "aa", "b", "#c", " ", ""]) | st.just("a
 def test_a_block_ends_where_another_query_begins(queries, padding) -> None:
     lines = [f"{query} Q0 d{'x' * padding} 1 1 t\n" if query.strip() else f"{query}\n" for query in queries]
     text = "".join(lines).encode()
-    cut = trec._last_query(text)
+    given = PaddedText.of(text)
+    cut = trec._last_query(given) - given.begin
     before, after = (
         [line.split()[0] for line in part.splitlines() if line.strip() and not line.startswith(b"#")]
         for part in (text[:cut], text[cut:])

@@ -156,7 +156,7 @@ class IdColumn:
         """A 64-bit hash of each id. Equal ids have equal hashes; different ids may have equal hashes too."""
         if self._hashes is None:
             lengths = self.lengths
-            result = mix(lengths.astype(np.uint64), self._word(0, slice(None)))
+            result = mix(lengths.view(np.uint64), self._word(0, slice(None)))
             for word in range(1, self._words()):
                 longer = np.flatnonzero(lengths > word * _WORD)
                 result[longer] = mix(result[longer], self._word(word, longer))
@@ -209,19 +209,28 @@ class IdColumn:
 
         Of an id that has fewer of them the number is shifted up; of one that has none it is 0.
         """
-        starts, ends = self.starts[rows] + number * _WORD, self.ends[rows]
-        missing = np.clip(starts + _WORD - ends, 0, _WORD).astype(np.uint64)
+        starts, ends = self.starts[rows], self.ends[rows]
         words = np.ndarray((len(self._padded) - _WORD + 1,), "<u8", self._padded, strides=(1,))
-        result: HashArray = words[np.minimum(starts, len(words) - 1)] << (missing << np.uint64(3))
+        if number:
+            starts = starts + number * _WORD
+        missing = starts - ends
+        missing += _WORD
+        np.maximum(missing, 0, out=missing)
+        if number:
+            np.minimum(missing, _WORD, out=missing)
+            starts = np.minimum(starts, len(words) - 1)
+        missing <<= 3
+        result: HashArray = words[starts]
+        result <<= missing.view(np.uint64)
         return result
 
 
 def mix(state: HashArray, value: HashArray) -> HashArray:
-    with np.errstate(over="ignore"):
-        mixed = (state ^ value) * _MULTIPLIER
-        mixed ^= mixed >> _SHIFT
-        mixed *= _SECOND_MULTIPLIER
-        mixed ^= mixed >> _SHIFT
+    mixed = state ^ value
+    mixed *= _MULTIPLIER
+    mixed ^= mixed >> _SHIFT
+    mixed *= _SECOND_MULTIPLIER
+    mixed ^= mixed >> _SHIFT
     return mixed
 
 
@@ -229,27 +238,31 @@ def rows_that_may_repeat(keys: HashArray) -> IntArray:
     """The rows whose key occurs more than once, in their order."""
     if len(keys) < 2:
         return np.empty(0, np.int64)
-    # The last row with each slot is written into it. A row that finds another one there shares the slot with it, which
-    # few rows do whose keys differ; only these are compared.
-    bits = max(10, int(len(keys) - 1).bit_length() + 2)
-    slots = (keys >> np.uint64(64 - bits)).view(np.int64)
-    numbers = np.arange(len(keys), dtype=np.int32)
-    table = np.empty(1 << bits, np.int32)
-    table[slots] = numbers
-    last = table[slots]
-    lost = np.flatnonzero(last != numbers)
-    if not (keys[lost] == keys[last[lost]]).any() and not _any_equal(keys[lost]):
-        return np.empty(0, np.int64)
-    rows = np.unique(np.concatenate([lost, last[lost]]))
+    rows = _sharing_a_slot(keys, 0)
+    if len(rows):
+        rows = rows[_sharing_a_slot(keys[rows], 1)]
     order = np.argsort(keys[rows], kind="stable")
     ordered = keys[rows][order]
     shared = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if not len(shared):
+        return shared
     return np.unique(rows[order[np.concatenate([shared, shared + 1])]])
 
 
-def _any_equal(keys: HashArray) -> bool:
-    ordered = np.sort(keys)
-    return bool((ordered[1:] == ordered[:-1]).any())
+def _sharing_a_slot(keys: HashArray, number: int) -> IntArray:
+    """The rows that share a slot of one of several tables: all whose keys are equal, and few others."""
+    bits = min(30, max(10, int(len(keys) - 1).bit_length() + 3))
+    slots = ((keys << np.uint64(number * bits)) >> np.uint64(64 - bits)).view(np.int64)
+    narrow = np.uint16 if len(keys) <= 1 << 16 else np.int32
+    numbers = np.arange(len(keys), dtype=narrow)
+    table = np.empty(1 << bits, narrow)
+    # The last row with each slot is the one that is left in it.
+    table[slots] = numbers
+    last = table.take(slots, mode="clip")
+    earlier = np.flatnonzero(last != numbers)
+    shares = np.zeros(len(keys), bool)
+    shares[earlier] = shares[last[earlier]] = True
+    return np.flatnonzero(shares)
 
 
 def _ascii(values: list[Any]) -> tuple[list[int], bytes] | None:

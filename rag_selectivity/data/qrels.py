@@ -424,7 +424,9 @@ class Qrels(Held):
                 f"(how-to: labels-on-the-wrong-scale)"
             )
 
-    def lookup(self, keys: HashArray, query: IntArray, passages: IdColumn) -> tuple[IntArray, IntArray]:
+    def lookup(
+        self, keys: HashArray, query: IntArray, passages: IdColumn, among: IntArray | None = None
+    ) -> tuple[IntArray, IntArray]:
         """The rows that are judged, and their judgments.
 
         Parameters
@@ -434,13 +436,15 @@ class Qrels(Held):
         query : int64[rows]
             Position in `queries`; −1 for a query that is not in the qrels.
         passages : IdColumn[rows]
+        among : int64[queries], optional
+            The different positions that `query` has, where they are few.
 
         Returns
         -------
         rows, judgments : int64[hits]
             Positions among the given rows, and the positions of their judgments.
         """
-        return self._indexed().lookup(keys, query, passages)
+        return self._indexed().lookup(keys, query, passages, among)
 
     # -- inside ----------------------------------------------------------------------------------
 

@@ -107,10 +107,10 @@ class Unpacked(io.RawIOBase):
         return len(data)
 
 
-def last_line_is_too_long(text: bytes) -> bool:
-    """Whether the last line of a text is longer than the limit; the others are looked at with what is before them."""
-    end = len(text) - text.endswith(b"\n")
-    return end - (text.rfind(b"\n", 0, end) + 1) > LONGEST_LINE
+def last_line_is_too_long(text: bytes | bytearray, begin: int = 0, end: int | None = None) -> bool:
+    """Whether the last line of a text, or of a part of it, is longer than the limit."""
+    last = (len(text) if end is None else end) - 1
+    return last - text.rfind(b"\n", begin, max(begin, last)) > LONGEST_LINE and last - begin >= LONGEST_LINE
 
 
 def too_long(path: Path, number: int) -> InputError:

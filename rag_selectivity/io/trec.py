@@ -27,7 +27,7 @@ from rag_selectivity.io.chunks import ahead
 from rag_selectivity.io.formats import Format
 from rag_selectivity.io.limits import last_line_is_too_long, too_long
 from rag_selectivity.io.opening import opened, text_lines
-from rag_selectivity.io.trec_fields import Fields, decimals, fields_of, whole_numbers
+from rag_selectivity.io.trec_fields import Fields, PaddedText, decimals, fields_of, ranks_and_scores, whole_numbers
 
 # Larger blocks are hardly read faster, and take more memory.
 _BLOCK = 1 << 20
@@ -72,8 +72,8 @@ def _qrels_fast(path: Path) -> Qrels | None:
     position: dict[str, int] = {}
     codes, passages, grades, lines = [], [], [], []
     longer = comments = lines_before = 0
-    for offset, text in _texts(path, _BLOCK):
-        fields = fields_of(_without_mark(offset, text), 4, most=5)
+    for _, text in _texts(path, _BLOCK):
+        fields = fields_of(text, 4, most=5)
         if fields is None:
             return None
         queries = fields.ids(0)
@@ -90,7 +90,7 @@ def _qrels_fast(path: Path) -> Qrels | None:
         grades.append(read)
         passages.append(fields.ids(2).compact())
         longer, comments = longer + fields.further, comments + fields.comments
-        lines_before += text.count(b"\n")
+        lines_before += bytes(text).count(b"\n")
     if not codes:
         return None
     return Qrels(
@@ -250,71 +250,80 @@ def _keep_freed_memory() -> None:
     np.empty(1 << 24, np.uint8)
 
 
-def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[tuple[int, bytes]]:
+def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[tuple[int, PaddedText]]:
     """(offset, text) of blocks of whole lines; `whole_queries`: all lines of a query that stand together are in one."""
     offset, kept, wanted = 0, b"", size
     with opened(path) as file:
-        while read := file.read(wanted):
-            text = kept + read
-            if last_line_is_too_long(text):
-                raise too_long(path, _lines_before(path, offset) + text[:-1].count(b"\n") + 1)
-            end = _last_query(text) if whole_queries else text.rfind(b"\n") + 1
-            if end:
-                yield offset, text[:end]
-                offset, wanted = offset + end, size
+        while len(text := PaddedText.read(file, kept, wanted)) > len(kept):
+            if last_line_is_too_long(text.buffer, text.begin, text.end):
+                raise too_long(path, _lines_before(path, offset) + bytes(text)[:-1].count(b"\n") + 1)
+            if not offset and text.buffer.startswith(_BYTE_ORDER_MARK, text.begin):
+                text = PaddedText.of(bytes(text).removeprefix(_BYTE_ORDER_MARK))
+                offset = len(_BYTE_ORDER_MARK)
+            end = _last_query(text) if whole_queries else _line_start(text.buffer, text.begin, text.end)
+            if end > text.begin:
+                yield offset, text.until(end)
+                offset, wanted = offset + end - text.begin, size
             else:
                 # Doubled, so that a block that never ends is looked through few times.
                 wanted = len(text)
-            kept = text[end:]
-    if b"\r" in kept.rstrip() and b"\n" not in kept and not offset:
+            kept = bytes(text.buffer[end : text.end])
+    if b"\r" in kept.rstrip() and b"\n" not in kept and offset <= len(_BYTE_ORDER_MARK):
         raise InputError(f"{path}: its lines end in carriage returns alone; write it again with line feeds")
     if kept:
-        yield offset, kept
+        yield offset, PaddedText.of(kept)
 
 
-def _last_query(text: bytes) -> int:
-    """Where the lines of the last query begin that has a whole line; 0 if the text has no other query before it."""
-    end = text.rfind(b"\n") + 1
-    last = text.rfind(b"\n", 0, max(0, end - 1)) + 1
+def _line_start(text: bytearray, begin: int, place: int) -> int:
+    """Where the line begins that holds the character before a place."""
+    return max(begin, text.rfind(b"\n", begin, place) + 1)
+
+
+def _last_query(given: PaddedText) -> int:
+    """Where the lines of the last query begin that has a whole line; `begin` if no other query is before it."""
+    text, begin = given.buffer, given.begin
+    end = _line_start(text, begin, given.end)
+    last = _line_start(text, begin, end - 1)
     first = text[last:end].split(None, 1)[:1]
     if first and text.startswith(first[0], last) and not first[0].startswith(_COMMENT.encode()):
-        start = _by_halving(text, b"\n" + text[last : last + len(first[0]) + 1], last)
+        start = _by_halving(text, begin, b"\n" + text[last : last + len(first[0]) + 1], last)
         if start is not None:
             return start
-    return _line_by_line(text, end)
+    return _line_by_line(text, begin, end)
 
 
-def _by_halving(text: bytes, mark: bytes, last: int) -> int | None:
+def _by_halving(text: bytearray, begin: int, mark: bytes, last: int) -> int | None:
     """Where the lines begin that stand together with the last one and begin as it does; None if others are between.
 
     None too if no other query's line is before them.
     """
-    before, start = 0, last
+    before, start = begin, last
     while start - before > _FEW_BYTES:
-        line = text.rfind(b"\n", 0, (before + start) // 2)
+        line = text.rfind(b"\n", begin, (before + start) // 2)
         if line <= before:
             break
         if text.startswith(mark, line):
             start = line + 1
         else:
             before = line
-    while start:
-        line = text.rfind(b"\n", 0, start - 1)
-        if not (text.startswith(mark, line) if line >= 0 else text.startswith(mark[1:])):
+    while start > begin:
+        line_start = _line_start(text, begin, start - 1)
+        if not text.startswith(mark[1:], line_start):
             break
-        start = line + 1
-    earlier = text[text.rfind(b"\n", 0, max(0, start - 1)) + 1 : start].split(None, 1)[:1]
+        start = line_start
+    earlier = text[_line_start(text, begin, start - 1) : start].split(None, 1)[:1]
     if not earlier or earlier[0].startswith(_COMMENT.encode()) or earlier[0] == mark[1:-1]:
         return None
-    together = text.count(mark, max(0, start - 1), last + len(mark)) == text.count(b"\n", max(0, start - 1), last)
+    # `start` is behind the lines of another query, and thus behind a line end.
+    together = text.count(mark, start - 1, last + len(mark)) == text.count(b"\n", start - 1, last)
     return start if together else None
 
 
-def _line_by_line(text: bytes, start: int) -> int:
+def _line_by_line(text: bytearray, begin: int, start: int) -> int:
     """As `_last_query`, for lines that begin with white space or comments between them too."""
     query = None
-    while start:
-        line = text.rfind(b"\n", 0, start - 1) + 1
+    while start > begin:
+        line = _line_start(text, begin, start - 1)
         first = text[line:start].split(None, 1)[:1]
         if first and not first[0].startswith(_COMMENT.encode()):
             if query is None:
@@ -322,37 +331,42 @@ def _line_by_line(text: bytes, start: int) -> int:
             elif query != first[0]:
                 return start
         start = line
-    return 0
+    return begin
 
 
-def _parse(path: Path, made: Callable[[_Lines], Made], offset: int, text: bytes) -> Made | None:
+def _parse(path: Path, made: Callable[[_Lines], Made], offset: int, text: PaddedText) -> Made | None:
     """What is made of a block of whole lines; None where there are no rows."""
-    if text.isspace():
-        return None
-    text = _without_mark(offset, text)
-    lines = _parse_fast(text) or _parse_slowly(path, offset, text)
+    lines = _parse_fast(text)
+    if lines is None:
+        plain = bytes(text)
+        if not plain or plain.isspace():
+            return None
+        lines = _parse_slowly(path, offset, plain)
     return made(lines) if len(lines.scores) else None
 
 
-def _without_mark(offset: int, text: bytes) -> bytes:
-    return text if offset else text.removeprefix(_BYTE_ORDER_MARK)
-
-
-def _parse_fast(text: bytes) -> _Lines | None:
+def _parse_fast(text: PaddedText) -> _Lines | None:
     """By columns; None where a line is not regular."""
     fields = fields_of(text, len(_FIELDS))
-    scores = None if fields is None else _scores(fields)
-    if fields is None or scores is None:
+    if fields is None:
+        return None
+    both = ranks_and_scores(fields, 3, 4)
+    scores = _scores(fields, both and both[2:])
+    if scores is None:
         return None
     passages = fields.ids(2)
     remarks = counted(run_lines_with_more_fields=fields.further, run_comment_lines=fields.comments)
-    return _Lines(fields.ids(0), passages, scores, _ranks(fields), remarks)
+    return _Lines(fields.ids(0), passages, scores, _ranks(fields, both and both[:2]), remarks)
 
 
-def _scores(fields: Fields) -> NDArray[np.float64] | None:
-    """The scores; None where one is no number."""
-    scores, read = decimals(fields.text, *fields.bounds(4))
+def _scores(fields: Fields, found: tuple[NDArray[np.float64], NDArray[np.bool_]] | None) -> NDArray[np.float64] | None:
+    """The scores, some of which are found already; None where one is no number."""
+    scores, read = found or decimals(fields.text, *fields.bounds(4))
     rest = np.flatnonzero(~read)
+    if len(rest) and found:
+        starts, ends = fields.bounds(4)
+        scores[rest], read[rest] = decimals(fields.text, starts[rest], ends[rest])
+        rest = rest[~read[rest]]
     if len(rest):
         values = _floats(fields, rest)
         if values is None or np.isnan(values).any():
@@ -371,9 +385,9 @@ def _floats(fields: Fields, rows: IntArray) -> NDArray[np.float64] | None:
         return None
 
 
-def _ranks(fields: Fields) -> IntArray | None:
-    """The ranks; None where one is no whole number."""
-    ranks, read = whole_numbers(fields.text, *fields.bounds(3))
+def _ranks(fields: Fields, found: tuple[IntArray, NDArray[np.bool_]] | None) -> IntArray | None:
+    """The ranks, some of which are found already; None where one is no whole number."""
+    ranks, read = found or whole_numbers(fields.text, *fields.bounds(3))
     rest = np.flatnonzero(~read)
     if len(rest):
         texts = fields.texts(3, rest)

@@ -59,5 +59,7 @@ def facts_of_unknown(queries: Sequence[str], form: IdForm) -> JoinFacts:
 
 def whole_grades(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether each score is a whole number that a grade could be."""
-    whole: NDArray[np.bool_] = (scores >= 0) & (scores <= 5) & (scores == np.floor(scores))
+    whole: NDArray[np.bool_] = scores == np.floor(scores)
+    if whole.any():
+        whole &= (scores >= 0) & (scores <= 5)
     return whole

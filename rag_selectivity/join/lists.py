@@ -188,13 +188,13 @@ def _judge_part(
     in_order: bool = False,
 ) -> _JudgedPart:
     """Judge the lists as they are given, unless they must be put in order, or this is less work."""
-    local = part.row_queries()
-    query = position[local]
+    query = np.repeat(position, part.lengths)
     keys = pair_keys(query, part.passages)
     copies = _copies(keys, query, part.passages)
     order = ListOrder(part, policy)
-    rows, judgments = qrels.lookup(keys, query, part.passages)
-    rank: IntArray | None = rows - part.offsets[local[rows]] + 1
+    rows, judgments = qrels.lookup(keys, query, part.passages, among=position[position >= 0])
+    local = np.searchsorted(part.offsets, rows, "right") - 1
+    rank: IntArray | None = rows - part.offsets[local] + 1
     if not in_order:
         rank = None if len(copies) or policy.unjudged == "condense" else order.ranks(rows)
     if rank is None:
@@ -209,19 +209,20 @@ def _judge_part(
     if controls is not None:
         drawn = controls[judgments]
         listed = judgments[drawn], rank[drawn]
-        rows, judgments, rank = rows[~drawn], judgments[~drawn], rank[~drawn]
+        rows, judgments, rank, local = rows[~drawn], judgments[~drawn], rank[~drawn], local[~drawn]
     repeated = np.isin(rows, copies, assume_unique=True) if len(copies) else np.zeros(len(rows), bool)
     on_top = int((rank <= TOP).sum())
     lengths = part.lengths
     if policy.duplicates == "drop" and len(copies):
-        dropped_before = np.searchsorted(copies, rows) - np.searchsorted(copies, part.offsets[local[rows]])
+        dropped_before = np.searchsorted(copies, rows) - np.searchsorted(copies, part.offsets[local])
         keep = ~repeated
-        rows, judgments, rank = rows[keep], judgments[keep], (rank - dropped_before)[keep]
-        lengths = lengths - np.bincount(local[copies], minlength=len(lengths))
+        rows, judgments, rank, local = rows[keep], judgments[keep], (rank - dropped_before)[keep], local[keep]
+        of_copies = np.searchsorted(part.offsets, copies, "right") - 1
+        lengths = lengths - np.bincount(of_copies, minlength=len(lengths))
         repeated = np.zeros(len(rows), bool)
     if policy.unjudged == "condense":
-        lengths = np.bincount(local[rows], minlength=len(lengths))
-        rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local[rows]] + 1
+        lengths = np.bincount(local, minlength=len(lengths))
+        rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local] + 1
     hits = Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments)
     return _JudgedPart(part, order, lengths, hits, copies, on_top, listed)
 

@@ -47,10 +47,12 @@ class ListOrder:
         # A row is looked at in its group: in its whole list, or, where this is in order, among those with its score.
         firsts, ends = offsets[of_list], offsets[of_list + 1]
         in_order = ~self.out_of_order[of_list]
-        if in_order.any():
+        if self._have_tied_neighbours(rows[in_order]):
             cuts = np.append(np.flatnonzero(np.append(True, ~self._tied)), len(self._scores))
             group = np.searchsorted(cuts, rows[in_order], "right") - 1
             firsts[in_order], ends[in_order] = cuts[group], cuts[group + 1]
+        else:
+            firsts[in_order], ends[in_order] = rows[in_order], rows[in_order] + 1
         looked_at = np.flatnonzero((ends - firsts > 1) & ((self._ties != "as_given") | ~in_order))
         sizes = (ends - firsts)[looked_at]
         if len(looked_at) and self._ties in TIES:
@@ -61,6 +63,10 @@ class ListOrder:
             above = self._above(rows[looked_at], firsts[looked_at], sizes)
             ranks[looked_at] = (firsts - offsets[of_list])[looked_at] + above + 1
         return ranks
+
+    def _have_tied_neighbours(self, rows: IntArray) -> bool:
+        after, before = rows[rows < len(self._tied)], rows[rows > 0] - 1
+        return bool(self._tied[after].any() or self._tied[before].any())
 
     def _above(self, rows: IntArray, firsts: IntArray, sizes: IntArray) -> IntArray:
         """How many of the rows of its group come before each row."""
@@ -90,7 +96,10 @@ class ListOrder:
         # As they were given: scores that differ are not equal, even where a policy compares them as float32.
         tied = self._tied if scores is self._scores else self.run.neighbours(scores)[1]
         unsorted = lists & self.out_of_order if exactly else np.zeros(len(lists), bool)
-        count = int((tied & np.repeat(lists & ~unsorted, self.run.lengths)[1:]).sum()) if tied.any() else 0
+        counted = lists & ~unsorted
+        if not counted.all() and tied.any():
+            tied = tied & np.repeat(counted, self.run.lengths)[1:]
+        count = int(np.count_nonzero(tied))
         for i in np.flatnonzero(unsorted).tolist():
             ordered = np.sort(scores[self.run.offsets[i] : self.run.offsets[i + 1]])
             count += int((ordered[1:] == ordered[:-1]).sum())
