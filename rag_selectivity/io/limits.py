@@ -109,8 +109,9 @@ class Unpacked(io.RawIOBase):
 
 def last_line_is_too_long(text: bytes | bytearray, begin: int = 0, end: int | None = None) -> bool:
     """Whether the last line of a text, or of a part of it, is longer than the limit."""
-    last = (len(text) if end is None else end) - 1
-    return last - text.rfind(b"\n", begin, max(begin, last)) > LONGEST_LINE and last - begin >= LONGEST_LINE
+    end = len(text) if end is None else end
+    end -= text.endswith(b"\n", begin, end)
+    return end - max(begin, text.rfind(b"\n", begin, end) + 1) > LONGEST_LINE
 
 
 def too_long(path: Path, number: int) -> InputError:
