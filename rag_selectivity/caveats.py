@@ -75,10 +75,10 @@ class LabelFacts:
     controls_unused: bool = False
     exhaustive: bool = False
 
-    def column(self, measure: Measure) -> int:
-        """The place of the measure's depth; measures at recall levels, and without a depth, rest on whole lists."""
-        at = WHOLE_LIST if measure.at is None or isinstance(measure.cutoff, Real) else measure.at
-        return int(np.flatnonzero(self.depths == at)[0])
+    def columns(self) -> dict[int, tuple[int, str | None]]:
+        """The place of each depth, and how the labels are closed there (`LabelReach.closed`)."""
+        known = not self.exhaustive or self.reach.known
+        return {depth: (i, self.reach.closed(i) if known else None) for i, depth in enumerate(self.depths.tolist())}
 
 
 def universes(plan: Iterable[tuple[Measure, Any]], depths: Any, reach: LabelReach, *, exhaustive: bool) -> OfLabels:
@@ -99,14 +99,18 @@ def with_label_caveats(
     `plan` holds the depths of each measure.
     """
     qualified = {}
+    columns = facts.columns()
+    places = {measure: {depth: i for i, depth in enumerate(plan[measure].tolist())} for measure in facts.placebos}
     for key, estimate in estimates.items():
         measure = parse_measure(key)
-        column = facts.column(measure)
-        closed = None if facts.exhaustive and not facts.reach.known else facts.reach.closed(column)
+        # Measures at recall levels, and without a depth, rest on whole lists.
+        column, closed = columns[
+            WHOLE_LIST if measure.at is None or isinstance(measure.cutoff, Real) else int(measure.at)
+        ]
         if closed == AT_K and _ranks_whole_lists(measure):
             # Measures of ranks in whole lists compare orders of what was found, not what was found.
             closed = IN_LISTS
-        estimate = _with_placebo(measure, estimate, facts, plan)
+        estimate = _with_placebo(measure, estimate, facts, places)
         found = [
             _of_construction(measure, estimate, facts, closed),
             _of_reach(measure, estimate, facts, column, closed),
@@ -125,16 +129,14 @@ def _with_placebo(
     measure: Measure,
     estimate: Estimate,
     facts: LabelFacts,
-    plan: Mapping[Measure, Any],
+    places: Mapping[Measure, Mapping[int, int]],
 ) -> Estimate:
     base = measure.without_depth
     if base not in facts.placebos or not math.isfinite(estimate.value) or estimate.basis not in (AS_JUDGED, WITH_TAIL):
         return estimate
-    at = WHOLE_LIST if measure.at is None else measure.at
-    places = np.flatnonzero(plan[base] == at)
-    if not len(places):
+    placebo, place = facts.placebos[base], places[base].get(WHOLE_LIST if measure.at is None else int(measure.at))
+    if place is None:
         return estimate
-    placebo, place = facts.placebos[base], int(places[0])
     value, low, high = (float(each[place]) for each in (placebo.value, placebo.low, placebo.high))
     if math.isnan(value):
         return estimate

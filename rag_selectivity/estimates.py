@@ -21,6 +21,7 @@ from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
 from rag_selectivity.statistics.moments import Moments
 from rag_selectivity.wording import percent
 
+_JUDGED = Judged()
 CONCENTRATED, PARTLY_JUDGED = "concentrated-chance", "partly-judged"
 CONCENTRATED_CONTROLS = "concentrated-controls"
 #: Below these, an interval that divides by a random baseline covers the true value too rarely (simulations.md in docs).
@@ -71,7 +72,7 @@ def with_caveats(
 
 def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str, Estimate]) -> Estimate:
     """The estimate with a caveat and its possible range, if some of its passages are unjudged."""
-    judged = estimates.get(str(Judged(at=measure.at)))
+    judged = estimates.get(str(_JUDGED if measure.at is None else _JUDGED @ measure.at))
     most = estimates.get(str(measure.upper_end)) if measure.upper_end is not None else None
     if judged is None or not judged.value < 1 or (most is not None and not most.value > estimate.value):
         return estimate

@@ -25,6 +25,8 @@ from rag_selectivity.join.controls import with_controls
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 
+_ONLY_DICT = frozenset([dict])
+
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -110,7 +112,10 @@ def named_runs(runs: Any) -> dict[str, Any]:
             raise InputError("there are no runs to evaluate")
         values = list(runs.values())
         # A dict is known at once; whether something else is a mapping takes longer.
-        if all(isinstance(value, (dict, str, Path, Run, Mapping)) or is_frame(value) for value in values) and not any(
+        only_dicts = _ONLY_DICT.issuperset(map(type, values))
+        if (
+            only_dicts or all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values)
+        ) and not any(
             isinstance(value, Mapping)
             and all(isinstance(score, (int, float, np.number)) for score in value.values())
             and value

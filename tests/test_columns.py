@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,54 +18,14 @@ from pyarrow import parquet as arrow_parquet
 from rag_selectivity import InputError, Qrels, Run, evaluate
 from rag_selectivity.data import frames
 from rag_selectivity.data.columns import as_frame, column_names, column_values, label_columns, run_columns
-from rag_selectivity.data.run import ScatteredQueries
 from rag_selectivity.io import opening, parquet
-from rag_selectivity.io.formats import TableFormat
-from rag_selectivity.io.json_lines import JsonLinesChunk
 from rag_selectivity.io.parquet import ParquetChunk
 from rag_selectivity.io.reading import run_parts
 from rag_selectivity.io.separated import SeparatedChunk
-from rag_selectivity.io.tables import CommaSeparated, JsonLines, Parquet, TabSeparated
+from rag_selectivity.io.tables import CommaSeparated, Parquet
+from tests.cell_by_cell import FORMATS, assert_alike, outcome, refuse, whole
 
-FORMATS = {".csv": CommaSeparated, ".tsv": TabSeparated, ".jsonl": JsonLines, ".parquet": Parquet}
 RUN_HEADER = "query_id,doc_id,score\n"
-
-
-def cell_by_cell(format: type[TableFormat]) -> TableFormat:
-    """The same format without columns."""
-    slow = {"read_chunks": TableFormat.read_chunks, "column_names": TableFormat.column_names}
-    return type("CellByCell", (format,), slow)()
-
-
-def whole(parts: Any) -> Run:
-    try:
-        return Run.concatenate(list(parts))
-    except ScatteredQueries as scattered:
-        return Run.concatenate(list(scattered.again()))
-
-
-def outcome(read: Callable[[], Run | Qrels]) -> Any:
-    """All that was read, or the message of the error."""
-    try:
-        found = read()
-    except InputError as error:
-        return str(error)
-    if isinstance(found, Qrels):
-        lines = None if found._lines is None else found._lines.tolist()
-        counts = found.repeated, found.negative, dict(found.remarks)
-        return found.queries, found.query.tolist(), list(found.passages), found.grade.tolist(), lines, counts
-    columns = [None if column is None else column.tolist() for column in (found.scores, found.tokens)]
-    return found.queries, found.offsets.tolist(), list(found.passages), columns, dict(found.remarks)
-
-
-def assert_alike(path: Path) -> None:
-    format = FORMATS[path.suffixes[0]]
-    slow = cell_by_cell(format)
-    for fast_read, slow_read in (
-        (lambda: whole(format().read_run(path)), lambda: whole(slow.read_run(path))),
-        (lambda: format().read_qrels(path), lambda: slow.read_qrels(path)),
-    ):
-        assert outcome(fast_read) == outcome(slow_read)
 
 
 @pytest.fixture(params=[40, 1 << 19])
@@ -184,99 +142,17 @@ def test_awkward_csv_files_as_columns_are_those_of_the_cells(tmp_path, block, co
     assert_alike(tmp_path / "table.csv")
 
 
-def lines_of(*cells: str, keys: tuple[str, str, str] = ("query_id", "doc_id", "score")) -> str:
-    """Lines of JSON with these values, written as they are."""
-    of_rows = (cells[i : i + 3] for i in range(0, len(cells), 3))
-    return "".join("{" + ", ".join(f'"{k}": {v}' for k, v in zip(keys, row, strict=True)) + "}\n" for row in of_rows)
-
-
-PLAIN = lines_of('"q1"', '"a"', "2.5", '"q1"', '"b"', "1.5", '"q2"', '"a"', "1")
-AWKWARD_JSON = {
-    "plain": PLAIN,
-    "compact": PLAIN.replace(" ", ""),
-    "no line end": PLAIN.strip(),
-    "line ends of Windows": PLAIN.replace("\n", "\r\n"),
-    "both line ends": PLAIN.replace("\n", "\r\n", 1),
-    "a byte order mark": "\ufeff" + PLAIN,
-    "blank lines": PLAIN.replace("\n", "\n\n  \n"),
-    "a blank first line": "\n" + PLAIN,
-    "spaces after objects": PLAIN.replace("\n", "  \n", 1),
-    "spaces before objects": " " + PLAIN.replace("\n{", "\n   {"),
-    "another order of keys": PLAIN + '{"doc_id": "c", "query_id": "q2", "score": 3}\n',
-    "swapped keys": PLAIN.replace('"query_id": "q2", "doc_id": "a"', '"doc_id": "q2", "query_id": "a"'),
-    "a key less": PLAIN + '{"query_id": "q2", "doc_id": "c"}\n',
-    "a key more": PLAIN + '{"query_id": "q2", "doc_id": "c", "score": 1, "text": "x"}\n',
-    "a key twice": PLAIN + '{"query_id": "q2", "doc_id": "c", "doc_id": "d"}\n',
-    "a key twice in every line": PLAIN.replace('"score"', '"doc_id": "z", "score"'),
-    "escapes": lines_of('"q1"', '"a"', "1", '"q1"', '"\\u00e9\\n\\"b\\""', "2", '"q1"', '"\\ud800"', "2"),
-    "a lone surrogate": lines_of('"q1"', '"a"', "1", '"q1"', '"\\ud800"', "2"),
-    "escaped keys": PLAIN + '{"query\\u005fid": "q2", "doc_id": "c", "score": 1}\n',
-    "escaped NUL": lines_of('"q1"', '"a\\u0000"', "1"),
-    "raw control characters": lines_of('"q1"', '"a\tb"', "1", '"q1"', '"a\x01"', "1"),
-    "delete characters": lines_of('"q1"', '"a\x7fb"', "1"),
-    "other scripts": lines_of('"q漢"', '"é"', "1", '"qé"', '"漢"', "2"),
-    "several objects a line": PLAIN + PLAIN.replace("}\n", "} ").strip() + "\n",
-    "objects over several lines": PLAIN + '{"query_id": "q2",\n"doc_id": "c", "score": 1}\n',
-    "damaged": PLAIN + '{"query_id": "q2", "doc_id": "c", "score": 1\n' + PLAIN,
-    "no objects": PLAIN + "[1]\n",
-    "text after an object": PLAIN + '{"query_id": "q2", "doc_id": "c", "score": 1} x\n',
-    "an overlapping end": '{"query_id": "q", "score": 1, "doc_id": "a"}\n{"query_id": "q", "score": 1, "doc_id": "}\n',
-    "whole ids": lines_of("12", "7", "2", "12", "8", "1", "13", "7", "5"),
-    "negative ids": lines_of("-12", "-7", "2", "-0", "-0", "1"),
-    "ids with leading zeros": lines_of("12", "7", "2", "012", "8", "1"),
-    "ids with a point": lines_of("12", "7", "2", "12.0", "8", "1"),
-    "passages with a point": lines_of("12", "7", "2", "12", "8.0", "1"),
-    "ids with an exponent": lines_of("12", "7", "2", "12", "1e3", "1"),
-    "very long ids": lines_of("12", "7", "2", "12", "9" * 30, "1", "9" * 30, "8", "1"),
-    "ids of two types": lines_of('"12"', '"a"', "2", "12", '"b"', "1", '"12"', "7", "0"),
-    "truth values": lines_of('"q"', '"a"', "true", '"q"', '"b"', "false"),
-    "truth values as ids": lines_of("true", '"a"', "1"),
-    "nulls": lines_of('"q"', '"a"', "1", '"q"', '"b"', "null", '"q"', "null", "1"),
-    "nested values": lines_of('"q"', '"a"', "1", '"q"', '["b"]', "1", '{"x": "q"}', '"b"', "1"),
-    "numbers as text": lines_of('"q"', '"a"', '"1.5"', '"q"', '"b"', '"0.5"'),
-    "odd numbers as text": lines_of('"q"', '"a"', '" 1_0 "', '"q"', '"b"', '"x"'),
-    "numbers JSON lacks": lines_of('"q"', '"a"', "1", '"q"', '"b"', ".5"),
-    "numbers that end in a point": lines_of('"q"', '"a"', "1", '"q"', '"b"', "5."),
-    "a point before an exponent": lines_of('"q"', '"a"', "1", '"q"', '"b"', "5.e1"),
-    "a plus sign": lines_of('"q"', '"a"', "1", '"q"', '"b"', "+5"),
-    "two signs": lines_of('"q"', '"a"', "1", '"q"', '"b"', "--5"),
-    "exponents": lines_of('"q"', '"a"', "1e3", '"q"', '"b"', "5E-2", '"q"', '"c"', "-1.25e+2"),
-    "NaN": lines_of('"q"', '"a"', "1", '"q"', '"b"', "NaN"),
-    "infinity": lines_of('"q"', '"a"', "1", '"q"', '"b"', "-Infinity"),
-    "text without quotation marks": lines_of('"q"', '"a"', "1", '"q"', '"b"', "x"),
-    "spaces around values": PLAIN.replace("2.5", " 2.5  "),
-    "digits apart": lines_of('"q"', '"a"', "1", '"q"', '"b"', "1 2"),
-    "empty texts": lines_of('"q"', '"a"', "1", '"q"', '""', "1"),
-    "long numbers": lines_of('"q"', '"a"', "0.1000000000000000055511151231257827", '"q"', '"b"', "9007199254740993"),
-    "scattered": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "1", '"q1"', '"b"', "7"),
-    "two grades": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "1", '"q1"', '"a"', "2"),
-    "negative grades": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "-1"),
-    "grades with a point": lines_of('"q1"', '"a"', "1", '"q2"', '"a"', "2.0", '"q2"', '"b"', "2.5"),
-    "sides": "".join(
-        json.dumps({"rank": i, "query_id": "q", "text": "x y, {z}", "doc_id": f"d{i}", "score": 1 / i, "tokens": 7})
-        + "\n"
-        for i in range(1, 5)
-    ),
-    "odd sides": PLAIN.replace('"score"', '"query": 1.5, "grade": 3, "score"') + lines_of('"q"', '"a"', "1"),
-    "wrong sides": PLAIN.replace('"score": 1}', '"score": 01}'),
-    "sides that are no numbers": "".join(
-        f'{{"query_id": "q", "doc_id": "d", "took": {took}, "score": 1}}\n' for took in ("1", "2", "01", "3")
-    ),
-}
-
-
-@pytest.mark.parametrize("text", AWKWARD_JSON.values(), ids=AWKWARD_JSON.keys())
-@pytest.mark.parametrize("last", ["score", "grade"])
-def test_json_lines_as_columns_are_those_of_the_cells(tmp_path, block, text, last) -> None:
-    path = tmp_path / "table.jsonl"
-    path.write_bytes(text.replace('"score"', f'"{last}"').encode("utf-8", "surrogatepass"))
-    assert_alike(path)
-
-
-def test_lines_that_are_not_utf8_are_refused_in_sides_too(tmp_path) -> None:
-    path = tmp_path / "table.jsonl"
-    path.write_bytes(PLAIN.replace('"score"', '"text": "x", "score"').encode().replace(b'"x"', b'"\xff"', 2))
-    assert_alike(path)
+def test_reading_parquet_leaves_the_memory_pool_of_others(tmp_path) -> None:
+    arrow_parquet.write_table(TABLES["score: floats"], tmp_path / "table.parquet")
+    pools = {pool.backend_name: pool for pool in (pyarrow.default_memory_pool(), pyarrow.system_memory_pool())}
+    usual = pyarrow.default_memory_pool()
+    try:
+        for name, pool in pools.items():
+            pyarrow.set_memory_pool(pool)
+            for _ in Parquet().read_run(tmp_path / "table.parquet"):
+                assert pyarrow.default_memory_pool().backend_name == name
+    finally:
+        pyarrow.set_memory_pool(usual)
 
 
 Q, A = ["q1", "q1", "q2"], ["a", "b", "a"]
@@ -421,18 +297,11 @@ def in_order(run: Run) -> Run:
     return Run.of_rows(queries, rank[run.row_queries()], run.passages, run.scores, run.remarks, run.tokens)
 
 
-def refuse(*_: Any) -> Any:
-    raise AssertionError("a regular table is read cell by cell")
-
-
 REGULAR = {
     "run.csv": AWKWARD_LINES["quoted cells"]
     + AWKWARD_LINES["line ends of Windows"]
     + AWKWARD_LINES["ids like numbers"],
     "run.tsv": AWKWARD_LINES["plain"].replace(",", "\t"),
-    "run.jsonl": PLAIN,
-    "numbers.jsonl": AWKWARD_JSON["whole ids"] + AWKWARD_JSON["ids with leading zeros"].partition("\n")[0],
-    "sides.jsonl": AWKWARD_JSON["sides"],
 }
 
 
@@ -440,10 +309,9 @@ REGULAR = {
 def test_regular_files_are_read_as_columns(tmp_path, monkeypatch, name, text) -> None:
     path = tmp_path / name
     format = FORMATS[path.suffix]()
-    header = "" if path.suffix == ".jsonl" else RUN_HEADER.replace(",", "\t" if path.suffix == ".tsv" else ",")
+    header = RUN_HEADER.replace(",", "\t" if path.suffix == ".tsv" else ",")
     path.write_text(header + text, newline="")
-    for chunk in (SeparatedChunk, JsonLinesChunk):
-        monkeypatch.setattr(chunk, "rows", refuse)
+    monkeypatch.setattr(SeparatedChunk, "rows", refuse)
     assert len(whole(format.read_run(path)).passages) == text.strip().count("\n") + 1
 
 

@@ -68,6 +68,7 @@ def assert_same(found, expected) -> None:
         else:
             assert one == other, each.name
     assert np.array_equal(found.label_hashes, expected.label_hashes)
+    assert found.facts.as_input() == expected.facts.as_input()
 
 
 def lists(values):

@@ -431,6 +431,11 @@ def test_a_view_of_a_text_is_the_column_of_its_ids(ids, data) -> None:
     chosen = np.array(data.draw(st.lists(st.integers(0, len(ids) - 1), max_size=9) if ids else st.just([])), np.int64)
     assert list(view.take(chosen)) == [ids[i] for i in chosen]
     assert view.equal(chosen, column, chosen).all()
+    reversed_ids = IdColumn.from_strings(ids[::-1])
+    same = [one == other for one, other in zip(ids, ids[::-1], strict=True)]
+    assert view.equal_rows(reversed_ids).tolist() == same
+    reversed_ids.hashes()
+    assert view.equal_rows(reversed_ids).tolist() == same
     assert list(IdColumn.concatenate([view, view.take(chosen)])) == ids + [ids[i] for i in chosen]
 
 

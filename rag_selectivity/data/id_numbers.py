@@ -50,25 +50,27 @@ class IdNumbers:
 
     def _known(self, ids: IdColumn) -> tuple[IntArray, IntArray]:
         """The number of each id, and the rows of those that are in no slot."""
+        ids.hashes()
         numbers = np.full(len(ids), -1)
         unknown = np.arange(len(ids))
         for i, table in enumerate(self._tables):
-            found = table[_slots(ids.hashes()[unknown], table, i)]
-            rows = np.flatnonzero(found >= 0)
-            rows = rows[ids.equal(unknown[rows], self.ids, found[rows])]
-            numbers[unknown[rows]] = found[rows]
-            if len(rows) == len(unknown):
-                return numbers, np.empty(0, np.int64)
-            unknown = unknown[numbers[unknown] < 0]
+            if not len(unknown):
+                break
+            rest = ids.take(unknown) if i else ids
+            found = table.take(_slots(rest.hashes(), table, i).view(np.int64), mode="clip")
+            same = self.ids.take(found).equal_rows(rest)
+            numbers[unknown[same]] = found[same]
+            unknown = unknown[~same]
         return numbers, unknown
 
     def _fill(self) -> None:
+        self.ids.hashes()
         size = max(_LEAST_SLOTS, 1 << (_SLOTS_FOR_EACH * len(self.ids) - 1).bit_length())
         self._tables = []
         rest = np.arange(len(self.ids), dtype=np.int32)
         while len(rest) and len(self._tables) < _TABLES:
             # Of several ids with one slot the last keeps it; the others are in the next table.
-            table = np.full(size, -1, np.int32)
+            table = np.zeros(size, np.int32)
             slots = _slots(self.ids.hashes()[rest], table, len(self._tables))
             table[slots] = rest
             rest = rest[table[slots] != rest]

@@ -167,11 +167,19 @@ class IdColumn:
         self, positions: NDArray[np.integer[Any]], other: IdColumn, theirs: NDArray[np.integer[Any]]
     ) -> NDArray[np.bool_]:
         """Whether the id at each position equals the other column's id at the corresponding position."""
-        left, right = self.take(positions), other.take(theirs)
-        same: NDArray[np.bool_] = left.lengths == right.lengths
-        for word in range(left._words()):
-            rows = np.flatnonzero(same & (left.lengths > word * _WORD))
-            same[rows] = left._word(word, rows) == right._word(word, rows)
+        return self.take(positions).equal_rows(other.take(theirs))
+
+    def equal_rows(self, other: IdColumn) -> NDArray[np.bool_]:
+        """Whether each id equals the other column's id in the same row."""
+        lengths = self.lengths
+        same: NDArray[np.bool_] = lengths == other.lengths
+        hashed = self._hashes is not None and other._hashes is not None
+        if hashed:
+            # Each step of a hash can be undone: where hashes and all words but one are equal, this one is too.
+            same &= self._hashes == other._hashes
+        for word in range(int(hashed), self._words()):
+            rows = np.flatnonzero(same & (lengths > word * _WORD))
+            same[rows] = self._word(word, rows) == other._word(word, rows)
         return same
 
     def changes(self) -> IntArray:
@@ -225,7 +233,7 @@ class IdColumn:
         return result
 
 
-def mix(state: HashArray, value: HashArray) -> HashArray:
+def mix(state: HashArray, value: HashArray | np.uint64) -> HashArray:
     mixed = state ^ value
     mixed *= _MULTIPLIER
     mixed ^= mixed >> _SHIFT

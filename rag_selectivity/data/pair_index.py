@@ -8,6 +8,7 @@ from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix, rows_th
 
 # The judgments of a few queries have a table of their own if they are not more than this part of all.
 _FEW = 1 / 4
+_MIXED_IN = np.uint64(0x2545F4914F6CDD1D)
 
 
 class PairIndex:
@@ -82,6 +83,12 @@ class _Table:
         return np.flatnonzero(self._bits.take((keys >> self._shift).view(np.int64), mode="clip"))
 
 
-def pair_keys(query: IntArray, passages: IdColumn) -> HashArray:
-    """A 64-bit key for each (query, passage) pair."""
-    return mix(passages.hashes(), (query + 1).view(np.uint64))
+def pair_keys(query: IntArray, passages: IdColumn, lengths: IntArray | None = None) -> HashArray:
+    """A 64-bit key for each (query, passage) pair.
+
+    `query` is that of each passage, or, with `lengths`, that of each list of so many passages.
+    """
+    of_query = mix(query.view(np.uint64), _MIXED_IN)
+    keys: HashArray = of_query if lengths is None else np.repeat(of_query, lengths)
+    keys += passages.hashes()
+    return keys

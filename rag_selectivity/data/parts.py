@@ -71,7 +71,7 @@ def _grouped_parts(blocks: Iterable[RunRows], again: Callable[[], Iterator[Run]]
 
     Without scores, ranks order the rows of a list.
     """
-    finished: set[str] = set()
+    known: set[str] = set()
     pending: list[RunRows] = []
     check = RankCheck()
     for block in blocks:
@@ -79,20 +79,21 @@ def _grouped_parts(blocks: Iterable[RunRows], again: Callable[[], Iterator[Run]]
             continue
         starts = block.starts()
         queries = [block.names[code] for code in block.codes[starts].tolist()]
-        open_query = pending[-1].names[pending[-1].codes[-1]] if pending else None
-        if len(set(queries)) < len(queries) or open_query in queries[1:] or not finished.isdisjoint(queries):
+        goes_on = bool(pending) and pending[-1].names[pending[-1].codes[-1]] == queries[0]
+        new = queries[goes_on:]
+        if len(set(queries)) < len(queries) or not known.isdisjoint(new):
             raise ScatteredQueries(again)
+        known.update(new)
         if with_ranks:
             check.add(block)
-        if len(queries) > 1 or open_query not in (None, queries[0]):
-            # The last query of a block may go on in the next one.
-            ready = [*pending, block.between(0, int(starts[-1]))]
-            yield _grouped([rows for rows in ready if len(rows)])
-            finished.update(queries[:-1])
-            if open_query is not None:
-                finished.add(open_query)
-            pending = []
-        pending.append(block.between(int(starts[-1]), len(block)))
+        if goes_on:
+            end = int(starts[1]) if new else len(block)
+            pending.append(block.between(0, end).compact())
+            block = block.between(end, len(block))
+        if new:
+            if pending:
+                yield _grouped(pending)
+            pending = [block]
     if pending:
         last = _grouped(pending)
         last.remarks = check.remarks()
@@ -106,7 +107,7 @@ def regrouped(blocks: Iterable[RunRows], with_ranks: bool) -> Iterator[Run]:
     for block in blocks:
         if with_ranks:
             check.add(block)
-        kept.append(block)
+        kept.append(block.compact())
     rows = RunRows.concatenate(kept)
     kept.clear()
     # A stable sort of 16-bit numbers is a radix sort.

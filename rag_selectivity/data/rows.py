@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,10 @@ class RunRows:
             self.passages.take(order),
             *(None if column is None else column[order] for column in (self.scores, self.ranks, self.tokens)),
         )
+
+    def compact(self) -> RunRows:
+        """The same rows without the text that their ids were read from, so that it can go."""
+        return replace(self, passages=self.passages.compact())
 
     def starts(self) -> IntArray:
         """The rows whose query is not that of the row before."""

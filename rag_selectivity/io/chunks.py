@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
+
 #: A row of a table by its column names.
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -36,6 +38,15 @@ class Chunk(ABC):
     @abstractmethod
     def rows(self) -> Iterator[tuple[int, Row]]:
         """(line, row)."""
+
+
+def keep_freed_memory() -> None:
+    """Let the C library reuse the memory of a block's columns for those of the next block.
+
+    glibc returns each array of more than 128 kB to the system at once, whose empty pages then cost more than the
+    parsing, until an array of this size was freed.
+    """
+    np.empty(1 << 24, np.uint8)
 
 
 def ahead(values: Generator[T]) -> Iterator[T]:

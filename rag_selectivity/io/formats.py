@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -71,13 +71,22 @@ class Format(ABC):
 
 
 F = TypeVar("F", bound=Format)
+T = TypeVar("T")
 
 
 class TableFormat(Format):
     """A format whose files are rows with named columns: `read_rows` is all that it has to say.
 
     A format whose files can be read as columns has `read_chunks` too.
+
+    Attributes
+    ----------
+    columns_ahead : bool
+        Whether the columns of the next chunks are made in a thread while the caller works on one. That is quicker only
+        where a library makes them that seldom needs the interpreter's lock.
     """
+
+    columns_ahead: ClassVar[bool] = True
 
     def column_names(self, path: Path) -> list[str]:
         """The names of the columns: those of the first row."""
@@ -107,8 +116,8 @@ class TableFormat(Format):
         columns = label_columns(names, str(path))
         remarks = counted(ranking_columns_in_labels=len(ranking_columns(names, columns["grade"])))
         try:
-            blocks = (label_block(chunk, columns, path) for chunk in self.read_chunks(path, columns))
-            return Qrels.from_blocks(ahead(blocks), source=str(path), remarks=remarks)
+            blocks = self._made(label_block(chunk, columns, path) for chunk in self.read_chunks(path, columns))
+            return Qrels.from_blocks(blocks, source=str(path), remarks=remarks)
         except IrregularCells:
             records, lines = row_cells(self.read_rows(path), list(columns.values()), path)
             return Qrels.from_records(records, source=str(path), lines=lines, remarks=remarks)
@@ -118,10 +127,13 @@ class TableFormat(Format):
         columns = run_columns(self.column_names(path), str(path))
 
         def blocks() -> Iterator[RunRows]:
-            return ahead(run_block(chunk, columns, path) for chunk in self.read_chunks(path, columns))
+            return self._made(run_block(chunk, columns, path) for chunk in self.read_chunks(path, columns))
 
         with_ranks = "score" in columns and "rank" in columns
         yield from parts(blocks, lambda: [run_of_cells(self.read_rows(path), columns, path)], with_ranks)
+
+    def _made(self, blocks: Generator[T]) -> Iterator[T]:
+        return ahead(blocks) if self.columns_ahead else blocks
 
 
 #: Every format class by its name.

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -162,22 +162,22 @@ class Lines:
         return decoded_lines(path, io.BytesIO(self.text), self.first)
 
 
-def line_blocks(path: Path, file: IO[bytes], first: int = 1) -> Iterator[Lines]:
-    """The lines of a file from where it stands, in blocks; `first` is the number of the next line.
+def line_blocks(path: Path, file: IO[bytes], first: int = 1, *, blocks: int = 1) -> Generator[Lines]:
+    """The lines of a file from where it stands, some blocks at a time; `first` is the number of the next line.
 
     Raises
     ------
     InputError
         If a line is longer than the limit.
     """
-    while text := file.read(_BLOCK):
+    while text := file.read(blocks * _BLOCK):
         rest = file.readline(LONGEST_LINE + 1)
         text += rest
         if first == 1:
             text = text.removeprefix(_BYTE_ORDER_MARK)
         # Several times as fast as bytes.count.
         ends = int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
-        if len(rest) > LONGEST_LINE - _BLOCK and last_line_is_too_long(text):
+        if len(rest) > LONGEST_LINE - blocks * _BLOCK and last_line_is_too_long(text):
             raise too_long(path, first + ends - text.endswith(b"\n"))
         yield Lines(text, first, ends)
         first += ends

@@ -60,25 +60,36 @@ def parquet_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[ParquetCh
         If pyarrow cannot read it.
     """
     try:
-        import pyarrow
-        from pyarrow import parquet
+        import pyarrow.parquet
     except ImportError:
         raise IrregularCells from None
     line = 1
     try:
-        with (
-            opened(path) as stream,
-            # By default it holds whole row groups.
-            parquet.ParquetFile(
-                stream, read_dictionary=[columns["query"]], pre_buffer=False, buffer_size=_BUFFER
-            ) as file,
-        ):
+        with opened(path) as stream, _reader(stream, columns["query"]) as file:
             for batch in file.iter_batches(_BLOCK, columns=list(columns.values()), use_threads=False):
                 yield ParquetChunk(batch, columns, line)
                 line += batch.num_rows
     except (pyarrow.ArrowException, OSError, ValueError, KeyError):
         # A KeyError stands for a column of nested values.
         raise IrregularCells from None
+
+
+def _reader(stream: Any, query: str) -> Any:
+    """A reader of record batches.
+
+    It keeps the memory pool of the time when it is made. The default pool does not give back what it once had, the
+    system's does.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    pool = pyarrow.default_memory_pool()
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+    try:
+        # By default it holds whole row groups.
+        return parquet.ParquetFile(stream, read_dictionary=[query], pre_buffer=False, buffer_size=_BUFFER)
+    finally:
+        pyarrow.set_memory_pool(pool)
 
 
 def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:

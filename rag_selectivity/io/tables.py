@@ -22,6 +22,7 @@ class JsonLines(TableFormat):
     """A JSON object a line."""
 
     name = "jsonl"
+    columns_ahead = False
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """By its suffix, or a first line that begins as an object does."""

@@ -23,7 +23,7 @@ from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.data.run import Rows, Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.blocks import Block, RankAndScore, rank_remarks
-from rag_selectivity.io.chunks import ahead
+from rag_selectivity.io.chunks import ahead, keep_freed_memory
 from rag_selectivity.io.formats import Format
 from rag_selectivity.io.limits import last_line_is_too_long, too_long
 from rag_selectivity.io.opening import opened, text_lines
@@ -230,7 +230,7 @@ def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_quer
 
     Parsing in threads of its own takes more time than it saves: they wait for the interpreter's lock at each step.
     """
-    _keep_freed_memory()
+    keep_freed_memory()
     empty = True
     for offset, text in ahead(_texts(path, size, whole_queries=whole_queries)):
         block = _parse(path, made, offset, text)
@@ -239,15 +239,6 @@ def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_quer
             yield block
     if empty:
         raise InputError(f"{path}: the run file is empty")
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library reuse the memory of a block's columns for those of the next block.
-
-    glibc returns each array of more than 128 kB to the system at once, whose empty pages then cost more than the
-    parsing, until an array of this size was freed.
-    """
-    np.empty(1 << 24, np.uint8)
 
 
 def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[tuple[int, PaddedText]]:

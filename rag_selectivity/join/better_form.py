@@ -98,13 +98,6 @@ def _stay_apart(pairs: Sequence[tuple[Collection[str], Collection[str]]]) -> boo
     It is, where no form changes more than their case, they differ without it too, and all begin and end alike, so that
     there is nothing to cut from one side only.
     """
-    texts = list(chain.from_iterable(chain.from_iterable(pairs)))
-    joined = "\n".join(texts)
-    if not only_case_can_change(texts, joined):
-        return False
-    folded = joined.casefold()
-    if folded != joined and len({*folded.split("\n")}) < len({*texts}):
-        return False
     # What is common to all ids of a side is common to a few of them; what these do not have, no side has.
     few = _apart(pairs[:_QUERIES_FOR_PROOF])
     first, second = (frozenset().union(*(sides[i] for sides in few)) for i in (0, 1))
@@ -113,7 +106,18 @@ def _stay_apart(pairs: Sequence[tuple[Collection[str], Collection[str]]]) -> boo
     cuts = _cuts(first)
     if cuts != _cuts(second) or _backwards(first) or _backwards(second):
         return False
-    return not cuts or (joined.startswith(cuts[-1]) and joined.count("\n" + cuts[-1]) == len(texts) - 1)
+    start = cuts[-1] if cuts else ""
+    texts: list[str] = []
+    for one, other in pairs:
+        texts += one
+        texts += other
+    joined = "\n".join(texts)
+    if start and not (joined.startswith(start) and joined.count("\n" + start) == len(texts) - 1):
+        return False
+    if not only_case_can_change(texts, joined, start):
+        return False
+    folded = joined.casefold()
+    return folded == joined or len({*folded.split("\n")}) == len({*texts})
 
 
 def _meeting(form: IdForm, apart: Sequence[Sides]) -> int:

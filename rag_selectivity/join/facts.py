@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from heapq import nsmallest
 from typing import Any
 
@@ -141,7 +141,7 @@ class JoinFacts:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> JoinFacts:
-        """From what `dataclasses.asdict` gives, or its JSON."""
+        """From what `to_data` gives, or its JSON."""
         return cls(
             **{
                 **{key: _as_tuples(value) for key, value in data.items()},
@@ -149,6 +149,10 @@ class JoinFacts:
                 "sampled": SampledIds.from_data(data["sampled"]),
             }
         )
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**asdict(self), "sampled": self.sampled.to_data()}
 
     @property
     def _exact(self) -> bool:

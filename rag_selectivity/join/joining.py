@@ -215,8 +215,8 @@ def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> J
     missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
     if len(qrels.query):
-        labelled = np.bincount(qrels.query)
-        first = min(qrels.queries[i] for i in np.flatnonzero(labelled).tolist())
+        labelled = np.flatnonzero(np.bincount(qrels.query)).tolist()
+        first = min(map(qrels.queries.__getitem__, labelled))
         passages = first, first_ids(qrels[first])
     of_qrels = JoinFacts(
         queries=len(qrels),

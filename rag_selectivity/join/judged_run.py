@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,8 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.controls import Controls, control_rows
 from rag_selectivity.join.facts import JoinFacts
+
+N = TypeVar("N", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Hits:
 
     def chosen(self, rows: NDArray[Any]) -> Hits:
         """Some of the hits, by mask or by position."""
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
         return Hits(*(getattr(self, column)[rows] for column in Hits.__slots__))
 
     def of_queries(self, chosen: NDArray[np.bool_]) -> Hits:
@@ -201,6 +206,32 @@ class JudgedRun:
         """Whether the run has each query, even with an empty list: bool[queries]."""
         return np.ones(len(self), bool) if self.missing is None else ~self.missing
 
+    @cached_property
+    def distinct(self) -> Hits:
+        """The hits without the second and further copies of a passage."""
+        repeated = self.hits.repeated
+        return self.hits.chosen(~repeated) if repeated.any() else self.hits
+
+    @cached_property
+    def labelled(self) -> IntArray:
+        """How many judged passages (or documents) each query has."""
+        result: IntArray = self.labels.sum(axis=1)
+        return _read_only(result)
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[tuple[Any, NDArray[Any]], ...]]:
+        return {}
+
+    def once(self, kind: str, key: Any, count: Callable[[], NDArray[N]]) -> NDArray[N]:
+        """What `count` gives, for the last two keys of a kind without counting again: measures ask for the same."""
+        known = self._known.get(kind, ())
+        for of, found in known:
+            if of == key:
+                return found
+        found = _read_only(count())
+        self._known[kind] = (*known[-1:], (key, found))
+        return found
+
     @property
     def label_hashes(self) -> HashArray | None:
         """A hash of each query's judgments, including the controls: uint64[queries]; None if only counts are known."""
@@ -243,9 +274,8 @@ class JudgedRun:
 
     def relevant(self, rel: int | None = None) -> IntArray:
         """How many passages (or documents) of each query have at least the grade `rel` (default: that of the scale)."""
-        chosen = self.grades >= self.threshold(rel)
-        result: IntArray = self.labels[:, chosen].sum(axis=1)
-        return result
+        threshold = self.threshold(rel)
+        return self.once("relevant", threshold, lambda: self.labels[:, self.grades >= threshold].sum(axis=1))
 
     def relevant_documents(self, documents: Documents, rel: int | None = None) -> Documents:
         """Those of the documents that are relevant; an InputError if the number of passages of one is unknown."""
@@ -268,13 +298,32 @@ class JudgedRun:
 
     def hits_at(self, depths: IntArray, rel: int | None = None) -> IntArray:
         """Distinct relevant passages in the top K: int64[queries, depths]."""
-        return count_at(
-            self.hits.chosen((self.hits.grade >= self.threshold(rel)) & ~self.hits.repeated), len(self), depths
-        )
+        threshold = self.threshold(rel)
+        key = (threshold, *depths.tolist())
+        return self.once("hits", key, lambda: self.count_distinct(depths, self.distinct.grade >= threshold))
 
     def judged_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with a judged passage, including copies: int64[queries, depths]."""
+        if self.distinct is self.hits:
+            return self.distinct_at(depths)
         return count_at(self.hits, len(self), depths)
+
+    def distinct_at(self, depths: IntArray) -> IntArray:
+        """Distinct judged passages in the top K: int64[queries, depths]."""
+        return self.once("distinct", tuple(depths.tolist()), lambda: self.count_distinct(depths))
+
+    def count_distinct(
+        self,
+        depths: IntArray,
+        chosen: NDArray[np.bool_] | None = None,
+        weights: NDArray[np.float64] | None = None,
+    ) -> NDArray[Any]:
+        """As `count_at`, of the distinct hits, or of those that are chosen: bool[distinct hits]."""
+        if len(depths) == 1:
+            hits = self.distinct if chosen is None else self.distinct.chosen(chosen)
+            return count_at(hits, len(self), depths, weights)
+        cells = self.once("cells", tuple(depths.tolist()), lambda: _cells(self.distinct, depths))
+        return _count_cells(cells if chosen is None else cells[chosen], len(self), depths, weights)
 
     def returned_at(self, depths: IntArray) -> IntArray:
         """Slots of the top K with any passage: int64[queries, depths]."""
@@ -398,15 +447,29 @@ def count_at(hits: Hits, queries: int, depths: IntArray, weights: NDArray[np.flo
         within = hits.rank <= depths[0]
         counted = None if weights is None else weights[within]
         return np.bincount(hits.query[within], counted, minlength=queries)[:, None]
-    order = np.argsort(depths, kind="stable")
+    return _count_cells(_cells(hits, depths), queries, depths, weights)
+
+
+def _cells(hits: Hits, depths: IntArray) -> IntArray:
+    """The number of each hit's query and of the first depth that it is within, as one: int64[hits]."""
+    cells: IntArray = hits.query * (len(depths) + 1) + np.searchsorted(np.sort(depths), hits.rank)
+    return cells
+
+
+def _count_cells(cells: IntArray, queries: int, depths: IntArray, weights: NDArray[np.float64] | None) -> NDArray[Any]:
     width = len(depths) + 1
-    cell = hits.query * width + np.searchsorted(depths[order], hits.rank)
-    cells = np.bincount(cell, weights, minlength=queries * width).reshape(queries, width)[:, :-1]
-    if (order == np.arange(len(order))).all():
-        return np.cumsum(cells, axis=1)
-    result = np.empty_like(cells)
-    result[:, order] = np.cumsum(cells, axis=1)
+    counts = np.bincount(cells, weights, minlength=queries * width).reshape(queries, width)[:, :-1]
+    if (depths[1:] >= depths[:-1]).all():
+        return np.cumsum(counts, axis=1)
+    result = np.empty_like(counts)
+    result[:, np.argsort(depths, kind="stable")] = np.cumsum(counts, axis=1)
     return result
+
+
+def _read_only(array: NDArray[N]) -> NDArray[N]:
+    """The array, which several callers get and none may change."""
+    array.flags.writeable = False
+    return array
 
 
 def _count_column(values: ArrayLike, name: str) -> IntArray:

@@ -189,7 +189,7 @@ def _judge_part(
 ) -> _JudgedPart:
     """Judge the lists as they are given, unless they must be put in order, or this is less work."""
     query = np.repeat(position, part.lengths)
-    keys = pair_keys(query, part.passages)
+    keys = pair_keys(position, part.passages, part.lengths)
     copies = _copies(keys, query, part.passages)
     order = ListOrder(part, policy)
     rows, judgments = qrels.lookup(keys, query, part.passages, among=position[position >= 0])

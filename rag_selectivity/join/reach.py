@@ -12,7 +12,7 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import Chosen
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.join.controls import control_rows
-from rag_selectivity.join.judged_run import JudgedRun, count_at
+from rag_selectivity.join.judged_run import JudgedRun
 
 #: Labels are closed if at most this share of them is outside of what was retrieved.
 MOST_OUTSIDE = 0.05
@@ -72,9 +72,8 @@ class LabelReach:
         tail = tail_labels(judged)
         counted = judged.labels if tail is None else judged.labels - tail
         lowest = judged.grades == judged.scale.lowest
-        hits = judged.hits.chosen(~judged.hits.repeated)
-        inside = count_at(hits, len(judged), depths)
-        lowest_inside = count_at(hits.chosen(hits.grade == judged.scale.lowest), len(judged), depths)
+        inside = judged.distinct_at(depths)
+        lowest_inside = judged.count_distinct(depths, judged.distinct.grade == judged.scale.lowest)
         returned = judged.returned_at(depths)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
 from itertools import pairwise
@@ -39,17 +39,23 @@ class SampledIds:
     Attributes
     ----------
     lists : tuple of (hash, retrieved passages, labelled passages)
-        Of the queries with the smallest hashes, among those that have both.
+        Of the queries with the smallest hashes, among those that have both. The labelled passages are in any order.
     only_in_qrels, only_in_run : tuple of (hash, query)
         Of the queries that the other side lacks. The hash is that of what is alike in ids that meet in some form, so
         that both sides keep such queries.
+    met : int or None
+        How many of the labelled passages are among the retrieved ones of their query, if it was counted before.
     """
 
     lists: tuple[Sampled, ...] = ()
     only_in_qrels: tuple[Unshared, ...] = ()
     only_in_run: tuple[Unshared, ...] = ()
+    met: int | None = field(default=None, repr=False, compare=False)
 
     def __add__(self, other: SampledIds) -> SampledIds:
+        for one, alone in ((other, self), (self, other)):
+            if not (one.lists or one.only_in_qrels or one.only_in_run):
+                return alone
         return SampledIds(
             tuple(nsmallest(_QUERIES, self.lists + other.lists)),
             tuple(nsmallest(_UNSHARED, self.only_in_qrels + other.only_in_qrels)),
@@ -59,6 +65,8 @@ class SampledIds:
     @cached_property
     def matching(self) -> int:
         """How many of the labelled passages are among the retrieved ones of their query."""
+        if self.met is not None:
+            return self.met
         return sum(len({*labelled}.intersection(retrieved)) for _, retrieved, labelled in self.lists)
 
     @cached_property
@@ -87,14 +95,20 @@ class SampledIds:
     @property
     def labelled(self) -> list[str]:
         """The labelled passages, those of the first query first."""
-        return list(dict.fromkeys(passage for _, _, of_query in self.lists for passage in of_query))
+        return list(dict.fromkeys(passage for _, _, of_query in self.lists for passage in sorted(of_query)))
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data, the same for any order of the labels."""
+        lists = tuple((hash, retrieved, tuple(sorted(labelled))) for hash, retrieved, labelled in self.lists)
+        return {"lists": lists, "only_in_qrels": self.only_in_qrels, "only_in_run": self.only_in_run}
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> SampledIds:
-        """From what `dataclasses.asdict` gives, or its JSON."""
+        """From what `to_data` gives, or its JSON."""
         return cls(
             tuple((hash, tuple(retrieved), tuple(labelled)) for hash, retrieved, labelled in data["lists"]),
-            *(tuple((hash, query) for hash, query in data[side]) for side in ("only_in_qrels", "only_in_run")),
+            tuple((hash, query) for hash, query in data["only_in_qrels"]),
+            tuple((hash, query) for hash, query in data["only_in_run"]),
         )
 
 
@@ -126,8 +140,10 @@ class IdSampler:
 
     def add_lists(self, position: IntArray, lengths: IntArray, first_of: Callable[[int, int], tuple[str, ...]]) -> None:
         """As `add`; `first_of(i, most)` gives the first passages of list i, and at most so many."""
-        for i in self._chosen(position, lengths).tolist():
-            self._lists.append((int(self._hashes[position[i]]), int(position[i]), first_of(i, _RETRIEVED)))
+        chosen = self._chosen(position, lengths)
+        of = position[chosen]
+        for i, query, hash in zip(chosen.tolist(), of.tolist(), self._hashes[of].tolist(), strict=True):
+            self._lists.append((hash, query, first_of(i, _RETRIEVED)))
         self._keep_best()
 
     def _chosen(self, position: IntArray, lengths: IntArray) -> IntArray:
@@ -146,16 +162,24 @@ class IdSampler:
     def _labelled(self, position: int) -> tuple[str, ...]:
         start, stop = int(self._starts[position]), int(self._starts[position + 1])
         if self._qrels.texts is not None and stop - start <= _LABELLED:
-            return tuple(sorted(self._qrels.texts[start:stop]))
+            return tuple(self._qrels.texts[start:stop])
         passages = self._qrels.passages[start:stop]
         if len(passages) > _LABELLED:
             passages = passages.take(np.argsort(passages.hashes(), kind="stable")[:_LABELLED])
-        return tuple(sorted(passages))
+        return tuple(passages)
 
-    def sampled(self) -> SampledIds:
-        """The lists that were collected."""
-        lists = ((hash, tuple(retrieved), self._labelled(position)) for hash, position, retrieved in self._lists)
-        return SampledIds(tuple(nsmallest(_QUERIES, lists)))
+    def sampled(self, hits: tuple[IntArray, IntArray] | None = None) -> SampledIds:
+        """The lists that were collected; `hits` are the queries and the ranks of all judged passages, each once."""
+        lists = [(hash, tuple(retrieved), self._labelled(position)) for hash, position, retrieved in self._lists]
+        return SampledIds(tuple(nsmallest(_QUERIES, lists)), met=None if hits is None else self._met(*hits))
+
+    def _met(self, query: IntArray, rank: IntArray) -> int | None:
+        """How many of the hits are in the lists that were collected; None where these lack some of the labels."""
+        collected = np.zeros(len(self._qrels), bool)
+        collected[[position for _, position, _ in self._lists]] = True
+        if np.diff(self._starts)[collected].max(initial=0) > _LABELLED:
+            return None
+        return int(np.count_nonzero(collected[query] & (rank <= _RETRIEVED)))
 
 
 def unshared(queries: Iterable[str]) -> tuple[Unshared, ...]:

@@ -172,15 +172,16 @@ class _Above:
     def __init__(self, qrels: Qrels, hits: _Found, policy: Policy) -> None:
         self._qrels, self._hits, self._policy = qrels, hits, policy
         self._starts = np.searchsorted(hits.query, np.arange(len(qrels) + 1))
+        # The last one is of the queries that the qrels lack, whose position is −1.
+        self._have_hits = np.append(self._starts[:-1] < self._starts[1:], False)
         self._steps = int(np.diff(self._starts).max(initial=0)).bit_length()
         self._from = np.zeros(len(hits.query) + 1, np.int64)
         self._ties = np.zeros(len(hits.query), np.int64)
 
     def add(self, query: IntArray, block: Rows, before: int) -> None:
         """Add the rows of a block that follows `before` rows."""
-        rows = np.flatnonzero(query >= 0)
+        rows = np.flatnonzero(self._have_hits[query])
         start, end = self._starts[query[rows]], self._starts[query[rows] + 1]
-        rows, start, end = (column[start < end] for column in (rows, start, end))
         scores, hits = _compared(block.scores, self._policy)[rows], self._hits.score
         # By halves: the first judged row of the list with a smaller score. All from there on come after the row.
         low, high = start.copy(), end.copy()

@@ -179,25 +179,31 @@ class Placebo:
     ----------
     outcome : Outcome
         The placebo's figures, with the measure's own aggregate.
-    beyond : Outcome
-        The figure minus its placebo, over the same queries.
+    difference : callable
+        Gives `beyond`, which only intervals need.
     """
 
     outcome: Outcome
-    beyond: Outcome
+    difference: Callable[[], Outcome]
+
+    @property
+    def beyond(self) -> Outcome:
+        """The figure minus its placebo, over the same queries."""
+        return self.difference()
 
     @classmethod
     def of_mean(cls, figures: Outcome, expected: FloatArray) -> Placebo:
         """The placebo of a mean over queries, from its expectation for each query."""
         values = figures.parts[0]
         placebo = np.where(np.isnan(values), np.nan, expected)
-        gap = values - placebo
-        # A difference that is only rounding is none.
-        gap = np.where(np.abs(gap) <= 1e-12 * np.maximum(1.0, np.abs(values)), 0.0, gap)
-        return cls(
-            replace(figures, parts=(placebo,)),
-            Outcome((gap,), figures.undefined, figures.aggregate, bounds=(-1.0, 1.0)),
-        )
+
+        def difference() -> Outcome:
+            gap = values - placebo
+            # A difference that is only rounding is none.
+            gap = np.where(np.abs(gap) <= 1e-12 * np.maximum(1.0, np.abs(values)), 0.0, gap)
+            return Outcome((gap,), figures.undefined, figures.aggregate, bounds=(-1.0, 1.0))
+
+        return cls(replace(figures, parts=(placebo,)), difference)
 
 
 def effective_number(total: FloatArray, squares: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:

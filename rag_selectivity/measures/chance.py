@@ -259,7 +259,8 @@ class EF(BaselineMeasure):
             )
         ]
         return Placebo(
-            replace(figures, parts=(shuffled[0], chance, miss)), self._beyond(figures, shuffled[0], shuffled[1])
+            replace(figures, parts=(shuffled[0], chance, miss)),
+            lambda: self._beyond(figures, shuffled[0], shuffled[1]),
         )
 
     def _beyond(self, figures: Outcome, shuffled: FloatArray, missed: FloatArray) -> Outcome:

@@ -39,7 +39,7 @@ _NEVER = "no query returned anything"
 def relevant_hits(judged: JudgedRun, rel: int | None) -> tuple[Hits, IntArray]:
     """The distinct relevant hits in rank order, and the number of each hit among those of its query, from 1."""
     threshold = judged.scale.relevant_from if rel is None else rel
-    hits = judged.hits.chosen((judged.hits.grade >= threshold) & ~judged.hits.repeated)
+    hits = judged.distinct.chosen(judged.distinct.grade >= threshold)
     before = np.searchsorted(hits.query, np.arange(len(judged)))
     return hits, np.arange(len(hits.query)) - before[hits.query] + 1
 
@@ -205,7 +205,7 @@ class AP(_RankedMeasure):
         relevant, size = judged.relevant(self.rel), universe.size
         # How likely another passage of the universe is relevant, if one is.
         another = np.maximum(relevant[:, None] - 1, 0) / np.maximum(size - 1, 1)
-        of_labels = np.maximum(relevant - 1, 0) / np.maximum(judged.labels.sum(axis=1) - 1, 1)
+        of_labels = np.maximum(relevant - 1, 0) / np.maximum(judged.labelled - 1, 1)
         listed = universe.ranks_in_corpus()
         harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, int(listed.max(initial=0)) + 1)))
         total = universe.sum_over_ranks(
@@ -270,7 +270,7 @@ class RR(_RankedMeasure):
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
-        relevant, labelled = judged.relevant(self.rel), judged.labels.sum(axis=1)
+        relevant, labelled = judged.relevant(self.rel), judged.labelled
         listed = universe.ranks_in_corpus()
         of_corpus = np.zeros(listed.shape)
         sizes = judged.corpus_size
@@ -314,21 +314,28 @@ class nDCG(Measure):
         return np.exp2(grades.astype(np.float64)) - 1
 
     def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        hits = judged.hits.chosen(~judged.hits.repeated)
-        gained = count_at(hits, len(judged), depths, self._gain(hits.grade) / np.log2(hits.rank + 1))
+        hits = judged.distinct
+        gained = judged.count_distinct(depths, weights=self._gain(hits.grade) / np.log2(hits.rank + 1))
         return Outcome((self._normalised(gained, judged, depths),), _NEVER)
 
     def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
-        reach = int(min(depths.max(), judged.labels.sum(axis=1).max(initial=0)))
-        discounted = discounts(reach)
-        best = np.zeros(gained.shape)
-        start = np.zeros(gained.shape, np.int64)
-        for level in range(len(judged.grades) - 1, -1, -1):
-            stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
-            best += self._gain(judged.grades[level : level + 1]) * (discounted[stop] - discounted[start])
-            start = stop
+        best = judged.once("ideal gain", (self.gain, *depths.tolist()), lambda: self._best(judged, depths))
         return np.divide(gained, best, out=np.zeros(best.shape), where=best > 0)
+
+    def _best(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        """The discounted gain of the best order: float64[queries, depths]."""
+        reach = int(min(depths.max(), judged.labelled.max(initial=0)))
+        discounted = discounts(reach)
+        best = np.zeros((len(judged), len(depths)))
+        start = np.zeros(best.shape, np.int64)
+        # From the highest grade down to the lowest that gains anything.
+        gains = self._gain(judged.grades)
+        for level in reversed(np.flatnonzero(gains).tolist()):
+            stop = np.minimum(start + judged.labels[:, level : level + 1], np.minimum(depths, reach))
+            best += gains[level] * (discounted[stop] - discounted[start])
+            start = stop
+        return best
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         listed = universe.ranks_in_corpus()

@@ -43,7 +43,7 @@ class Universe:
     @property
     def size(self) -> IntArray:
         """n, the number of passages: int64[queries, depths]."""
-        labelled = self.judged.labels.sum(axis=1)[:, None]
+        labelled = self.judged.labelled[:, None]
         if self.of_labels.all():
             return np.broadcast_to(labelled, (len(self.judged), len(self.depths)))
         return np.where(self.of_labels, labelled, self._corpus_size)
@@ -57,11 +57,13 @@ class Universe:
     @property
     def listed(self) -> IntArray:
         """How many of the top K are among these passages: int64[queries, depths]."""
-        return self.found(self._distinct, self.judged.returned, self.depths)
+        return self._found(self.judged.distinct_at(self.depths), self.judged.returned, self.depths)
 
     def found(self, hits: Hits, returned: IntArray, depths: IntArray) -> IntArray:
         """How many of the first K of some lists are among these passages: int64[queries, depths]."""
-        labelled = count_at(hits, len(self.judged), depths)
+        return self._found(count_at(hits, len(self.judged), depths), returned, depths)
+
+    def _found(self, labelled: IntArray, returned: IntArray, depths: IntArray) -> IntArray:
         if self.of_labels.all():
             return labelled
         slots = np.minimum(returned[:, None], depths)
@@ -73,21 +75,16 @@ class Universe:
             result: FloatArray = self.listed / self.size
         return result
 
-    @property
-    def _distinct(self) -> Hits:
-        return self.judged.hits.chosen(~self.judged.hits.repeated)
-
     def sum_over_ranks(self, term: Term, of_corpus: FloatArray) -> FloatArray:
         """The sum of a term over the ranks of the top K that hold one of these passages: float64[queries, depths].
 
         `term` is called with (query, rank, number among these passages from 1) of the labelled passages; `of_corpus`
         is the sum where every rank counts.
         """
-        hits = self._distinct
+        hits = self.judged.distinct
         before = np.searchsorted(hits.query, np.arange(len(self.judged)))
         number = np.arange(len(hits.query)) - before[hits.query] + 1
-        weights = term(hits.query, hits.rank, number)
-        by_labels: FloatArray = count_at(hits, len(self.judged), self.depths, weights)
+        by_labels = self.judged.count_distinct(self.depths, weights=term(hits.query, hits.rank, number))
         return np.where(self.of_labels, by_labels, of_corpus)
 
     def ranks_in_corpus(self) -> IntArray:

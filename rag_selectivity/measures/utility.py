@@ -162,8 +162,8 @@ class _WeightedMeasure(Measure):
         return rarity_weights(_level_counts(judged), **chosen)
 
     def _observed(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:
-        hits = judged.hits.chosen(~judged.hits.repeated)
-        result: FloatArray = count_at(hits, len(judged), depths, weights[hits.query, hits.grade - 1])
+        hits = judged.distinct
+        result: FloatArray = judged.count_distinct(depths, weights=weights[hits.query, hits.grade - 1])
         return result
 
     def _oracle(self, judged: JudgedRun, weights: FloatArray, depths: IntArray) -> FloatArray:

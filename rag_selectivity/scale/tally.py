@@ -322,7 +322,7 @@ class Tally:
             "longest": self.longest,
             "coverage": asdict(self.coverage),
             "fingerprint": None if self.fingerprint is None else self.fingerprint.to_dict(),
-            "facts": asdict(self.facts),
+            "facts": self.facts.to_data(),
             "size": self.size,
             "clipped": self._clipped.tolist(),
             "unjudged": list(self._unjudged.items()),

@@ -25,6 +25,8 @@ from rag_selectivity.statistics.interval_methods import (
 
 _CELLS_PER_CHUNK = 1 << 20
 _COLUMNS_AT_ONCE = 768
+#: Of the counts of several resamples, which stay in the processor's cache.
+_CELLS_COUNTED_AT_ONCE = 1 << 16
 _DEPTHS_AT_ONCE = 64
 #: A thread that draws ahead takes longer to start than so few chunks to be drawn.
 _CHUNKS_FOR_A_THREAD = 4
@@ -136,7 +138,8 @@ class Bootstrap:
             inside = estimand.mask[:, column] > 0
             rows = np.stack([estimand.parts[0][inside, column], estimand.mask[inside, column]], axis=1)
             alone = (rows[:, 1] == 1).all()
-            if (alone and np.isin(rows[:, 0], (0.0, 1.0)).all()) or not bounded.few_differ(rows):
+            values = rows[:, 0]
+            if (alone and ((values == 0) | (values == 1)).all()) or not bounded.few_differ(rows):
                 continue
             ends = outcome.ends_at(column)
             if ends is None:
@@ -208,8 +211,7 @@ class Bootstrap:
         start = 0
         for drawn in self._drawn(rows, len(counts)):
             stop = start + len(drawn)
-            for of_resample, some in zip(counts, drawn, strict=False):
-                of_resample[:] = np.bincount(some, minlength=rows)
+            _count(drawn, counts)
             np.matmul(counts[: len(drawn)], matrix, out=sums[start:stop])
             start = stop
         return sums
@@ -234,6 +236,17 @@ class Bootstrap:
                 drawn, following = following.result(), thread.submit(draw, size)
                 yield drawn
             yield following.result()
+
+
+def _count(drawn: NDArray[np.int32], counts: FloatArray) -> None:
+    """Write how often each sample holds each row into the first rows of `counts`: float64[samples, rows]."""
+    rows = counts.shape[1]
+    at_once = max(1, _CELLS_COUNTED_AT_ONCE // max(1, rows))
+    first_cells = (np.arange(at_once) * rows)[:, None]
+    for start in range(0, len(drawn), at_once):
+        some = drawn[start : start + at_once]
+        cells = (some + first_cells[: len(some)]).ravel()
+        counts[start : start + len(some)] = np.bincount(cells, minlength=some.size).reshape(some.shape)
 
 
 def _of_outcome(outcome: Outcome, units: IntArray | None) -> Estimand:

@@ -6,6 +6,7 @@ queries in the sample. These intervals allow for unseen queries with values up t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -24,12 +25,12 @@ def few_differ(rows: FloatArray) -> bool:
     if len(rows) < FEW:
         return True
     # If so few of all rows differ from the most common one, more than half of any twenty rows are equal to it.
-    some = _to_digits(rows[: 2 * FEW])
-    distinct, counts = np.unique(some, axis=0, return_counts=True)
-    most = int(counts.max())
-    if len(rows) <= len(some) or len(some) - most >= FEW:
-        return len(some) - most < FEW
-    differ = (_to_digits(rows) != distinct[np.argmax(counts)]).any(axis=1)
+    some = Counter(map(tuple, _to_digits(rows[: 2 * FEW]).tolist()))
+    # NumPy's calls on arrays this small would cost many times as much.
+    commonest, most = some.most_common(1)[0]
+    if len(rows) <= 2 * FEW or some.total() - most >= FEW:
+        return some.total() - most < FEW
+    differ = (_to_digits(rows) != commonest).any(axis=1)
     return int(differ.sum()) < FEW
 
 

@@ -11,11 +11,15 @@ from rag_selectivity.data.ids import IntArray
 from rag_selectivity.measures.base import Aggregate, FloatArray
 
 
-def mid_p_rate(successes: FloatArray, trials: IntArray, share: float) -> FloatArray:
-    """The rate at which P[fewer successes] + P[as many]/2 is the given share, by bisection (Lancaster 1961)."""
+def mid_p_rate(successes: FloatArray, trials: IntArray, share: FloatArray) -> FloatArray:
+    """The rate at which P[fewer successes] + P[as many]/2 is the given share, by bisection (Lancaster 1961).
+
+    float64[shares, columns] for successes and trials of several columns and shares of the shape [shares, 1].
+    """
     from scipy.special import betainc
 
-    low, high = np.zeros(len(trials)), np.ones(len(trials))
+    shape = np.broadcast_shapes(np.shape(successes), np.shape(share))
+    low, high = np.zeros(shape), np.ones(shape)
     inner = (successes > 0) & (successes < trials)
     a, b = np.where(inner, successes, 1), np.where(inner, trials - successes, 1)
     for _ in range(60):

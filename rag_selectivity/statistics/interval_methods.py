@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -201,9 +201,15 @@ def _tie(ordered: FloatArray, value: FloatArray, present: IntArray) -> tuple[Int
     with np.errstate(invalid="ignore"):
         room = _SAME * np.maximum(np.maximum(largest, np.abs(ordered[:, 0])), np.abs(value))
         room = np.where(np.isfinite(room), room, 0.0)
-        below = (ordered < (value - room)[:, None]).sum(axis=1)
-        upto = (ordered <= (value + room)[:, None]).sum(axis=1)
+        below = _count_before(ordered, value - room, "left")
+        upto = _count_before(ordered, value + room, "right")
     return below, upto
+
+
+def _count_before(ordered: FloatArray, value: FloatArray, side: Literal["left", "right"]) -> IntArray:
+    """How many figures of each row lie below the value (`left`), or at most at it (`right`); 0 for NaN."""
+    places = [row.searchsorted(sought, side) for row, sought in zip(ordered, value, strict=True)]
+    return np.where(np.isnan(value), 0, np.array(places, np.int64))
 
 
 def _mid_quantile(ordered: FloatArray, level: FloatArray, present: IntArray) -> FloatArray:
@@ -244,8 +250,8 @@ def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
     successes = np.where(defined, first, 0.0).sum(axis=0)[plain]
     means = [mean[plain] for mean in means_of(outcome)[1:]]
     with np.errstate(invalid="ignore", divide="ignore"):
-        for row, share in enumerate((1 - tail, tail)):
-            result[row, plain] = outcome.aggregate.value(mid_p_rate(successes, trials, share), *means)
+        for row, rate in enumerate(mid_p_rate(successes, trials, np.array([[1 - tail], [tail]]))):
+            result[row, plain] = outcome.aggregate.value(rate, *means)
     return result
 
 

@@ -45,7 +45,7 @@ def interval_of_mean(total: float, squares: float, n: int, level: float = 0.95) 
         return max(0.0, mean - differ * mean), min(1.0, mean + differ * (1 - mean))
     if math.isclose(total, squares, rel_tol=1e-12):
         successes, trials = np.array([float(round(total))]), np.array([n])
-        low, high = (float(mid_p_rate(successes, trials, share)[0]) for share in (1 - tail, tail))
+        low, high = mid_p_rate(successes, trials, np.array([[1 - tail], [tail]]))[:, 0].tolist()
         return min(low, high), max(low, high)
     deviation = math.sqrt(max(0.0, squares / n - mean * mean) / (n - 1))
     reach = -float(stdtrit(n - 1.0, tail)) * deviation

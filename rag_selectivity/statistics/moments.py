@@ -162,13 +162,14 @@ class Moments:
         bounds = self._delta(means, tail) if self.resampled is None else self._quantiles(tail)
         alike = self.lowest == self.highest
         plain = self.binary & alike[1:].all(axis=0) & (self.bounds is not None) & (units > 0)
-        for row, share in enumerate((1 - tail, tail)):
-            rate = mid_p_rate(self.sums.rounded()[0], units, share)
-            bounds[row] = np.where(plain, self._of(np.stack([rate, *means[1:]])), bounds[row])
+        first = self.sums.rounded()[0]
+        if plain.any():
+            for row, rate in enumerate(mid_p_rate(first, units, np.array([[1 - tail], [tail]]))):
+                bounds[row] = np.where(plain, self._of(np.stack([rate, *means[1:]])), bounds[row])
         ends = ends_if_all_agree(list(means), alike[0], self.bounds, units, tail, self.aggregate)
         bounds = np.stack([np.fmin(bounds[0], ends[0]), np.fmax(bounds[1], ends[1])])
         if self.aggregate.form == "mean" and self.bounds is not None:
-            few = ends_of_few(self.sums.rounded()[0], self.products.rounded()[0, 0], units, self.bounds, tail, FEW)
+            few = ends_of_few(first, self.products.rounded()[0, 0], units, self.bounds, tail, FEW)
             few = np.where(plain, np.nan, few)
             bounds = np.stack([np.fmin(bounds[0], few[0]), np.fmax(bounds[1], few[1])])
         known = (self.defined > 1) & ~self.without_spread()
