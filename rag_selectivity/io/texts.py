@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id
+from rag_selectivity.data.cells import checked_id, id_fault
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -94,4 +94,4 @@ def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _file_id(text: str, path: Path, line: int) -> str:
-    return checked_id(text, f"{path}:{line}", "text's")
+    return text if id_fault(text) is None else checked_id(text, f"{path}:{line}", "text's")
