@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.data.arrow import are_whole_texts, holds_ids
-from rag_selectivity.data.cells import query_text
+from rag_selectivity.data.cells import id_fault, query_text
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -167,7 +168,8 @@ def _batches(
 def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: int) -> Iterator[Any]:
     import pyarrow
 
-    batches = parquet.iter_batches(size, row_groups=[group], columns=columns)
+    # Each thread would have a heap of its own, which keeps what was freed in it.
+    batches = parquet.iter_batches(size, row_groups=[group], columns=columns, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
@@ -245,13 +247,7 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     by_name = (
         columns_read[0] if pyarrow.types.is_dictionary(columns_read[0].type) else columns_read[0].dictionary_encode()
     )
-    codes = _values(by_name.indices.cast(pyarrow.int32()), np.int32)
-    try:
-        names = [query_text(str(name), where) if name != "" else "" for name in by_name.dictionary.to_pylist()]
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: a {query} is not UTF-8 text") from None
-    if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
-        raise InputError(f"{where}: the column {query} is damaged; write the file again")
+    names, codes = _names(by_name, query, where)
     texts = (
         columns_read[1].dictionary_decode() if pyarrow.types.is_dictionary(columns_read[1].type) else columns_read[1]
     )
@@ -265,3 +261,28 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     if not are_whole_texts(data, offsets):
         raise InputError(f"{where}: a {passage} is not UTF-8 text")
     return Block(names, codes, IdColumn.from_buffer(texts.buffers()[2] or b"", offsets), figures)
+
+
+def _names(by_name: Any, query: str, where: str) -> tuple[list[str], NDArray[np.int32]]:
+    """The names that the rows of a dictionary column have, and the number of each row's name among them.
+
+    A column may have the names of its whole file, which are many more.
+    """
+    import pyarrow
+
+    codes, names = _values(by_name.indices.cast(pyarrow.int32()), np.int32), by_name.dictionary
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
+        raise InputError(f"{where}: the column {query} is damaged; write the file again")
+    in_use = np.zeros(len(names), bool)
+    in_use[codes] = True
+    if not in_use.all():
+        used = np.flatnonzero(in_use)
+        names = names.take(pyarrow.Array.from_buffers(pyarrow.int64(), len(used), [None, pyarrow.py_buffer(used)]))
+        codes = (np.cumsum(in_use, dtype=np.int32) - np.int32(1))[codes]
+    try:
+        texts = [str(name) for name in names.to_pylist()]
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: a {query} is not UTF-8 text") from None
+    if id_fault("".join(["id", *texts])) is not None:
+        texts = [text and query_text(text, where) for text in texts]
+    return texts, codes

@@ -130,12 +130,19 @@ def json_value(text: str) -> Any:
     ValueError
         If it is not JSON, is nested too deep, or holds a number of too many digits.
     """
-    # Finding is many times as fast as counting, and most objects hold neither lists nor objects.
-    if "[" in text or text.find("{", 1) >= 0:
-        refuse_deep(text)
+    refuse_deep(text)
     if len(text) > MOST_DIGITS and may_hold_long_number(text):
         return _CAREFUL.decode(text)
     return json.loads(text)
+
+
+def may_break_limits(text: str) -> bool:
+    """Whether a JSON text has to be read with care: it may be nested too deep, or hold a number of too many digits."""
+    # Finding is many times as fast as counting, and most objects hold neither lists nor objects.
+    nested = "[" in text or text.find("{", 1) > 0
+    if nested and text.count("[") + text.count("{") > DEEPEST:
+        return True
+    return len(text) > MOST_DIGITS and may_hold_long_number(text)
 
 
 def refuse_deep(text: str) -> None:

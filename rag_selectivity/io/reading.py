@@ -145,10 +145,7 @@ def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) 
     A list that comes again takes the place of the one that came before: the lines of its query are scattered.
     """
     for part in _parts(run):
-        ordered = part.ordered(policy)
-        cuts = ordered.offsets.tolist()
-        for query, start, stop in zip(ordered.queries, cuts, cuts[1:], strict=False):
-            yield query, list(ordered.passages[start : stop if depth is None else min(stop, start + depth)])
+        yield from part.ordered(policy).lists(depth)
 
 
 def _parts(run: Any) -> Iterator[Run]:

@@ -20,6 +20,7 @@ from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.tables import next_grids
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
+from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.statistics.next_passages import NextPassages, next_passages_of_runs
 
 #: So many pictures are on the first two printed pages.
@@ -91,8 +92,9 @@ def to_html(
         If Jinja2 or matplotlib is not installed (the extra `report`).
     """
     template = environment("Report.to_html").get_template("report.html.j2")
-    decision = decision if decision is not None else decision_on(report)
-    found = _found(report)
+    with kept_draws():
+        decision = decision if decision is not None else decision_on(report)
+        found = _found(report)
     pictures = pictures_of(report, decision, quality, found)
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
     return str(

@@ -17,6 +17,7 @@ from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.render.decision_blocks import middle_cut
+from rag_selectivity.render.labels import settle
 from rag_selectivity.render.run_styles import OF_RUNS, shortened, style_of_run
 from rag_selectivity.results.decision import CostPoint, Decision
 from rag_selectivity.results.report import Report
@@ -24,6 +25,7 @@ from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import number
 
 #: Stand for the page's text colour and for its line colour in what matplotlib draws.
+_SVG_DPI = 72
 _INK, _LINE = "#0a0b0c", "#0d0e0f"
 #: To how many characters the names of runs are cut in captions.
 _LONGEST_IN_TEXT = 48
@@ -227,6 +229,7 @@ def picture(title: str, caption: str, draw: Callable[[Any], Any], *, height: flo
     """
     try:
         import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "report", "Report.to_html") from None
@@ -253,6 +256,11 @@ def picture(title: str, caption: str, draw: Callable[[Any], Any], *, height: flo
         figure.patch.set_alpha(0)
         for panel in figure.axes:
             panel.patch.set_alpha(0)
+        # As `savefig` does it, which would draw the whole figure for it, to no paper.
+        FigureCanvasSVG(figure)
+        figure.dpi = _SVG_DPI
+        settle(figure)
+        figure.set_layout_engine("none")
         out = StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return Picture(title, " ".join(caption.split()), inlined(out.getvalue(), title))
