@@ -180,7 +180,7 @@ def store_recover(
     target: Annotated[Path, typer.Argument(metavar="NEW", help="Label store to write, a new file.")],
     output: o.OutputOption = None,
 ) -> None:
-    """Save what can be read of a damaged store into a new one, and say what could not.
+    """Save what can be read of a damaged store into a new one.
 
     Triggers, views and tables that are no part of a label store are left behind.
     """
