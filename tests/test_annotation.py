@@ -342,7 +342,7 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
     ("change", "message"),
     [
         (lambda data: data.update(task="0" * 20), r"labels.db has no task '0{20}'; import the answers into the store"),
-        (lambda data: data.update(version=2), "answers of version 2, and this release reads version 1"),
+        (lambda data: data.update(version=2), "made by a newer rag-selectivity .answers of version 2"),
         (lambda data: data.update(annotator="eve"), r"is that of 'person', not of 'eve'.*\(annotate --annotator eve\)"),
         (lambda data: data.update(rubric="x"), "the answers follow another rubric"),
         (lambda data: data.update(answers=3), "there is no list of answers"),

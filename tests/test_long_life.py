@@ -11,6 +11,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rag_selectivity as rs
@@ -87,6 +88,12 @@ def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_p
     monitor.close()
     monitor.record(Retrieval("q", ["a"], id="5"))
     assert monitor.traffic.not_traced == 4
+
+
+def test_a_retrieval_that_is_no_json_is_counted_and_raises_nothing(tmp_path, monitor) -> None:
+    monitor.record(Retrieval("q", ["a"], id="1", tokens=np.int64(3)))
+    monitor.record(Retrieval("q", ["a"], id="2"))
+    assert (ids(tmp_path / "trace.jsonl"), monitor.traffic.not_traced) == (["2"], 1)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ class Command(typer.core.TyperCommand):
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet, SETTINGS.debug = bool(values.get("quiet")), bool(values.get("debug"))
         SETTINGS.csv_safe = bool(values.get("csv_safe"))
+        _limit_input(values.get("max_input"))
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
                 raise InputError(
@@ -209,8 +210,16 @@ def wrapped(example: str, width: int) -> str:
     return " \\\n".join(lines)
 
 
+def _limit_input(size: str | None) -> None:
+    """Set how far a compressed file may grow; without a size, the default stays."""
+    if size is not None:
+        from rag_selectivity.io.limits import MAX_INPUT, parse_size
+
+        MAX_INPUT.bytes = parse_size(size)
+
+
 def _common_options() -> list[Any]:
-    """`--quiet` and `--debug`, which `Command.parse_args` reads."""
+    """`--quiet`, `--debug` and `--max-input`, which `Command.parse_args` reads."""
     options = typer.main.get_command(_OPTIONS).params
     for option in options:
         option.expose_value = False
@@ -228,5 +237,13 @@ def _options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=EVERY_COMMAND)
     ] = False,
+    max_input: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Size to which a compressed file may grow, as in 200GB (default: 64GB).",
+            rich_help_panel=EVERY_COMMAND,
+        ),
+    ] = None,
 ) -> None:
     """Declares what every command takes."""

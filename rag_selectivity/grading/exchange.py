@@ -15,6 +15,8 @@ from rag_selectivity.wording import visible
 
 #: What origins are called in a summary, where their own name says too little.
 _ORIGINS = {"person": "drawn for people"}
+#: The name and the version of the rows of an export.
+LABEL_SCHEMA = "rag-selectivity/label/1"
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 
 
@@ -42,7 +44,7 @@ def export_labels(
 
 def label_table(store: Store, *, judges: list[str] | None = None) -> list[dict[str, Any]]:
     """Every label of a store as a row, with its reason, judge, tokens, cost, failure and origins."""
-    rows = list(store.rows())
+    rows = [{"schema": LABEL_SCHEMA, **row} for row in store.rows()]
     if judges is not None:
         rows = [row for row in rows if row["judge"] in judges or row.get("model") in judges]
     return rows

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import checked_id, id_fault
 from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.parts import parts_of_frame
@@ -175,7 +176,10 @@ def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
             column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
         if row.get(column) in (None, ""):
             raise InputError(f"{file}:{line}: the passage has no {column}")
-        yield line, str(row[column]), row
+        id_ = str(row[column])
+        if id_fault(id_) is not None:
+            checked_id(id_, f"{file}:{line}", "passage")
+        yield line, id_, row
     if column is None:
         raise InputError(f"{file}: the file has no rows")
 

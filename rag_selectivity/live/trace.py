@@ -9,15 +9,18 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import checked_id, id_fault
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.io.reading import read_records
+from rag_selectivity.io.shapes import Misfit, by_name, count, either, fields, number, or_null, text, truth
+from rag_selectivity.io.versions import check_version
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, read_span_file
-from rag_selectivity.live.trace_writer import is_cut_off, unfinished_line
+from rag_selectivity.live.trace_writer import SCHEMA, is_cut_off, unfinished_line
 from rag_selectivity.wording import counted
 
 __all__ = ["Trace"]
@@ -97,6 +100,8 @@ class Trace:
         retrievals, without_text, late = [], [], {}
         for line, row in _rows(path):
             where = f"{path}:{line}"
+            if "schema" in row:
+                check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
             if "outcome_of" in row:
                 late[str(row["outcome_of"])] = _outcome(row, where)
                 continue
@@ -129,6 +134,8 @@ class Trace:
         late = late or {}
         for retrieval, is_hashed in zip(retrievals, chain(without_text, repeat(False)), strict=False):
             name = str(retrieval.query_id or retrieval.query)
+            if id_fault(name) is not None:
+                name = text_id(name)
             asked[name] = asked.get(name, 0) + 1
             key = name if asked[name] == 1 else f"{name} ({asked[name]})"
             names[key] = (retrieval.query_id, retrieval.query)
@@ -238,6 +245,14 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
         )
     if row.get("pool") is not None and not _is_ids(row["pool"]):
         raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
+    try:
+        _LINE(row, "")
+    except Misfit as error:
+        raise InputError(f"{where}: not a line of a trace: {error}") from None
+    for what, ids in (("shown", row["shown"]), ("pool", row.get("pool") or ())):
+        if id_fault("".join(["id", *ids])) is not None or "" in ids:
+            for id_ in ids:
+                checked_id(id_, f"{where}: {what}", "passage")
     return Retrieval(
         query,
         row["shown"],
@@ -250,6 +265,20 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
         arm=None if row.get("arm") is None else str(row["arm"]),
         outcome=None if row.get("outcome") is None else _outcome(row, where),
     )
+
+
+_ID = or_null(either("a text or a number", text, number))
+_LINE = fields(
+    {},
+    {
+        "query_id": or_null(text),
+        "corpus_size": or_null(count),
+        "texts": or_null(by_name(text)),
+        "failed": or_null(truth),
+        "id": _ID,
+        "arm": _ID,
+    },
+)
 
 
 def _is_ids(value: Any) -> bool:

@@ -19,8 +19,10 @@ from rag_selectivity.io.replacing import append_whole, opened_to_append
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.wording import counted
 
-__all__ = ["TraceWriter", "is_cut_off", "unfinished_line"]
+__all__ = ["SCHEMA", "TraceWriter", "is_cut_off", "unfinished_line"]
 
+#: The name and the version that each line carries; lines of a time before have none.
+SCHEMA = "rag-selectivity/trace/1"
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 #: A file that could not be written is tried again after so many seconds: what fails takes time from the application.
@@ -64,6 +66,7 @@ class TraceWriter:
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
         row = {
+            "schema": SCHEMA,
             "time": round(at, 3),
             "id": retrieval.id,
             "query_id": retrieval.query_id,
@@ -83,7 +86,7 @@ class TraceWriter:
 
     def write_outcome(self, id_: str, outcome: float, at: float) -> None:
         """Append an outcome that became known after its retrievals."""
-        self._write({"time": round(at, 3), "outcome_of": id_, "outcome": outcome})
+        self._write({"schema": SCHEMA, "time": round(at, 3), "outcome_of": id_, "outcome": outcome})
 
     def close(self) -> None:
         """Close the file; what comes later is counted as lost."""
@@ -92,7 +95,13 @@ class TraceWriter:
             self._close_file()
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        line = f"{_encode(row)}\n".encode()
+        try:
+            line = _line(row)
+        except (TypeError, ValueError) as error:
+            with self._lock:
+                self._lost += 1
+            LOG.error("%s: lacks a line that cannot be written as JSON (%s)", self.path, error)
+            return
         with self._lock:
             if self._is_closed or (self._fails and time.monotonic() < self._retry_at):
                 self._lost += 1
@@ -166,6 +175,14 @@ class TraceWriter:
             LOG.warning("%s: the last line was cut off, as when its process is killed; it was removed", self.path)
         elif line:
             append_whole(file, b"\n")
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    try:
+        return f"{_encode(row)}\n".encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which only an escape can write.
+        return f"{json.dumps(row)}\n".encode()
 
 
 def unfinished_line(path: str | Path) -> bytes:
