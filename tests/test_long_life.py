@@ -154,6 +154,19 @@ def test_an_export_that_is_killed_between_its_two_files_can_be_read(tmp_path) ->
         }
 
 
+def test_a_file_that_is_whole_but_not_yet_in_its_place_is_not_taken_for_one_left_behind(tmp_path, monkeypatch) -> None:
+    put, target = replacing._put_in_place, tmp_path / "out.txt"
+
+    def while_another_writes(*at: str) -> None:
+        monkeypatch.setattr(replacing, "_put_in_place", put)
+        replacing.write_whole(target, "other")
+        put(*at)
+
+    monkeypatch.setattr(replacing, "_put_in_place", while_another_writes)
+    replacing.write_whole(target, "last")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.txt": "last"}
+
+
 def test_what_cannot_be_measured_for_any_reason_is_counted(monkeypatch, caplog) -> None:
     monitor = Monitor(LABELS, corpus_size=10)
     judged = LiveFigures._judged

@@ -144,6 +144,8 @@ class _Target:
         Of the file that is there.
     pending : bytes
         What is to be written into it.
+    lock : int or None
+        A descriptor that keeps the partial file locked until it is in its place; Windows moves no open file.
     """
 
     path: str | Path
@@ -151,6 +153,7 @@ class _Target:
     partial: str | None
     status: os.stat_result | None
     pending: BytesIO | None = None
+    lock: int | None = None
 
     @classmethod
     def of(cls, path: str | Path) -> _Target:
@@ -176,6 +179,8 @@ class _Target:
             self._refuse_read_only()
             _remove_left_behind(self.file)
             with self._opened_and_locked(self.partial) as file:
+                if os.name != "nt":
+                    self.lock = os.dup(file.fileno())
                 _write(file, content)
                 file.flush()
                 _sync(file.fileno())
@@ -328,6 +333,10 @@ def _remove(targets: Sequence[_Target]) -> None:
         if target.partial is not None:
             with suppress(OSError):
                 os.unlink(target.partial)
+        lock, target.lock = target.lock, None
+        if lock is not None:
+            with suppress(OSError):
+                os.close(lock)
 
 
 # -- what killed processes left behind -----------------------------------------------------------------
