@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from rag_selectivity.errors import InputError
 LONGEST_LINE = 16_000_000
 #: Levels of lists and objects in JSON and TOML.
 DEEPEST = 100
-#: Below this, the ratio says nothing: a short text of one letter is packed well too.
-_SMALL = 1 << 20
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -54,57 +51,6 @@ def parse_size(text: str) -> int:
     if not size:
         raise InputError(f"--max-input {text!r} is not a size above 0 such as 64GB (KB, MB, GB, TB)")
     return size
-
-
-class Unpacked(io.RawIOBase):
-    """The bytes of a compressed file, up to `MAX_INPUT`."""
-
-    def __init__(self, path: Path, stream: IO[bytes], packed: int) -> None:
-        self._path = path
-        self._stream = stream
-        self._packed = max(packed, 1)
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As the stream does."""
-        if whence == io.SEEK_END:
-            # The length is known when all was read, within the limits.
-            while self.readinto(bytearray(_SMALL)):
-                pass
-            offset, whence = self._stream.tell() + offset, io.SEEK_SET
-        return self._stream.seek(offset, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        """As the stream does.
-
-        Raises
-        ------
-        InputError
-            If the file has grown above a limit.
-        """
-        view = memoryview(buffer)
-        # The stream stops at the end of each of its own pieces, and reads at most what is wanted.
-        data = self._stream.read1(len(view))  # type: ignore[attr-defined]
-        view[: len(data)] = data
-        grown = self._stream.tell()
-        if grown > MAX_INPUT.bytes:
-            raise InputError(
-                f"{self._path}: the compressed file of {self._packed:,} bytes grows above {MAX_INPUT.bytes:,}; if it "
-                f"really is so large, raise the limit with --max-input"
-            )
-        if grown > _SMALL and grown > self._packed * MAX_INPUT.ratio:
-            raise InputError(
-                f"{self._path}: the compressed file grows to more than {MAX_INPUT.ratio:,} times its size of "
-                f"{self._packed:,} bytes, as no real data do; unpack it first if they are real"
-            )
-        return len(data)
 
 
 def last_line_is_too_long(text: bytes | bytearray, begin: int = 0, end: int | None = None) -> bool:

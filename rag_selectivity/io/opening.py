@@ -6,9 +6,7 @@ is standard input. It is held in memory, since readers look at the beginning of 
 
 from __future__ import annotations
 
-import gzip
 import io
-import os
 import re
 import sys
 import zlib
@@ -25,12 +23,12 @@ from rag_selectivity.data.cells import MOST_DIGITS
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import (
     LONGEST_LINE,
-    Unpacked,
     json_value,
     last_line_is_too_long,
     refuse_deep,
     too_long,
 )
+from rag_selectivity.io.unpacking import GZIP_MARK, Unpacked
 
 STANDARD_INPUT = Path("-")
 _BLOCK = 1 << 20
@@ -51,13 +49,8 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
     try:
         with io.BytesIO(_content(sys.stdin)) if path == STANDARD_INPUT else path.open("rb") as plain:
             head = plain.read(4)
-            if head[:2] == b"\x1f\x8b":
-                size = plain.seek(0, os.SEEK_END)
-                plain.seek(0)
-                with (
-                    gzip.GzipFile(fileobj=plain) as stream,
-                    io.BufferedReader(Unpacked(path, cast("IO[bytes]", stream), size), _UNPACKED_AT_ONCE) as unpacked,
-                ):
+            if head.startswith(GZIP_MARK):
+                with io.BufferedReader(Unpacked(path, plain), _UNPACKED_AT_ONCE) as unpacked:
                     if not any_content:
                         _refuse_other_encodings(path, unpacked.peek(4)[:4])
                     yield cast("IO[bytes]", unpacked)
@@ -68,7 +61,7 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
                 yield plain
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
-    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+    except (zlib.error, EOFError) as error:
         raise InputError(f"{path}: the gzip data is damaged ({error})") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
