@@ -26,19 +26,21 @@ PATTERNS = {
     LGPL: r"LGPL|lesser general public|library general public",
     GPL: r"GPL|general public licen[sc]e|SSPL|OSL-",
     MPL: r"MPL|mozilla public|EPL-|eclipse public|CDDL",
-    PERMISSIVE: r"MIT|BSD|Apache|PSF|Python Software|ISC|Zlib|CC0|Unlicen[sc]e|Public Domain|HPND|CNRI|0BSD|Boost|BSL-1|"
+    PERMISSIVE: r"MIT|BSD|Apache|PSF|Python Software|ISC|Zlib|CC0|Unlicen[sc]e|Public Domain|HPND|CNRI|Boost|BSL-1|"
     r"Blue ?Oak|Academic Free|Permission is hereby granted|Redistribution and use in source and binary",
 }
 
 HEAD = """# Licences
 
-rag-selectivity is under the MIT licence; the texts of its sample are under the PSF licence. This page says which licences
-come with it: of the core, and of each extra with all that it requires, directly or not. The versions are the newest of
-{system}. `nox -s licences` lists every package with its licence, and `nox -s licences -- --write` writes this page.
+rag-selectivity is under the MIT licence; the texts of its sample are under the PSF licence. This page says which
+licences come with it: of the core, and of each extra with all that it requires, directly or not. The versions are the
+newest for {system}. `nox -s licences` lists every package with its licence, and `nox -s licences -- --write`
+writes this page.
 
 The licence of a package is the one that its metadata states: the SPDX expression, else the classifiers, else the field
-`License`, else the licence file. Where a package offers several licences by `OR`, the mildest counts. Licences of libraries
-within a wheel count only if the metadata names them.
+`License`, else the licence file. Where a package offers several licences by `OR`, the mildest counts. Licences of
+libraries within a wheel count only if the metadata names them: the wheels of NumPy and SciPy also hold the runtime
+libraries of GCC, which are under the GPL with an exception that lets programs of any licence use them.
 
 - *permissive*: MIT, BSD, Apache and the like.
 - *MPL*: copyleft for the files of the package itself, when changed files are passed on.
@@ -57,7 +59,7 @@ def stated(package: Distribution) -> str:
         return expression
     # Several classifiers may mean all of them or a choice; `AND` is the stricter reading.
     listed = [line for line in package.metadata.get_all("Classifier", []) if line.startswith("License ::")]
-    names = [name for line in listed if (name := line.split("::")[-1].strip()) != "OSI Approved"]
+    names = [line.split("::")[-1].split("(")[0].strip() for line in listed if not line.endswith("OSI Approved")]
     if names:
         return " AND ".join(names)
     field = (package.metadata.get("License") or "").strip()
