@@ -27,6 +27,7 @@ COMMANDS = (
     "store failures",
     "store export",
     "store import",
+    "store recover",
     "plan",
     "audit",
     "measures",

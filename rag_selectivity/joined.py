@@ -22,6 +22,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
 from rag_selectivity.join.controls import with_controls
+from rag_selectivity.join.corpus import CorpusIds
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 
@@ -72,7 +73,7 @@ def join_runs(
     ground, remarks = (None, []) if human is None else calibration_ground(labels, human, grade_map=grade_map, ids=form)
     caught: dict[str, list[str]] = {}
     judged: dict[str, JudgedRun] = {}
-    corpus_ids = list(corpus) if corpus is not None else None
+    corpus_ids = None if corpus is None else CorpusIds.of(corpus, form)
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = _named_pools(pool, named)

@@ -342,7 +342,7 @@ def test_answers_of_texts_that_changed_since_are_left_out(world) -> None:
     ("change", "message"),
     [
         (lambda data: data.update(task="0" * 20), r"labels.db has no task '0{20}'; import the answers into the store"),
-        (lambda data: data.update(version=2), "answers of version 2, and this release reads version 1"),
+        (lambda data: data.update(version=2), "made by a newer rag-selectivity .answers of version 2"),
         (lambda data: data.update(annotator="eve"), r"is that of 'person', not of 'eve'.*\(annotate --annotator eve\)"),
         (lambda data: data.update(rubric="x"), "the answers follow another rubric"),
         (lambda data: data.update(answers=3), "there is no list of answers"),
@@ -408,11 +408,11 @@ def test_a_sheet_comes_back(tmp_path, delimiter) -> None:
     task = task_of(world, f"file:{tmp_path / 'pairs.csv'}", annotators=["=ada"], repeats=0.0)
     sheet = tmp_path / "task.csv"
     write_sheet(sheet, task)
-    text = sheet.read_bytes().decode("utf-8", "surrogatepass")
+    text = sheet.read_text("utf-8")
     with io.StringIO(text.removeprefix("\ufeff"), newline="") as lines:
         rows = list(csv.DictReader(lines))
     for row, item in zip(rows, task.items, strict=True):
-        assert row["passage"].removeprefix("'") == item.text
+        assert row["passage"].removeprefix("'") == item.text.encode("utf-8", "backslashreplace").decode()
         assert not row["passage"].startswith(("=", "+", "-", "@"))
     sheet.write_text(filled(text, {0: "4", 1: "4.0", 2: " 5 ", 3: "Skip"}, delimiter), errors="replace")
     with Store(world.store) as store:

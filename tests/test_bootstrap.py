@@ -12,7 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity import Bootstrap, InputError
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.statistics import bootstrap as module
+from rag_selectivity.statistics import draws
 
 RNG = np.random.default_rng(1)
 QUERIES = [f"q{i}" for i in range(60)]
@@ -55,12 +55,41 @@ def test_intervals_equal_a_plain_loop_over_the_same_resamples() -> None:
 
 def test_the_same_seed_gives_the_same_digits_for_every_chunk_size(monkeypatch) -> None:
     whole = evaluated().to_dict()
-    monkeypatch.setattr(module, "_CELLS_PER_CHUNK", 777)
+    monkeypatch.setattr(draws, "_CELLS_PER_CHUNK", 777)
     for name, part in evaluated().to_dict()["runs"].items():
         for key, cell in part["measures"].items():
             for bound in ("low", "high"):
                 expected = whole["runs"][name]["measures"][key][bound]
                 assert cell[bound] == (expected if expected is None else pytest.approx(expected, rel=1e-12))
+
+
+def test_draws_that_are_kept_are_the_same_draws(monkeypatch) -> None:
+    drawn = []
+    monkeypatch.setattr(draws, "_drawn", lambda *given, real=draws._drawn: drawn.append(given) or real(*given))
+    alone, other = evaluated().to_dict(), evaluated(bootstrap=Bootstrap(seed=8)).to_dict()
+    assert len(drawn) == 2
+    with draws.kept_draws():
+        for _ in range(3):
+            with draws.kept_draws():
+                assert evaluated().to_dict() == alone
+            assert evaluated(bootstrap=Bootstrap(seed=8)).to_dict() == other
+        assert len(drawn) == 4
+        monkeypatch.setattr(draws, "_MOST_KEPT", 0)
+        assert evaluated(bootstrap=Bootstrap(seed=9)).to_dict() == evaluated(bootstrap=Bootstrap(seed=9)).to_dict()
+        assert len(drawn) == 6
+    assert evaluated().to_dict() == alone
+    assert len(drawn) == 7
+
+
+def test_counts_that_a_byte_cannot_hold_are_not_kept(monkeypatch) -> None:
+    alone = [chunk.copy() for chunk in draws.resample_counts(7, 30, 400)]
+    monkeypatch.setattr(draws, "_LARGEST_KEPT", int(max(chunk.max() for chunk in alone)) - 1)
+    drawn = []
+    monkeypatch.setattr(draws, "_drawn", lambda *given, real=draws._drawn: drawn.append(given) or real(*given))
+    with draws.kept_draws():
+        for _ in range(2):
+            assert all(map(np.array_equal, draws.resample_counts(7, 30, 400), alone))
+    assert len(drawn) == 2
 
 
 def test_another_seed_gives_other_intervals_and_the_same_values() -> None:

@@ -18,7 +18,7 @@ from pyarrow import parquet as arrow_parquet
 from rag_selectivity import InputError, Qrels, Run, evaluate
 from rag_selectivity.data import frames
 from rag_selectivity.data.columns import as_frame, column_names, column_values, label_columns, run_columns
-from rag_selectivity.io import parquet, separated
+from rag_selectivity.io import opening, parquet
 from rag_selectivity.io.parquet import ParquetChunk
 from rag_selectivity.io.reading import run_parts
 from rag_selectivity.io.separated import SeparatedChunk
@@ -31,7 +31,7 @@ RUN_HEADER = "query_id,doc_id,score\n"
 @pytest.fixture(params=[40, 1 << 19])
 def block(request, monkeypatch) -> None:
     """Blocks of a line or two, and of the whole file."""
-    monkeypatch.setattr(separated, "_BLOCK", request.param)
+    monkeypatch.setattr(opening, "_BLOCK", request.param)
     monkeypatch.setattr(parquet, "_BLOCK", max(1, request.param // 20))
 
 
@@ -361,7 +361,7 @@ def test_a_stream_that_was_read_before_is_refused() -> None:
 
 
 def test_an_odd_cell_in_a_later_block_costs_its_block_only(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(separated, "_BLOCK", 100)
+    monkeypatch.setattr(opening, "_BLOCK", 100)
     lines = [f"q{i // 5},d{i},{100 - i}" for i in range(100)]
     lines[60] = 'q12,"d ""60""",40'
     (tmp_path / "run.csv").write_text(RUN_HEADER + "\n".join(lines))
@@ -374,7 +374,7 @@ def test_an_odd_cell_in_a_later_block_costs_its_block_only(tmp_path, monkeypatch
 
 
 def test_a_wrong_cell_in_a_later_block_has_its_line(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(separated, "_BLOCK", 100)
+    monkeypatch.setattr(opening, "_BLOCK", 100)
     lines = [f"q{i // 5},d{i},{100 - i}" for i in range(100)]
     lines[60] = "q12,d60,high"
     (tmp_path / "run.csv").write_text(RUN_HEADER + "\n".join(lines))

@@ -200,5 +200,5 @@ def test_a_newer_format_is_refused(former) -> None:
     with closing(sqlite3.connect(former)) as file:
         file.execute("PRAGMA user_version = 3")
     for read_only in (False, True):
-        with pytest.raises(rs.InputError, match="made by a newer version of rag-selectivity; update rag-selectivity"):
+        with pytest.raises(rs.InputError, match="made by a newer rag-selectivity; update rag-selectivity"):
             Store(former, read_only=read_only)

@@ -16,6 +16,7 @@ from rag_selectivity.cli.help import parameter_rows, with_names, without_names, 
 from rag_selectivity.cli.inputs import refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
 from rag_selectivity.cli.output import SETTINGS
+from rag_selectivity.cli.writable import refuse_unwritable_files
 from rag_selectivity.errors import InputError
 
 #: Options whose value may be left out, and what it then is.
@@ -42,6 +43,8 @@ class Command(typer.core.TyperCommand):
         args = list(_with_implied_values(args))
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet, SETTINGS.debug = bool(values.get("quiet")), bool(values.get("debug"))
+        SETTINGS.csv_safe = bool(values.get("csv_safe"))
+        _limit_input(values.get("max_input"))
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
                 raise InputError(
@@ -49,6 +52,7 @@ class Command(typer.core.TyperCommand):
                 )
         rest = super().parse_args(ctx, args)
         refuse_two_standard_inputs(self.params, ctx.params)
+        refuse_unwritable_files(self.params, ctx.params)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -206,8 +210,16 @@ def wrapped(example: str, width: int) -> str:
     return " \\\n".join(lines)
 
 
+def _limit_input(size: str | None) -> None:
+    """Set how far a compressed file may grow; without a size, the default stays."""
+    if size is not None:
+        from rag_selectivity.io.limits import MAX_INPUT, parse_size
+
+        MAX_INPUT.bytes = parse_size(size)
+
+
 def _common_options() -> list[Any]:
-    """`--quiet` and `--debug`, which `Command.parse_args` reads."""
+    """`--quiet`, `--debug` and `--max-input`, which `Command.parse_args` reads."""
     options = typer.main.get_command(_OPTIONS).params
     for option in options:
         option.expose_value = False
@@ -225,5 +237,13 @@ def _options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=EVERY_COMMAND)
     ] = False,
+    max_input: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Size to which a compressed file may grow, as in 200GB (default: 64GB).",
+            rich_help_panel=EVERY_COMMAND,
+        ),
+    ] = None,
 ) -> None:
     """Declares what every command takes."""

@@ -81,7 +81,7 @@ def _grades(column: Any) -> IntArray:
     texts = _encoded(column)
     if str(texts.type.value_type) not in _TEXTS:
         raise IrregularCells
-    codes = _buffer(texts.indices)
+    codes = _indices(texts)
     try:
         of_text = [label_grade(text, "") for text in texts.dictionary.to_pylist()]
     except (InputError, UnicodeDecodeError):
@@ -98,15 +98,25 @@ def _ids(column: Any) -> IdColumn:
     letters = data[int(offsets[0]) : int(offsets[-1])]
     if (offsets[1:] == offsets[:-1]).any() or np.count_nonzero(letters) < len(letters):
         raise IrregularCells
-    # Nobody has checked the strings of a Parquet file.
-    if not (text := letters.tobytes()).isascii():
-        try:
-            text.decode()
-        except UnicodeDecodeError:
-            raise IrregularCells from None
-        if ((data[offsets[:-1]] & _LEADING_BITS) == _CONTINUATION).any():
-            raise IrregularCells
+    if not are_whole_texts(letters, offsets):
+        raise IrregularCells
     return IdColumn.from_buffer(data, offsets)
+
+
+def are_whole_texts(letters: NDArray[np.uint8], offsets: NDArray[np.signedinteger]) -> bool:
+    """Whether non-empty texts that stand one after the other are UTF-8 each; nobody has checked those of Parquet."""
+    if (text := letters.tobytes()).isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return not ((letters[offsets[:-1] - offsets[0]] & _LEADING_BITS) == _CONTINUATION).any()
+
+
+def holds_ids(type: Any) -> bool:
+    """Whether an Arrow type is one of strings or integers."""
+    return str(type) in _TEXTS or str(type) in _INTEGERS or str(type) == "string_view"
 
 
 def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
@@ -116,7 +126,7 @@ def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
         different, of_starts = column.take(starts).factorized()
         return different, np.repeat(of_starts, np.diff(starts, append=len(column)))
     encoded = _encoded(column)
-    codes = _buffer(encoded.indices)
+    codes = _indices(encoded)
     if not len(codes):
         return [], np.empty(0, np.int32)
     # Grouped rows name a query once; a dictionary may have far more entries than a block uses.
@@ -131,6 +141,14 @@ def _coded(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     known = np.empty(len(order), np.int32)
     known[order] = [position.setdefault(name, len(position)) for name in names]
     return list(position), known[place][np.cumsum(np.append(0, changes))]
+
+
+def _indices(encoded: Any) -> NDArray[Any]:
+    """Which of its distinct values a column has in each row; those of a damaged file may name none."""
+    codes = _buffer(encoded.indices)
+    if len(codes) and (codes.min() < 0 or codes.max() >= len(encoded.dictionary)):
+        raise IrregularCells
+    return codes
 
 
 def _chosen(array: Any, positions: NDArray[Any]) -> Any:

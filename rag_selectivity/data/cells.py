@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,52 @@ from rag_selectivity.errors import InputError
 
 #: Grades are smaller.
 LARGEST_GRADE = 1 << 31
+#: Of a number that is read.
+MOST_DIGITS = 4300
+_TOO_LARGE = 10**MOST_DIGITS
+#: Characters of a value in a message.
+_SHOWN = 80
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def shown(value: Any) -> str:
+    """A value for an error message, cut where it is long.
+
+    >>> shown("ab"), shown(10**5000), len(shown("a" * 100))
+    ("'ab'", 'a number of more than 4,300 digits', 80)
+    """
+    if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+        return f"a number of more than {MOST_DIGITS:,} digits"
+    text = repr(value[: 2 * _SHOWN] if isinstance(value, (str, bytes)) else value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def id_fault(text: str) -> str | None:
+    """What is wrong with a text as an id, or None.
+
+    An id is a text of one character or more, without the NUL character and without halves of surrogate pairs, which
+    no UTF-8 file can hold. Every other character belongs to the id as it is.
+
+    >>> id_fault("a"), id_fault("two words"), id_fault("a\\u2028b"), id_fault("")
+    (None, None, None, 'is empty')
+    >>> id_fault("a\\0"), id_fault("\\ud800")
+    ('holds a NUL character', 'holds half of a surrogate pair, which is no character')
+    """
+    if not text:
+        return "is empty"
+    if "\0" in text:
+        return "holds a NUL character"
+    if not text.isascii() and _HALF.search(text):
+        return "holds half of a surrogate pair, which is no character"
+    return None
+
+
+def checked_id(text: str, where: str, what: str) -> str:
+    """An id as it is; one that cannot be an id is an InputError that begins with `where` and calls it `what`."""
+    fault = id_fault(text)
+    if fault is not None:
+        raise InputError(f"{where}: the {what} id {shown(text)} {fault}; give another id")
+    return text
 
 
 def query_text(query: Any, where: str) -> str:
@@ -19,7 +66,7 @@ def query_text(query: Any, where: str) -> str:
         return str(query)
     if not isinstance(query, str) or not query:
         raise InputError(f"{where}: query id {query!r} is not a non-empty string or an integer")
-    return query
+    return checked_id(query, where, "query")
 
 
 def whole_grade(value: Any, where: str) -> int:
@@ -30,7 +77,7 @@ def whole_grade(value: Any, where: str) -> int:
             return grade
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{where}: grade {value!r} is not a whole number")
+    raise InputError(f"{where}: grade {shown(value)} is not a whole number")
 
 
 def label_grade(value: Any, where: str) -> int:
@@ -46,7 +93,7 @@ def label_grade(value: Any, where: str) -> int:
 def _is_fraction(value: Any) -> bool:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return math.isfinite(number) and not number.is_integer()
 

@@ -147,14 +147,18 @@ def _whole_numbers(numbers: list[Any]) -> IntArray:
 
 
 def _has_only_texts(queries: Mapping[Any, Any]) -> bool:
-    return "" not in queries and _ONLY_STR.issuperset(map(type, queries))
+    """Whether all query ids are texts as `query_text` takes them."""
+    return "" not in queries and _ONLY_STR.issuperset(map(type, queries)) and _has_only_characters("".join(queries))
 
 
 def _has_only_ids(given: list[Any], passages: list[Any]) -> bool:
     """Whether all passages are ids as `IdColumn` takes them, and texts."""
     if list(map(type, passages)).count(str) < len(passages) or any("" in ids for ids in given):
         return False
-    text = "".join(passages)
+    return _has_only_characters("".join(passages))
+
+
+def _has_only_characters(text: str) -> bool:
     return "\0" not in text and (text.isascii() or _is_unicode(text))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.data.cells import label_grade, locate, query_text
 from rag_selectivity.data.chunks import chunks_by_document
-from rag_selectivity.data.columns import (
-    as_frame,
-    column_names,
-    column_values,
-    label_columns,
-    ranking_columns,
-)
+from rag_selectivity.data.columns import as_frame, column_names, column_values, label_columns, ranking_columns
 from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.frames import label_blocks
@@ -334,7 +328,9 @@ class Qrels(Held):
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """As {query: {passage: grade}}."""
-        return {query: self[query] for query in self.queries}
+        labels = zip(self.passages if self.texts is None else self.texts, self.grade.tolist(), strict=True)
+        counts = np.bincount(self.query, minlength=len(self)).tolist()
+        return {query: dict(islice(labels, count)) for query, count in zip(self.queries, counts, strict=True)}
 
     def position(self, query: str) -> int:
         """The query's position in `queries`; −1 if it is not there."""

@@ -30,6 +30,9 @@ from rag_selectivity.data.remarks import NO_REMARKS, counted, together
 from rag_selectivity.data.rows import RankCheck, RunRows, rows_ordered_against_ranks
 from rag_selectivity.errors import InputError
 
+#: Ids of a column that are made strings at a time: one by one takes longer, and all together more memory.
+_IDS_AT_ONCE = 1 << 17
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -276,11 +279,19 @@ class Run(Held):
 
     def to_dict(self) -> dict[str, list[str]]:
         """As {query: [passage, …]}, in the order given."""
-        cuts = self.offsets.tolist()
-        return {
-            query: list(self.passages[start:stop])
-            for query, start, stop in zip(self.queries, cuts, cuts[1:], strict=False)
-        }
+        return dict(self.lists())
+
+    def lists(self, depth: int | None = None) -> Iterator[tuple[str, list[str]]]:
+        """(query, passages in the order given) of each list, down to a depth."""
+        lengths = self.lengths if depth is None else np.minimum(self.lengths, depth)
+        step = max(1, _IDS_AT_ONCE * len(self) // max(1, int(lengths.sum())))
+        for first in range(0, len(self), step):
+            some = slice(first, first + step)
+            cuts = np.append(0, np.cumsum(lengths[some]))
+            rows = np.repeat(self.offsets[:-1][some] - cuts[:-1], lengths[some]) + np.arange(cuts[-1])
+            passages = list(self.passages.take(rows))
+            for query, (start, stop) in zip(self.queries[some], pairwise(cuts.tolist()), strict=True):
+                yield query, passages[start:stop]
 
     @property
     def lengths(self) -> IntArray:

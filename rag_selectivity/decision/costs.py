@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.run import Run
 from rag_selectivity.decision.measured_costs import COLUMNS, TOKENS, QueryCosts, measured_costs
 from rag_selectivity.errors import InputError, examples
@@ -17,7 +17,7 @@ from rag_selectivity.estimates import estimates_with
 from rag_selectivity.io.lengths import CHARACTERS_A_TOKEN, estimated_tokens, passage_tokens
 from rag_selectivity.io.reading import is_path, is_table, run_of
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.list_tokens import ListTokens, passages_of_lists
+from rag_selectivity.join.list_tokens import EvaluatedLists, ListTokens, tokens_of
 from rag_selectivity.measures.base import MEAN, FloatArray, Outcome
 from rag_selectivity.results.decision import CostPoint
 from rag_selectivity.results.estimate import Estimate
@@ -199,21 +199,22 @@ def _estimated(
     runs: Mapping[str, Run], judged: Mapping[str, JudgedRun], corpus: Any, form: IdForm
 ) -> tuple[dict[str, ListTokens], list[str]]:
     """The tokens of runs by the texts of their passages, and notes on what is estimated and what cannot be."""
-    listed = {name: passages_of_lists(run, judged[name]) for name, run in runs.items()}
-    texts = estimated_tokens(corpus, form, set().union(*listed.values()))
+    listed = {name: EvaluatedLists.of(run, judged[name]) for name, run in runs.items()}
+    ids, codes = IdColumn.concatenate([lists.passages for lists in listed.values()]).factorized()
+    tokens = tokens_of(ids, estimated_tokens(corpus, form, set(ids)))
     estimated: dict[str, ListTokens] = {}
     notes = []
-    for name, run in runs.items():
-        absent = sorted(listed[name] - texts.keys())
-        if absent:
+    ends = np.cumsum([len(lists.passages) for lists in listed.values()])
+    for (name, lists), of_lists in zip(listed.items(), np.split(codes, ends), strict=False):
+        absent = np.unique(of_lists[np.isnan(tokens[of_lists])])
+        if len(absent):
+            passages = counted(len(np.unique(of_lists)), "passage")
             notes.append(
-                f"{name}: no tokens are estimated, since {len(absent)} of its {counted(len(listed[name]), 'passage')} "
-                f"have no text in the corpus ({examples(absent)})"
+                f"{name}: no tokens are estimated, since {len(absent)} of its {passages} have no text in the corpus "
+                f"({examples(sorted(ids[code] for code in absent.tolist()))})"
             )
-            continue
-        tokens = ListTokens.of(run, judged[name], texts, name)
-        if tokens is not None:
-            estimated[name] = tokens
+        else:
+            estimated[name] = lists.with_tokens(tokens[of_lists])
     if estimated:
         notes.append(
             f"the tokens of {enumeration(list(estimated))} are estimated from the texts of the corpus, at "

@@ -31,6 +31,7 @@ from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.sweep import Recommendation
 from rag_selectivity.results.trust import CLOSED, NOTHING, UNLESS_PERFECT
+from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.wording import number, percent
 
 #: The K of a decision if neither the user nor the rule of `sweep` names one.
@@ -111,9 +112,9 @@ def decide(
         raise InputError(f"k must be a whole number ≥ 1, got {k!r}")
     if rel is None and m is None:
         rel, m = parameters_of(report.measures)
-    return _Decider(report, judged, baseline or next(iter(judged)), rel, m, max_loss, paired, costs or Costs()).decide(
-        k, max_k
-    )
+    decider = _Decider(report, judged, baseline or next(iter(judged)), rel, m, max_loss, paired, costs or Costs())
+    with kept_draws():
+        return decider.decide(k, max_k)
 
 
 def _lists_of(report: Report) -> dict[str, JudgedRun]:

@@ -72,8 +72,8 @@ def read_grades(report: Report, qrels: Any, queries: Collection[str], form: IdFo
     labels = next((each for each in measured if each is not None), None)
     if labels is None:
         labels = None if qrels is None else qrels_of(qrels).in_form(form)
-    known = set() if labels is None else set(labels.queries)
-    return {} if labels is None else {query: labels[query] for query in queries if query in known}
+    known = {} if labels is None else labels.to_dict()
+    return {query: known[query] for query in queries if query in known}
 
 
 def hard_negatives(lists: Lists, grades: Grades, depth: int) -> list[HardNegative]:

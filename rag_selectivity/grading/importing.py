@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import whole_grade
+from rag_selectivity.data.cells import checked_id, shown, whole_grade
+from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.exchange import LABEL_SCHEMA
 from rag_selectivity.grading.store import (
     Draw,
     HumanLabel,
@@ -22,9 +24,13 @@ from rag_selectivity.grading.store import (
     split_error,
 )
 from rag_selectivity.grading.store.records import ORIGIN_KINDS
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.reading import is_table, read_qrels, read_records
 from rag_selectivity.io.side_file import has_side_file, read_side_file, side_path
+from rag_selectivity.io.versions import check_version
 
+#: What each row of an export has.
+_IDENTITY = ("source", "judge", "query_id", "passage_id")
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
 
@@ -89,7 +95,7 @@ def import_labels(
     file = Path(path)
     has_origins = has_side_file(file)
     is_export = not has_origins and is_table(file)
-    is_export = is_export and {"source", "judge", "query_id", "passage_id"} <= set(next(read_records(file))[1])
+    is_export = is_export and set(_IDENTITY) <= set(next(read_records(file))[1])
     if origin is not None and origin not in ORIGIN_KINDS:
         raise InputError(
             f"origin (--origin) must be one of {', '.join(ORIGIN_KINDS)}, got {origin!r}"
@@ -111,8 +117,28 @@ def import_labels(
         name = annotator or file.name.split(".")[0]
         incoming = _of_person(file, name, grade_map, origin, drawn)
         result = Imported(len(incoming.people), name, origin or "unknown")
-    store.put_all(incoming, replace=replace, other_texts=other_texts)
+    _put(store, incoming, file, replace=replace, other_texts=other_texts)
     return result
+
+
+def _put(store: Store, incoming: Incoming, file: Path, **options: bool) -> None:
+    try:
+        store.put_all(incoming, **options)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{file}: a text holds half of a surrogate pair, which is no character and cannot be stored; remove it"
+        ) from None
+
+
+def import_export(store: Store, path: Path) -> None:
+    """Read a table that `store export` wrote into a store.
+
+    Raises
+    ------
+    InputError
+        If it is no such table; it names the line.
+    """
+    _put(store, _of_export(path), path)
 
 
 def _of_person(file: Path, name: str, grade_map: Any, origin: str | None, drawn: str | None) -> Incoming:
@@ -132,15 +158,26 @@ def _of_side_file(file: Path, annotator: str | None) -> Incoming:
     qrels.check_scale(SCALES["utility"])
     first, lines = read_side_file(file)
     name = annotator or "+".join(first.get("annotators", ())) or file.name.split(".")[0]
-    settings = {judge: _settings_of(values) for judge, values in first.get("settings", {}).items()}
+    try:
+        settings = {judge: _settings_of(values) for judge, values in first.get("settings", {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{side_path(file)}: its first line does not name the judges as `store export` does "
+            f"({type(error).__name__}: {error}); export the labels again"
+        ) from None
     incoming = Incoming()
     for line, row in lines:
         where = f"{side_path(file)}:{line}"
         query, passage = str(row["query_id"]), str(row["passage_id"])
-        origins = [Origin.from_dict(values) for values in row.get("origins", ())]
-        incoming.origins.extend((query, passage, each) for each in origins if each.draw.kind != "person")
         texts = row.get("texts")
-        hashes = None if texts is None else (bytes.fromhex(texts[0]), bytes.fromhex(texts[1]))
+        try:
+            origins = [Origin.from_dict(values) for values in row.get("origins", ())]
+            hashes = None if texts is None else (bytes.fromhex(texts[0]), bytes.fromhex(texts[1]))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{where}: not a line of a side file ({type(error).__name__}: {error}); export the labels again"
+            ) from None
+        incoming.origins.extend((query, passage, each) for each in origins if each.draw.kind != "person")
         if row["by_person"]:
             draw = next((each.draw for each in origins if each.draw.kind == "person"), None)
             of_query, of_passage = hashes or (None, None)
@@ -163,21 +200,26 @@ def _of_export(file: Path) -> Incoming:
     given: dict[tuple[str, str, str, int], int | None] = {}
     for line, row in read_records(file):
         where = f"{file}:{line}"
+        for name in _IDENTITY:
+            if row.get(name) in (None, ""):
+                raise InputError(f"{where}: {name} is missing from the export of a label store; export it again")
         grade = None if row.get("grade") in (None, "") else whole_grade(row["grade"], f"{where}: grade")
-        query, passage = str(row["query_id"]), str(row["passage_id"])
+        if row.get("schema") not in (None, ""):
+            check_version(row["schema"], LABEL_SCHEMA, f"{where}: schema", f"not a label of {LABEL_SCHEMA}")
+        query, passage = (checked_id(str(row[f"{what}_id"]), where, what) for what in ("query", "passage"))
         if grade is not None and not SCALES["utility"].holds(grade):
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: grade {grade} is off the scale of label stores, "
                 f"1 to 5; correct it"
             )
         try:
-            of_pair = [Origin.from_dict(origin) for origin in json.loads(row.get("origins") or "[]")]
+            of_pair = [Origin.from_dict(origin) for origin in json_value(row.get("origins") or "[]")]
             if row["source"] == "human":
                 label = _human_label_of_row(row, query, passage, grade, of_pair)
                 key = (query, passage, label.annotator, label.sample)
             else:
                 settings, judged = _label_of_row(row, grade)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(
                 f"{where}: not a label as `store export` writes it ({type(error).__name__}: {error})"
             ) from None
@@ -209,14 +251,17 @@ def _human_label_of_row(
         _text(row, "reason"),
         query_hash,
         passage_hash,
-        sample=int(row.get("sample") or 0),
+        sample=_whole(row, "sample", 0),
         draw=origins[0].draw if origins else None,
     )
 
 
 def _settings_of(values: Mapping[str, Any]) -> Settings:
-    model, parameters, *rest = (str(values[name]) for name in _SETTINGS)
-    return Settings("grade", model, json.loads(parameters), *rest)
+    model, text, *rest = (str(values[name]) for name in _SETTINGS)
+    parameters = json_value(text)
+    if not isinstance(parameters, dict):
+        raise ValueError(f"the parameters of a judge are an object, got {shown(parameters)}")
+    return Settings("grade", model, parameters, *rest)
 
 
 def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Label]:
@@ -226,17 +271,17 @@ def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Lab
         # Written by a version that kept the kind and the message in one text.
         failure, error = split_error(error)
     label = Label(
-        (0, *hashes, int(row["sample"])),
+        (0, *hashes, _whole(row, "sample", 0)),
         grade,
         reason=_text(row, "reason"),
         relevant_span=_text(row, "relevant_span"),
         misleading=None if row.get("misleading") in (None, "") else bool(int(row["misleading"])),
         flagged=bool(int(row.get("flagged") or 0)),
-        prompt_tokens=int(row.get("prompt_tokens") or 0),
-        completion_tokens=int(row.get("completion_tokens") or 0),
+        prompt_tokens=_whole(row, "prompt_tokens", 0),
+        completion_tokens=_whole(row, "completion_tokens", 0),
         cost=_number(row, "cost"),
-        seconds=float(row.get("seconds") or 0),
-        attempts=int(row.get("attempts") or 1),
+        seconds=_number(row, "seconds") or 0.0,
+        attempts=_whole(row, "attempts", 1),
         expected=_number(row, "expected"),
         failure=failure,
         error=error,
@@ -248,8 +293,20 @@ def _label_of_row(row: dict[str, Any], grade: int | None) -> tuple[Settings, Lab
 
 
 def _text(row: dict[str, Any], name: str) -> str | None:
-    return row.get(name) or None
+    text = row.get(name) or None
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"{name} is no text, but {shown(text)}")
+    if text is not None:
+        text.encode()  # half of a surrogate pair cannot be stored
+    return text
+
+
+def _whole(row: dict[str, Any], name: str, default: int) -> int:
+    return whole_count(row.get(name) or default, name)
 
 
 def _number(row: dict[str, Any], name: str) -> float | None:
-    return None if row.get(name) in (None, "") else float(row[name])
+    number = None if row.get(name) in (None, "") else float(row[name])
+    if number is not None and not math.isfinite(number):
+        raise ValueError(f"{name} is {number}")
+    return number

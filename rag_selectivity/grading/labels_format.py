@@ -70,13 +70,13 @@ class ExportedLabels(TableFormat):
         """The labels as a store has them that imported the table."""
         from tempfile import TemporaryDirectory
 
-        from rag_selectivity.grading.importing import import_labels
+        from rag_selectivity.grading.importing import import_export
         from rag_selectivity.grading.store import Store
 
         with TemporaryDirectory() as folder:
             restored = Path(folder) / "labels.db"
             with Store(restored) as store:
-                import_labels(store, path)
+                import_export(store, path)
             labels = LabelStore().read_labels(restored, judges, judge_rule, humans)
         labels.source = str(path)
         return labels

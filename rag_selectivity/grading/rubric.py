@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from rag_selectivity.data.grades import SCALES
-from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import opened
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.io.opening import toml_document
+from rag_selectivity.io.versions import check_version
+
+SCHEMA = "rag-selectivity/rubric/1"
+_KEYS = ("schema", "name", "instructions", "levels")
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,24 @@ class Rubric:
 
     @classmethod
     def read(cls, path: str | Path) -> Rubric:
-        """Read a TOML file with `name`, `instructions` and a table `levels` of 1 to 5."""
+        """Read a TOML file with `name`, `instructions` and a table `levels` of 1 to 5; `schema` may say its format.
+
+        Raises
+        ------
+        InputError
+            If it is no such file, or a newer version made it.
+        """
         file = Path(path)
         try:
-            with opened(file) as stream:
-                data = tomllib.loads(stream.read().decode("utf-8"))
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            data = toml_document(file)
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"{file}: not a rubric in TOML ({error})") from None
+        if "schema" in data:
+            check_version(data["schema"], SCHEMA, f"{file}: schema", f"a rubric has schema = {SCHEMA!r}, or none")
+        for key in data.keys() - _KEYS:
+            raise InputError(f"{file}: a rubric has no {key!r}{did_you_mean(key, _KEYS)}; it has {', '.join(_KEYS)}")
         levels = data.get("levels")
         if not isinstance(data.get("instructions"), str) or not isinstance(levels, dict):
             raise InputError(f"{file}: a rubric has `instructions` (text) and a table [levels] with 1 to 5")

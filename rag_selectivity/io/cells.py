@@ -6,6 +6,7 @@ the rows of the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.arrow import IrregularCells, label_rows, run_rows
-from rag_selectivity.data.cells import label_grade, query_text
+from rag_selectivity.data.cells import MOST_DIGITS, checked_id, id_fault, label_grade, query_text, shown
 from rag_selectivity.data.columns import token_count
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import counted
@@ -94,7 +95,17 @@ def row_cells(
                 raise InputError(f"{path}:{line}: {column} is missing")
         records.append(tuple(row[column] for column in columns))
         lines.append(line)
+    for place, what in enumerate(("query", "passage")):
+        _refuse_ids([record[place] for record in records], lines, path, what)
     return records, lines
+
+
+def _refuse_ids(ids: Sequence[Any], lines: Sequence[int], path: Path, what: str) -> None:
+    """An InputError that names the line of the first text that cannot be an id."""
+    if id_fault("".join(["id", *(id_ for id_ in ids if isinstance(id_, str))])) is not None:
+        for line, id_ in zip(lines, ids, strict=True):
+            if isinstance(id_, str):
+                checked_id(id_, f"{path}:{line}", what)
 
 
 def _run_cells(
@@ -125,12 +136,14 @@ def _scored(records: list[tuple[Any, ...]], lines: list[int], path: Path, *, ran
     """The rows of a run with a number for its score or its rank."""
     for line, record in zip(lines, records, strict=True):
         if len(record) == 3:
+            is_long = isinstance(record[2], str) and len(record[2]) > MOST_DIGITS
             try:
-                value = float(record[2])
-            except (TypeError, ValueError):
-                value = float("nan")
+                value = math.nan if is_long else float(record[2])
+            except (TypeError, ValueError, OverflowError):
+                value = math.nan
             if value != value:
-                raise InputError(f"{path}:{line}: query {record[0]!r}: {record[2]!r} is not a number")
+                what = f"has {len(record[2]):,} digits, too many" if is_long else "is not a number"
+                raise InputError(f"{path}:{line}: query {record[0]!r}: {shown(record[2])} {what}")
             # A rank counts upwards: its negative sorts as a score does.
             record = (record[0], record[1], -value if ranked else value)
         yield record

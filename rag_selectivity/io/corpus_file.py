@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,12 @@ class CorpusFile:
         columns: dict[tuple[str, ...], tuple[str | None, bool]] = {}
         for line, id_, row in corpus_rows(path):
             names = tuple(row)
-            if names not in columns:
-                columns[names] = _columns(names)
+            known = columns.get(names)
+            if known is None:
+                known = columns[names] = _columns(names)
             self.ids.append(id_)
             self._lines.append(line)
-            self._characters.append(_length(row, *columns[names]))
+            self._characters.append(_length(row, *known))
         # A row that needs a closer look: `read_texts` finds its text, or says what is wrong with it.
         self._is_plain = min(self._characters) >= 0
 
@@ -76,13 +78,16 @@ class CorpusFile:
         if not self._is_plain or not isinstance(format_of(self.path), JsonLines):
             yield from (row for row in read_texts(self.path, "corpus") if form(row[0]) in wanted)
             return
-        at = {line: id_ for line, id_ in zip(self._lines, self.ids, strict=True) if form(id_) in wanted}
+        ids = map(form, self.ids) if form.changes_ids else self.ids
         with opened(self.path) as file:
-            for number, line in enumerate(file, 1):
-                if number in at:
-                    yield at.pop(number), self._text(line, number)
-        if at:
-            raise InputError(f"{self.path}: the file has changed while it was read; try again")
+            last = 0
+            for row in [row for row, id_ in enumerate(ids) if id_ in wanted]:
+                number = self._lines[row]
+                line = next(islice(file, number - last - 1, None), None)
+                if line is None:
+                    raise InputError(f"{self.path}: the file has changed while it was read; try again")
+                yield self.ids[row], self._text(line, number)
+                last = number
 
     def _text(self, line: bytes, number: int) -> str:
         try:

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rag_selectivity.data.arrow import are_whole_texts, holds_ids
+from rag_selectivity.data.cells import id_fault, query_text
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -130,7 +133,7 @@ def _opened(file: Path) -> Any:
     try:
         # Buffered: without, the columns of a whole row group are read at once.
         return parquet.ParquetFile(file, buffer_size=_BUFFER)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{file}: not a Parquet file that can be read ({str(error)[:200]})") from None
 
 
@@ -165,11 +168,13 @@ def _batches(
 def _read(file: Path, parquet: Any, group: int, columns: Sequence[str], size: int) -> Iterator[Any]:
     import pyarrow
 
-    batches = parquet.iter_batches(size, row_groups=[group], columns=columns)
+    # Each thread would have a heap of its own, which keeps what was freed in it.
+    batches = parquet.iter_batches(size, row_groups=[group], columns=columns, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, KeyError, OSError, ValueError) as error:
+            # A KeyError stands for a column of nested values.
             raise InputError(f"{file}: row group {group} is damaged ({str(error)[:200]})") from None
         if batch is None:
             return
@@ -235,12 +240,14 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
         column = batch.column(name)
         if column.null_count:
             raise InputError(f"{where}: a {name} is missing")
+        kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
+        if not holds_ids(kind):
+            raise InputError(f"{where}: {name} holds values of the type {kind}; ids must be strings or integers")
         columns_read.append(column)
     by_name = (
         columns_read[0] if pyarrow.types.is_dictionary(columns_read[0].type) else columns_read[0].dictionary_encode()
     )
-    codes = _values(by_name.indices.cast(pyarrow.int32()), np.int32)
-    names = [str(name) for name in by_name.dictionary.to_pylist()]
+    names, codes = _names(by_name, query, where)
     texts = (
         columns_read[1].dictionary_decode() if pyarrow.types.is_dictionary(columns_read[1].type) else columns_read[1]
     )
@@ -248,4 +255,34 @@ def block_of_arrow(batch: Any, query: str, passage: str, figures: Any, where: st
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if (np.diff(offsets) == 0).any() or "" in names:
         raise InputError(f"{where}: an id is empty")
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])]
+    if np.count_nonzero(data) < len(data):
+        raise InputError(f"{where}: a {passage} holds a NUL character; give another id")
+    if not are_whole_texts(data, offsets):
+        raise InputError(f"{where}: a {passage} is not UTF-8 text")
     return Block(names, codes, IdColumn.from_buffer(texts.buffers()[2] or b"", offsets), figures)
+
+
+def _names(by_name: Any, query: str, where: str) -> tuple[list[str], NDArray[np.int32]]:
+    """The names that the rows of a dictionary column have, and the number of each row's name among them.
+
+    A column may have the names of its whole file, which are many more.
+    """
+    import pyarrow
+
+    codes, names = _values(by_name.indices.cast(pyarrow.int32()), np.int32), by_name.dictionary
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
+        raise InputError(f"{where}: the column {query} is damaged; write the file again")
+    in_use = np.zeros(len(names), bool)
+    in_use[codes] = True
+    if not in_use.all():
+        used = np.flatnonzero(in_use)
+        names = names.take(pyarrow.Array.from_buffers(pyarrow.int64(), len(used), [None, pyarrow.py_buffer(used)]))
+        codes = (np.cumsum(in_use, dtype=np.int32) - np.int32(1))[codes]
+    try:
+        texts = [str(name) for name in names.to_pylist()]
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: a {query} is not UTF-8 text") from None
+    if id_fault("".join(["id", *texts])) is not None:
+        texts = [text and query_text(text, where) for text in texts]
+    return texts, codes

@@ -18,7 +18,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.cells import label_block, row_cells, run_block, run_of_cells
 from rag_selectivity.io.chunks import Chunk, Row, ahead
-from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.io.opening import first_bytes, opened
 
 __all__ = ["FORMATS", "Format", "Row", "TableFormat", "format_names", "format_of", "register_format", "suffix_of"]
 
@@ -65,6 +65,8 @@ class Format(ABC):
         """(line, row) of a table."""
         if path.is_file() and path.stat().st_size == 0:
             raise InputError(f"{path}: the file is empty; write it again")
+        with opened(path):
+            pass  # text in another encoding than UTF-8 is refused by its name
         raise InputError(f"{path}: expected JSONL, CSV or Parquet rows")
 
 

@@ -32,7 +32,7 @@ class ParquetChunk(Chunk):
         """The rows of the batch."""
         try:
             return iter(list(enumerate(self.batch.to_pylist(), self.first_line)))
-        except ValueError:
+        except (LookupError, ValueError):
             raise IrregularCells from None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import checked_id, id_fault
 from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column, is_frame
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.parts import parts_of_frame
@@ -144,10 +145,7 @@ def ranked_lists(run: Any, depth: int | None = None, policy: Policy = Policy()) 
     A list that comes again takes the place of the one that came before: the lines of its query are scattered.
     """
     for part in _parts(run):
-        ordered = part.ordered(policy)
-        cuts = ordered.offsets.tolist()
-        for query, start, stop in zip(ordered.queries, cuts, cuts[1:], strict=False):
-            yield query, list(ordered.passages[start : stop if depth is None else min(stop, start + depth)])
+        yield from part.ordered(policy).lists(depth)
 
 
 def _parts(run: Any) -> Iterator[Run]:
@@ -178,7 +176,10 @@ def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
             column = find_column(list(row), ("_id", "id", *PASSAGE_NAMES), "passage", str(file))
         if row.get(column) in (None, ""):
             raise InputError(f"{file}:{line}: the passage has no {column}")
-        yield line, str(row[column]), row
+        id_ = str(row[column])
+        if id_fault(id_) is not None:
+            checked_id(id_, f"{file}:{line}", "passage")
+        yield line, id_, row
     if column is None:
         raise InputError(f"{file}: the file has no rows")
 

@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
-from rag_selectivity.io.opening import decoded_lines, opened
-
-_BLOCK = 1 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Whole lines of a file: their bytes, the number of the first of them, and how many line ends they have."""
-
-    text: bytes
-    first: int
-    ends: int
-
-    def decoded(self, path: Path) -> Iterator[tuple[int, str]]:
-        """(line number, text) of each line that is not blank."""
-        return decoded_lines(path, io.BytesIO(self.text), self.first)
-
-
-def line_blocks(file: IO[bytes], first: int, blocks: int = 1) -> Generator[Lines]:
-    """The lines of a file from where it stands, some blocks at a time; `first` is the number of the next line."""
-    while text := file.read(blocks * _BLOCK):
-        text += file.readline()
-        if first == 1:
-            text = text.removeprefix(_BYTE_ORDER_MARK)
-        # Several times as fast as bytes.count.
-        ends = int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
-        yield Lines(text, first, ends)
-        first += ends
+from rag_selectivity.io.limits import may_hold_long_number
+from rag_selectivity.io.opening import Lines, first_line, line_blocks, opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +52,12 @@ class SeparatedChunk(Chunk):
 def separated_chunks(path: Path, separator: str, columns: Mapping[str, str]) -> Iterator[SeparatedChunk]:
     """The lines of a file below its header."""
     with opened(path) as file:
-        number, first = next(decoded_lines(path, file), (0, ""))
+        number, first = first_line(path, file)
         try:
             header = header_of(csv_reader(iter([first]), separator))
         except csv.Error:
             raise IrregularCells from None
-        for lines in line_blocks(file, number + 1):
+        for lines in line_blocks(path, file, number + 1):
             yield SeparatedChunk(path, separator, header, columns, lines)
 
 
@@ -138,7 +110,7 @@ def parsed(lines: Lines, separator: str, width: int, wanted: Mapping[str, tuple[
 
     text = lines.text
     quoted = separator == "," and b'"' in text
-    if not _is_regular(text) or (quoted and not _is_quoted_plainly(text, separator)):
+    if not _is_regular(text) or may_hold_long_number(text) or (quoted and not _is_quoted_plainly(text, separator)):
         raise IrregularCells
     types = {str(place): type for place, type in wanted.values()}
     try:

@@ -6,7 +6,6 @@ and to which content they belong; each further line is about one judgment.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +18,9 @@ from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.opening import STANDARD_INPUT, opened, text_lines
+from rag_selectivity.io.versions import check_version
 
 SCHEMA = "rag-selectivity/origins/1"
 _SUFFIX = ".origins.jsonl"
@@ -69,8 +70,8 @@ def read_side_file(path: Path) -> tuple[dict[str, Any], Iterator[tuple[int, dict
     side = side_path(path)
     lines = _objects(side)
     _, first = next(lines, (1, {}))
-    if first.get("schema") != SCHEMA:
-        raise InputError(f"{side}: no side file of origins ({SCHEMA}); remove it, or export the labels again")
+    wrong = f"no side file of origins ({SCHEMA}); remove it, or export the labels again"
+    check_version(first.get("schema"), SCHEMA, str(side), wrong)
     with opened(path) as file:
         found = content_hash(file.read())
     if first.get("hash") != found:
@@ -101,7 +102,7 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
             columns.append((flags, bool(row["by_person"]), grade, int(row["tail_size"])))
             queries.append(str(row["query_id"]))
             passages.append(str(row["passage_id"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(
                 f"{side}:{number}: not a line of a side file ({type(error).__name__}: {error}); export the labels again"
             ) from None
@@ -130,8 +131,8 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in text_lines(path):
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
+            row = json_value(line)
+        except ValueError:
             row = None
         if not isinstance(row, dict):
             raise InputError(f"{path}:{number}: not a JSON object; export the labels again")

@@ -12,7 +12,8 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.chunks import Chunk, Row
 from rag_selectivity.io.formats import Format, TableFormat, suffix_of
-from rag_selectivity.io.json_lines import json_chunks, json_rows
+from rag_selectivity.io.json_lines import json_chunks
+from rag_selectivity.io.json_objects import json_objects
 from rag_selectivity.io.opening import text_lines
 from rag_selectivity.io.parquet import parquet_chunks, parquet_names, parquet_rows
 from rag_selectivity.io.separated import separated_chunks, separated_rows
@@ -30,7 +31,7 @@ class JsonLines(TableFormat):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The objects."""
-        return _not_empty(path, json_rows(path, text_lines(path)))
+        return _not_empty(path, json_objects(path))
 
     def read_chunks(self, path: Path, columns: Mapping[str, str]) -> Iterator[Chunk]:
         """The lines, where all are written as the first one is."""

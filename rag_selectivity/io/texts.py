@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_selectivity.data.cells import checked_id, id_fault
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -40,7 +41,7 @@ def checked_texts(rows: Iterable[tuple[str, Any]], what: str) -> Iterator[tuple[
         text = passage_text(record) if isinstance(record, Mapping) else record
         if not isinstance(text, str):
             raise InputError(f"{what}: {id_!r} has no text, but {text!r}")
-        yield id_, text
+        yield checked_id(id_, what, "text's"), text
 
 
 def passage_text(record: Mapping[str, Any]) -> Any:
@@ -83,10 +84,14 @@ def _file_texts(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
             id_, tab, text = text_line.partition("\t")
             if not tab:
                 raise InputError(f"{path}:{number}: expected an id, a tab and a text")
-            yield id_, text
+            yield _file_id(id_, path, number), text
         return
     for line, record in read_records(path):
         column = find_column(list(record), ("_id", "id", *names), "id", f"{path}:{line}")
         if record[column] in (None, ""):
             raise InputError(f"{path}:{line}: the id is empty")
-        yield str(record[column]), record
+        yield _file_id(str(record[column]), path, line), record
+
+
+def _file_id(text: str, path: Path, line: int) -> str:
+    return text if id_fault(text) is None else checked_id(text, f"{path}:{line}", "text's")

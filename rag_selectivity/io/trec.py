@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import label_grade
+from rag_selectivity.data.cells import MOST_DIGITS, label_grade, shown
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.remarks import NO_REMARKS, counted, together
@@ -25,6 +25,7 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.io.blocks import Block, RankAndScore, rank_remarks
 from rag_selectivity.io.chunks import ahead, keep_freed_memory
 from rag_selectivity.io.formats import Format
+from rag_selectivity.io.limits import last_line_is_too_long, too_long
 from rag_selectivity.io.opening import opened, text_lines
 from rag_selectivity.io.trec_fields import Fields, PaddedText, decimals, fields_of, ranks_and_scores, whole_numbers
 
@@ -36,8 +37,6 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMMENT = "#"
 _FIELDS = ("query", "Q0", "passage", "rank", "score", "tag")
 _WHOLE = re.compile(rb"-?[0-9]{1,18}")
-#: White space that `str.split` knows and `bytes.split` does not.
-_FURTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Within so many bytes lines are looked at one by one.
 _FEW_BYTES = 1 << 11
 
@@ -75,8 +74,7 @@ def _qrels_fast(path: Path) -> Qrels | None:
     longer = comments = lines_before = 0
     for _, text in _texts(path, _BLOCK):
         fields = fields_of(text, 4, most=5)
-        content = bytes(text)
-        if fields is None or _FURTHER_SPACE.search(content.decode()):
+        if fields is None:
             return None
         queries = fields.ids(0)
         starts = queries.changes()
@@ -92,7 +90,7 @@ def _qrels_fast(path: Path) -> Qrels | None:
         grades.append(read)
         passages.append(fields.ids(2).compact())
         longer, comments = longer + fields.further, comments + fields.comments
-        lines_before += content.count(b"\n")
+        lines_before += bytes(text).count(b"\n")
     if not codes:
         return None
     return Qrels(
@@ -111,7 +109,10 @@ def _qrels_slowly(path: Path) -> Qrels:
     records, lines = [], []
     longer = comments = 0
     for number, line in text_lines(path):
-        fields = line.split()
+        # Of ASCII alone, as for runs: other white space belongs to ids.
+        fields = [field.decode() for field in line.encode().split()]
+        if not fields:
+            continue
         if fields[0].startswith(_COMMENT):
             comments += 1
             continue
@@ -120,8 +121,12 @@ def _qrels_slowly(path: Path) -> Qrels:
             hint = " (six fields: is this a run file?)" if len(fields) == 6 else ""
             actual = f"found {len(fields)}{hint}: {line[:60]!r}"
             raise InputError(f"{path}:{number}: expected 4 fields (query, 0, passage, grade), {actual}")
+        if "\0" in fields[0] or "\0" in fields[2]:
+            raise InputError(f"{path}:{number}: an id is empty or holds a NUL character")
         records.append((fields[0], fields[2], fields[3]))
         lines.append(number)
+    if not records:
+        raise InputError(f"{path}: the file of labels is empty")
     remarks = counted(label_lines_with_five_fields=longer, label_comment_lines=comments)
     return Qrels.from_records(records, source=str(path), lines=lines, remarks=remarks)
 
@@ -228,9 +233,9 @@ def _parsed(path: Path, size: int, made: Callable[[_Lines], Made], *, whole_quer
     keep_freed_memory()
     empty = True
     for offset, text in ahead(_texts(path, size, whole_queries=whole_queries)):
-        empty = False
         block = _parse(path, made, offset, text)
         if block is not None:
+            empty = False
             yield block
     if empty:
         raise InputError(f"{path}: the run file is empty")
@@ -241,6 +246,8 @@ def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[t
     offset, kept, wanted = 0, b"", size
     with opened(path) as file:
         while len(text := PaddedText.read(file, kept, wanted)) > len(kept):
+            if last_line_is_too_long(text.buffer, text.begin, text.end):
+                raise too_long(path, _lines_before(path, offset) + bytes(text)[:-1].count(b"\n") + 1)
             if not offset and text.buffer.startswith(_BYTE_ORDER_MARK, text.begin):
                 text = PaddedText.of(bytes(text).removeprefix(_BYTE_ORDER_MARK))
                 offset = len(_BYTE_ORDER_MARK)
@@ -252,6 +259,8 @@ def _texts(path: Path, size: int, *, whole_queries: bool = False) -> Generator[t
                 # Doubled, so that a block that never ends is looked through few times.
                 wanted = len(text)
             kept = bytes(text.buffer[end : text.end])
+    if b"\r" in kept.rstrip() and b"\n" not in kept and offset <= len(_BYTE_ORDER_MARK):
+        raise InputError(f"{path}: its lines end in carriage returns alone; write it again with line feeds")
     if kept:
         yield offset, PaddedText.of(kept)
 
@@ -361,7 +370,8 @@ def _floats(fields: Fields, rows: IntArray) -> NDArray[np.float64] | None:
     """Scores in any form that Python reads; None where one is in none."""
     texts = fields.texts(4, rows)
     try:
-        return None if any(b"_" in text for text in texts) else np.array(list(map(float, texts)))
+        odd = any(b"_" in text or len(text) > MOST_DIGITS for text in texts)
+        return None if odd else np.array(list(map(float, texts)))
     except ValueError:
         return None
 
@@ -412,9 +422,9 @@ def _parse_slowly(path: Path, offset: int, text: bytes) -> _Lines:
 def _problem(fields: list[bytes]) -> str | None:
     """What is wrong with a line's fields, or None."""
     if len(fields) < len(_FIELDS):
-        shown = b" ".join(fields)[:60].decode("utf-8", "replace")
+        start = b" ".join(fields)[:60].decode("utf-8", "replace")
         hint = " (four fields: is this a qrels file?)" if len(fields) == 4 else ""
-        return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {shown!r}"
+        return f"expected 6 fields (query Q0 passage rank score tag), found {len(fields)}{hint}: {start!r}"
     try:
         for field in (fields[0], fields[2]):
             field.decode()
@@ -423,11 +433,12 @@ def _problem(fields: list[bytes]) -> str | None:
     if not fields[0] or b"\0" in fields[0] or b"\0" in fields[2]:
         return "an id is empty or holds a NUL character"
     try:
-        score = float(fields[4]) if b"_" not in fields[4] else math.nan
+        score = float(fields[4]) if b"_" not in fields[4] and len(fields[4]) <= MOST_DIGITS else math.nan
     except ValueError:
         score = math.nan
     if math.isnan(score):
-        return f"query {fields[0].decode()!r}: the score {fields[4].decode('utf-8', 'replace')!r} is not a number"
+        what = "is not a number" if len(fields[4]) <= MOST_DIGITS else f"has {len(fields[4]):,} digits, too many"
+        return f"query {fields[0].decode()!r}: the score {shown(fields[4].decode('utf-8', 'replace'))} {what}"
     return None
 
 

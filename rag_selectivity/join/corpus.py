@@ -26,13 +26,24 @@ from rag_selectivity.errors import InputError, SelectivityWarning, examples
 from rag_selectivity.join.facts import first_ids
 
 
-def check_corpus(qrels: Qrels, corpus: Iterable[Any], form: IdForm = AS_THEY_ARE) -> set[str]:
-    """The passage ids of the corpus in a form; an InputError if no judged passage is one of them."""
-    ids = {form(str(passage)) for passage in corpus}
+class CorpusIds(frozenset[str]):
+    """The distinct passage ids of a corpus, in the form of the join."""
+
+    @classmethod
+    def of(cls, corpus: Iterable[Any], form: IdForm = AS_THEY_ARE) -> CorpusIds:
+        """The ids as they are if they are in the form already."""
+        if isinstance(corpus, cls):
+            return corpus
+        ids = map(str, corpus)
+        return cls(map(form, ids) if form.changes_ids else ids)
+
+
+def check_corpus(qrels: Qrels, ids: CorpusIds) -> None:
+    """An InputError if no judged passage is in the corpus, and a warning if some are not."""
     if not ids:
         raise InputError("the corpus has no passages: give the ids of all passages that can be retrieved")
-    unknown = {passage for passage in qrels.passages if passage not in ids}
-    judged = len(set(qrels.passages))
+    passages = set(qrels.passages)
+    unknown, judged = passages - ids, len(passages)
     if judged and len(unknown) == judged:
         raise InputError(
             f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
@@ -46,7 +57,6 @@ def check_corpus(qrels: Qrels, corpus: Iterable[Any], form: IdForm = AS_THEY_ARE
             ),
             stacklevel=4,
         )
-    return ids
 
 
 def corpus_has(ids: Set[str], retrieved: Sequence[str], name: str, exact: bool) -> bool:

@@ -21,7 +21,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
-from rag_selectivity.join.corpus import check_corpus, corpus_has, corpus_sizes, size_with_counts
+from rag_selectivity.join.corpus import CorpusIds, check_corpus, corpus_has, corpus_sizes, size_with_counts
 from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_lists import JudgedLists
@@ -101,7 +101,9 @@ def join(
             f"{name}: random controls cannot be combined with passages_of, since a control is one passage and a label "
             f"is of a document: label passages, as Qrels.inherit does, or leave the controls out"
         )
-    known = None if corpus is None else check_corpus(qrels, corpus, form)
+    known = None if corpus is None else CorpusIds.of(corpus, form)
+    if known is not None:
+        check_corpus(qrels, known)
     if known is not None and corpus_size is None and counts is None:
         corpus_size = len(known)
     corpus_size = size_with_counts(corpus_size, counts, form)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.join.judged_run import JudgedRun
@@ -46,20 +46,17 @@ class ListTokens:
         InputError
             If an evaluated list holds passages without a length.
         """
-        lists = _evaluated(run, judged)
+        lists = EvaluatedLists.of(run, judged)
         if lengths is None:
-            if lists.run.tokens is None:
-                return None
-            row_tokens = lists.run.tokens[lists.rows]
-        else:
-            passages = list(lists.run.passages.take(np.flatnonzero(lists.rows)))
-            known = [lengths.get(passage) for passage in passages]
-            if None in known:
-                absent = {passage for passage in passages if passage not in lengths}
-                names = examples(passage for passage in passages if passage in absent)
-                raise InputError(f"{name}: {len(absent)} passages have no length in tokens ({names})")
-            row_tokens = np.array(known, np.float64)
-        return cls(len(judged), lists.position[lists.inside], lists.run.lengths[lists.inside], row_tokens)
+            return None if lists.tokens is None else lists.with_tokens(lists.tokens)
+        ids, codes = lists.passages.factorized()
+        tokens = tokens_of(ids, lengths)[codes]
+        absent = np.flatnonzero(np.isnan(tokens))
+        if len(absent):
+            count = len(np.unique(codes[absent]))
+            names = examples(lists.passages[row] for row in absent.tolist())
+            raise InputError(f"{name}: {count} passages have no length in tokens ({names})")
+        return lists.with_tokens(tokens)
 
     @property
     def ranks(self) -> IntArray:
@@ -83,24 +80,40 @@ class ListTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lists:
-    """A run in rank order with the places of its queries; `rows` marks the passages of the evaluated ones."""
+class EvaluatedLists:
+    """The lists of the evaluated queries, best first.
 
-    run: Run
+    Attributes
+    ----------
+    total, position, lengths
+        As in `ListTokens`.
+    passages : IdColumn
+        The lists one after another.
+    tokens : float64[passages] or None
+        The run's own lengths of them, if it has these.
+    """
+
+    total: int
     position: IntArray
-    inside: NDArray[np.bool_]
-    rows: NDArray[np.bool_]
+    lengths: IntArray
+    passages: IdColumn
+    tokens: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, run: Run, judged: JudgedRun) -> EvaluatedLists:
+        ordered = run.ordered(judged.policy)
+        place = {query: i for i, query in enumerate(judged.queries)}
+        position = np.array([place.get(query, -1) for query in ordered.queries], np.int64)
+        inside = position >= 0
+        rows = np.flatnonzero(np.repeat(inside, ordered.lengths))
+        tokens = None if ordered.tokens is None else ordered.tokens[rows]
+        return cls(len(judged), position[inside], ordered.lengths[inside], ordered.passages.take(rows), tokens)
+
+    def with_tokens(self, tokens: NDArray[np.float64]) -> ListTokens:
+        """The lists with these lengths of their passages."""
+        return ListTokens(self.total, self.position, self.lengths, tokens)
 
 
-def _evaluated(run: Run, judged: JudgedRun) -> _Lists:
-    ordered = run.ordered(judged.policy)
-    place = {query: i for i, query in enumerate(judged.queries)}
-    position = np.array([place.get(query, -1) for query in ordered.queries], np.int64)
-    inside = position >= 0
-    return _Lists(ordered, position, inside, np.repeat(inside, ordered.lengths))
-
-
-def passages_of_lists(run: Run, judged: JudgedRun) -> set[str]:
-    """The passages in the lists of the evaluated queries."""
-    lists = _evaluated(run, judged)
-    return set(lists.run.passages.take(np.flatnonzero(lists.rows)))
+def tokens_of(passages: Sequence[str], lengths: Mapping[str, float]) -> NDArray[np.float64]:
+    """The length of each passage; NaN where it is not known."""
+    return np.array([lengths.get(passage, np.nan) for passage in passages], np.float64)

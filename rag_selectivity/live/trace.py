@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
@@ -12,25 +11,31 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rag_selectivity.data.cells import checked_id, id_fault
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.log import LOG
 from rag_selectivity.io.reading import read_records
+from rag_selectivity.io.replacing import append_whole, opened_to_append
+from rag_selectivity.io.shapes import Misfit, by_name, count, either, fields, number, or_null, text, truth
+from rag_selectivity.io.versions import check_version
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.spans import is_otlp, read_span_file
 from rag_selectivity.wording import counted
 
 __all__ = ["Trace", "TraceWriter"]
 
-_log = logging.getLogger("rag_selectivity")
+#: The name and the version that each line carries; lines of a time before have none.
+SCHEMA = "rag-selectivity/trace/1"
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class TraceWriter:
-    """Appends retrievals to a file, each at once.
+    """Appends retrievals to a file, each at once. A new file can be read and written by its owner alone.
 
     Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
     the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
@@ -43,14 +48,12 @@ class TraceWriter:
         self.path = Path(path)
         self.texts = texts
         self._lock = threading.Lock()
-        try:
-            self._file: BinaryIO | None = self.path.open("ab", buffering=0)
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
+        self._file: BinaryIO | None = opened_to_append(self.path)
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
         row = {
+            "schema": SCHEMA,
             "time": round(at, 3),
             "id": retrieval.id,
             "query_id": retrieval.query_id,
@@ -70,17 +73,21 @@ class TraceWriter:
 
     def write_outcome(self, id_: str, outcome: float, at: float) -> None:
         """Append an outcome that became known after its retrievals."""
-        self._write({"time": round(at, 3), "outcome_of": id_, "outcome": outcome})
+        self._write({"schema": SCHEMA, "time": round(at, 3), "outcome_of": id_, "outcome": outcome})
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        line = f"{_encode(row)}\n".encode()
+        try:
+            line = f"{_encode(row)}\n".encode()
+        except UnicodeEncodeError:
+            # Half of a surrogate pair, which only an escape can write.
+            line = f"{json.dumps(row)}\n".encode()
         with self._lock:
             if self._file is None:
                 return
             try:
-                self._file.write(line)
+                append_whole(self._file, line)
             except OSError as error:
-                _log.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
+                LOG.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
                 self._file = None
 
     def close(self) -> None:
@@ -165,6 +172,8 @@ class Trace:
         retrievals, without_text, late = [], [], {}
         for line, row in read_records(path):
             where = f"{path}:{line}"
+            if "schema" in row:
+                check_version(row["schema"], SCHEMA, f"{where}: schema", f"not a line of a trace ({SCHEMA})")
             if "outcome_of" in row:
                 late[str(row["outcome_of"])] = _outcome(row, where)
                 continue
@@ -197,6 +206,8 @@ class Trace:
         late = late or {}
         for retrieval, is_hashed in zip(retrievals, chain(without_text, repeat(False)), strict=False):
             name = str(retrieval.query_id or retrieval.query)
+            if id_fault(name) is not None:
+                name = text_id(name)
             asked[name] = asked.get(name, 0) + 1
             key = name if asked[name] == 1 else f"{name} ({asked[name]})"
             names[key] = (retrieval.query_id, retrieval.query)
@@ -290,6 +301,14 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
         )
     if row.get("pool") is not None and not _is_ids(row["pool"]):
         raise InputError(f"{where}: `pool` must be a list of ids, got {row['pool']!r}")
+    try:
+        _LINE(row, "")
+    except Misfit as error:
+        raise InputError(f"{where}: not a line of a trace: {error}") from None
+    for what, ids in (("shown", row["shown"]), ("pool", row.get("pool") or ())):
+        if id_fault("".join(["id", *ids])) is not None or "" in ids:
+            for id_ in ids:
+                checked_id(id_, f"{where}: {what}", "passage")
     return Retrieval(
         query,
         row["shown"],
@@ -302,6 +321,20 @@ def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
         arm=None if row.get("arm") is None else str(row["arm"]),
         outcome=None if row.get("outcome") is None else _outcome(row, where),
     )
+
+
+_ID = or_null(either("a text or a number", text, number))
+_LINE = fields(
+    {},
+    {
+        "query_id": or_null(text),
+        "corpus_size": or_null(count),
+        "texts": or_null(by_name(text)),
+        "failed": or_null(truth),
+        "id": _ID,
+        "arm": _ID,
+    },
+)
 
 
 def _is_ids(value: Any) -> bool:

@@ -26,11 +26,13 @@ from rag_selectivity.render.comment import comment_of
 from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.draws import kept_draws
 
 #: Bytes of run files that are read once and held in memory; the passages of larger ones are read again in parts.
 _HELD = 200_000_000
 
 
+@kept_draws()
 def report_from_files(
     qrels: str | Path,
     runs: Mapping[str, Any],

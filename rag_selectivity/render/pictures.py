@@ -17,6 +17,7 @@ from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.measures import PROC, RANWG, BoR, BoR_max, Harm, Measure, PercentPROC, Success
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.render.decision_blocks import middle_cut
+from rag_selectivity.render.labels import settle
 from rag_selectivity.render.run_styles import OF_RUNS, shortened, style_of_run
 from rag_selectivity.results.decision import CostPoint, Decision
 from rag_selectivity.results.report import Report
@@ -24,9 +25,12 @@ from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import number
 
 #: Stand for the page's text colour and for its line colour in what matplotlib draws.
+_SVG_DPI = 72
 _INK, _LINE = "#0a0b0c", "#0d0e0f"
 #: To how many characters the names of runs are cut in captions.
 _LONGEST_IN_TEXT = 48
+#: What matplotlib writes into each drawing.
+_STYLE_OF_SVG = '<style type="text/css">*{stroke-linejoin: round; stroke-linecap: butt}</style>'
 #: A coordinate with more than one decimal.
 _TOO_EXACT = re.compile(r"(?<=[ML\s(\"])-?\d+\.\d{2,}(?=[\s,)\"])")
 
@@ -227,6 +231,7 @@ def picture(title: str, caption: str, draw: Callable[[Any], Any], *, height: flo
     """
     try:
         import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "report", "Report.to_html") from None
@@ -253,6 +258,11 @@ def picture(title: str, caption: str, draw: Callable[[Any], Any], *, height: flo
         figure.patch.set_alpha(0)
         for panel in figure.axes:
             panel.patch.set_alpha(0)
+        # As `savefig` does it, which would draw the whole figure for it, to no paper.
+        FigureCanvasSVG(figure)
+        figure.dpi = _SVG_DPI
+        settle(figure)
+        figure.set_layout_engine("none")
         out = StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return Picture(title, " ".join(caption.split()), inlined(out.getvalue(), title))
@@ -289,6 +299,8 @@ def inlined(svg: str, title: str) -> str:
 def _shortened(svg: str) -> str:
     """Without comments, and with coordinates to a tenth of a point; texts stay as they are."""
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.S)
+    # The page's own style says it, and its policy allows no other.
+    svg = svg.replace(_STYLE_OF_SVG, "")
     svg = re.sub(r"<[^>]*>", lambda tag: _TOO_EXACT.sub(_rounded, tag.group(0)), svg)
     return re.sub(r"\s*\n\s*", "\n", svg)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import opened
+from rag_selectivity.io.opening import json_document
+from rag_selectivity.io.shapes import Misfit
+from rag_selectivity.io.versions import check_version
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA
+from rag_selectivity.results.stored_shape import check_report
 
 _SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
 
@@ -46,29 +48,30 @@ class StoredReport:
     def read(cls, path: str | Path) -> StoredReport:
         """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison."""
         file = Path(path)
-        with opened(file) as stream:
-            content = stream.read()
         try:
-            data: Any = json.loads(content.decode("utf-8"))
+            data: Any = json_document(file)
         except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(
                 f"{file}: not JSON ({error}), so no stored report; `evaluate -o report.json` and "
                 f"report.save('report.json') write one"
             ) from None
         schema = data.get("schema") if isinstance(data, dict) else None
-        if schema != SCHEMA and str(schema).startswith(_SCHEMAS):
-            raise InputError(
-                f"{file}: the report has schema {schema}, but this version reads only {SCHEMA}: "
+        wrong = f"not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json"
+        if str(schema).startswith(_SCHEMAS):
+            wrong = (
+                f"the report has schema {schema}, but this version reads only {SCHEMA}: "
                 f"write it again with -o report.json"
             )
-        if schema != SCHEMA:
-            raise InputError(
-                f"{file}: not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json"
-            )
+        check_version(schema, SCHEMA, str(file), wrong)
         try:
+            check_report(data)
             runs = {run: _stored_run(part) for run, part in data["runs"].items()}
             return cls(file, runs, str(data["scale"]), data["corpus_size"], dict(data["settings"]))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except Misfit as error:
+            raise InputError(f"{file}: the report is damaged: {error}; write it again with -o report.json") from None
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"{file}: the report is damaged ({error!r}); write it again with -o report.json") from None
 
     def run(self, name: str, runs: int) -> StoredRun:

@@ -76,6 +76,11 @@ class Budget:
         return min(self.free // 2, 64 * _MB)
 
     @property
+    def gathered(self) -> int:
+        """The bytes of rows that are divided at once: small blocks would leave a few rows in each of many parts."""
+        return self.block // 4
+
+    @property
     def text_block(self) -> int:
         """The bytes of text that may be parsed at once."""
         return max(1 << 16, min(8 << 20, self.free // 2 // _A_TEXT_BYTE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from rag_selectivity.scale.budget import (
     returned_memory,
 )
 from rag_selectivity.scale.engines import tally_for
-from rag_selectivity.scale.parts import DividedRows, Division, Rows, write_blocks
+from rag_selectivity.scale.parts import DividedRows, Division, Rows, gathered, write_blocks
 from rag_selectivity.scale.tally import report_of_tallies
 from rag_selectivity.scale.temporary import in_temporary_folder
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -50,7 +50,7 @@ from rag_selectivity.statistics.poisson import query_hashes
 _BYTES_A_ROW = 300
 _USUAL_WIDTH = 8
 #: How full parts are made, since queries do not divide evenly.
-_FILLED = 0.6
+_FILLED = 0.75
 _MOST_PARTS = 512
 
 
@@ -286,13 +286,16 @@ def _divided(
     else:
         listed = trec.blocks(run, budget.text_block)
     parts = _Parts(place / "parts", division, budget, form, held, bare)
-    for blocks, divided in ((judged, parts.qrels), (listed, parts.run)):
+
+    def rows_of(blocks: Iterable[Block]) -> Iterator[Rows]:
         for block in blocks:
-            divided.write(Rows.of_block(block, form))
-            seen.append(block.remarks)
+            yield Rows.of_block(block, form)
+            seen[:] = [together([*seen, block.remarks])]
             bar.update(len(block.codes))
-        seen = [together(seen)]
-    return parts, left_out, seen[0]
+
+    for blocks, divided in ((judged, parts.qrels), (listed, parts.run)):
+        write_blocks(gathered(rows_of(blocks), budget.gathered), divided)
+    return parts, left_out, together(seen)
 
 
 def _blocks_of(qrels: Qrels, rows: int) -> Iterator[Block]:

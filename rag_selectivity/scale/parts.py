@@ -15,6 +15,8 @@ from rag_selectivity.io.blocks import Block
 from rag_selectivity.statistics.poisson import query_hashes
 
 _HEADER = 4 * 8
+#: A row in memory, without its id.
+_BYTES_A_ROW = 40
 #: The resamples of a query depend on the lower bits of its hash, too; its part shall not.
 _SHIFT = np.uint64(20)
 
@@ -166,16 +168,7 @@ class DividedRows:
 
     def blocks(self, part: int, block_bytes: int) -> Iterator[Rows]:
         """The rows of a part in blocks of about so many bytes, for a further division."""
-        pieces: list[Rows] = []
-        size = 0
-        for piece in self.pieces(part):
-            pieces.append(piece)
-            size += 40 * len(piece.codes) + len(piece.passages.buffers()[1])
-            if size >= block_bytes:
-                yield Rows.concatenate(pieces)
-                pieces, size = [], 0
-        if pieces:
-            yield Rows.concatenate(pieces)
+        return gathered(self.pieces(part), block_bytes)
 
     def read(self, part: int) -> tuple[list[str], NDArray[np.int64], IdColumn, NDArray[np.float64]] | None:
         """(names of the queries, each row's query, passages, figures) of a part; None if it has no rows."""
@@ -194,6 +187,20 @@ class DividedRows:
             ids[byte : byte + len(data)] = data
             first, byte = some.stop, byte + len(data)
         return list(position), codes, IdColumn.from_buffer(ids, offsets), figures
+
+
+def gathered(pieces: Iterable[Rows], block_bytes: int) -> Iterator[Rows]:
+    """The rows of consecutive pieces together, in blocks of about so many bytes."""
+    block: list[Rows] = []
+    size = 0
+    for piece in pieces:
+        block.append(piece)
+        size += _BYTES_A_ROW * len(piece.codes) + len(piece.passages.buffers()[1])
+        if size >= block_bytes:
+            yield Rows.concatenate(block)
+            block, size = [], 0
+    if block:
+        yield Rows.concatenate(block)
 
 
 def write_blocks(rows: Iterable[Rows], divided: DividedRows) -> None:

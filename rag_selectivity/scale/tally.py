@@ -359,6 +359,11 @@ class Tally:
         raw = zlib.decompress(body)
         (length,) = struct.unpack("<Q", raw[:8])
         header = json.loads(raw[8 : 8 + length])
+        if header["format"] > _FORMAT:
+            raise InputError(
+                f"this tally was made by a newer rag-selectivity (format {header['format']}, and this one reads "
+                f"{_FORMAT}): update rag-selectivity"
+            )
         if header["format"] != _FORMAT:
             raise InputError(
                 f"this tally has format {header['format']}, but this version reads only {_FORMAT}: make it again, "

@@ -8,12 +8,12 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded
+from rag_selectivity.statistics.draws import resample_counts
 from rag_selectivity.statistics.exact import ends_if_all_agree
 from rag_selectivity.statistics.interval_methods import (
     INTERVAL_METHODS,
@@ -23,13 +23,8 @@ from rag_selectivity.statistics.interval_methods import (
     means_of,
 )
 
-_CELLS_PER_CHUNK = 1 << 20
 _COLUMNS_AT_ONCE = 768
-#: Of the counts of several resamples, which stay in the processor's cache.
-_CELLS_COUNTED_AT_ONCE = 1 << 16
 _DEPTHS_AT_ONCE = 64
-#: A thread that draws ahead takes longer to start than so few chunks to be drawn.
-_CHUNKS_FOR_A_THREAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,48 +200,13 @@ class Bootstrap:
 
     def _resampled_sums(self, matrix: FloatArray) -> FloatArray:
         """Column sums under each resample: float64[resamples, columns]."""
-        rows = len(matrix)
         sums = np.empty((self.resamples, matrix.shape[1]))
-        counts = np.empty((max(1, _CELLS_PER_CHUNK // max(1, rows)), rows))
         start = 0
-        for drawn in self._drawn(rows, len(counts)):
-            stop = start + len(drawn)
-            _count(drawn, counts)
-            np.matmul(counts[: len(drawn)], matrix, out=sums[start:stop])
+        for counts in resample_counts(self.seed, self.resamples, len(matrix)):
+            stop = start + len(counts)
+            np.matmul(counts, matrix, out=sums[start:stop])
             start = stop
         return sums
-
-    def _drawn(self, rows: int, at_once: int) -> Iterator[NDArray[np.int32]]:
-        """The rows of every resample, int32[some resamples, rows]; a thread draws the next ones meanwhile."""
-        rng = np.random.default_rng(self.seed)
-        sizes = [min(at_once, self.resamples - start) for start in range(0, self.resamples, at_once)]
-
-        def draw(size: int) -> NDArray[np.int32]:
-            # The stream is that of 64-bit whole numbers.
-            return rng.integers(0, rows, size=(size, rows), dtype=np.int32)
-
-        if len(sizes) < _CHUNKS_FOR_A_THREAD:
-            yield from map(draw, sizes)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(1) as thread:
-            following = thread.submit(draw, sizes[0])
-            for size in sizes[1:]:
-                drawn, following = following.result(), thread.submit(draw, size)
-                yield drawn
-            yield following.result()
-
-
-def _count(drawn: NDArray[np.int32], counts: FloatArray) -> None:
-    """Write how often each sample holds each row into the first rows of `counts`: float64[samples, rows]."""
-    rows = counts.shape[1]
-    at_once = max(1, _CELLS_COUNTED_AT_ONCE // max(1, rows))
-    first_cells = (np.arange(at_once) * rows)[:, None]
-    for start in range(0, len(drawn), at_once):
-        some = drawn[start : start + at_once]
-        cells = (some + first_cells[: len(some)]).ravel()
-        counts[start : start + len(some)] = np.bincount(cells, minlength=some.size).reshape(some.shape)
 
 
 def _of_outcome(outcome: Outcome, units: IntArray | None) -> Estimand:

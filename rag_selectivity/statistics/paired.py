@@ -405,10 +405,10 @@ def _drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
     for start in range(0, draws, step):
         some = min(step, draws - start)
         words = np.frombuffer(rng.bytes(some * row_bytes), np.uint8).reshape(some, row_bytes)
-        signs = np.unpackbits(words, axis=1, count=count).astype(np.float64)
+        signs = np.unpackbits(words, axis=1, count=count).view(np.int8)
         signs *= 2
         signs -= 1
-        yield signs
+        yield signs.astype(np.float64)
 
 
 def holm(p: NDArray[np.float64]) -> FloatArray:

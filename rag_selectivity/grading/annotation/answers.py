@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from typing import Any
 from rag_selectivity.data.grades import SCALES
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
-from rag_selectivity.io.opening import opened
-from rag_selectivity.io.writing import json_text, write_whole
+from rag_selectivity.io.opening import json_document, opened
+from rag_selectivity.io.replacing import write_whole
+from rag_selectivity.io.writing import json_text
 
 _LOWEST, _HIGHEST = SCALES["utility"].lowest, SCALES["utility"].highest or 5
 GRADES = tuple(range(_LOWEST, _HIGHEST + 1))
@@ -111,15 +111,21 @@ def read_answers(path: Path) -> Answers:
     InputError
         If it is damaged, of another version, or an answer has a grade off the scale.
     """
-    with opened(path) as file:
-        content = file.read()
     try:
-        data = json.loads(content.decode("utf-8-sig"))
+        data = json_document(path)
     except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path}: not a whole file of answers ({error}); save it again from the page") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{path}: not a file of answers, as the page of `annotate` saves it")
-    if data.get("version") != VERSION:
+    version = data.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise InputError(
+            f"{path}: made by a newer rag-selectivity (answers of version {version}, and this one reads {VERSION}): "
+            f"update rag-selectivity"
+        )
+    if version != VERSION:
         raise InputError(
             f"{path}: answers of version {data.get('version')!r}, and this release reads version {VERSION}; import "
             f"them with the release that made the task"

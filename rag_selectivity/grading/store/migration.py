@@ -33,6 +33,11 @@ _COPIED = {
 }
 
 
+def former_tables() -> list[str]:
+    """The tables of a store of an older format."""
+    return list(_COPIED)
+
+
 def migrate(path: Path, connection: StoreConnection, *, backup: bool = True) -> None:
     """Bring a store of format 1 to the present format, in one transaction, and keep a copy of the file beside it.
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store.migration import copy_to, migrate
+from rag_selectivity.grading.store.locks import may_use_log
+from rag_selectivity.grading.store.migration import copy_to, former_tables, migrate
 from rag_selectivity.grading.store.problems import StoreConnection, explained, is_busy
-from rag_selectivity.grading.store.schema import APPLICATION, VERSION, create_tables, transaction
+from rag_selectivity.grading.store.schema import APPLICATION, VERSION, create_tables, transaction, what_is_foreign
 
 BUSY_SECONDS = 60.0
 _PRIVATE = 0o600
@@ -34,9 +35,12 @@ def connect(path: Path) -> StoreConnection:
     """
     try:
         _create_private(path)
-        connection = _opened(path, "rw")
+        connection = connection_to(path, "rw")
         _check(path, connection)
-        _use_write_ahead_log(connection)
+        if may_use_log(path):
+            _use_write_ahead_log(connection)
+        else:
+            connection.execute("PRAGMA journal_mode = DELETE")
         # When a commit returns, the operating system has it, so a commit survives the end of the process.
         # A power failure can undo the last commits, but each of them completely.
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -77,7 +81,7 @@ class Readable:
     def connect(self) -> StoreConnection:
         """A connection that changes nothing."""
         try:
-            connection = _opened(self.file, self.mode)
+            connection = connection_to(self.file, self.mode)
             connection.path = self.path
             connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
@@ -110,7 +114,7 @@ def readable(path: Path) -> Readable:
         with closing(found.connect()) as source:
             copy_to(source, copy)
         found.close()
-        with closing(_opened(copy, "rw")) as copied:
+        with closing(connection_to(copy, "rw")) as copied:
             copied.path = path
             migrate(path, copied, backup=False)
         return Readable(path, copy, "rw", folder)
@@ -130,7 +134,7 @@ def _readable_as_it_is(path: Path) -> tuple[Readable, int]:
     else:
         return found, version
     # With an empty log the file is complete, and this process could not write to it anyway.
-    found = Readable(path, path, "immutable") if _size(_log_of(path)) == 0 else _snapshot(path)
+    found = Readable(path, path, "immutable") if _size(log_of(path)) == 0 else _snapshot(path)
     return found, _version_of(found)
 
 
@@ -153,7 +157,7 @@ def _snapshot(path: Path) -> Readable:
         before = _state(path)
         shutil.copyfile(path, copy)
         with suppress(FileNotFoundError):
-            shutil.copyfile(_log_of(path), _log_of(copy))
+            shutil.copyfile(log_of(path), log_of(copy))
         if _state(path) == before:
             return Readable(path, copy, "rw", folder)
         time.sleep(0.1)
@@ -165,7 +169,7 @@ def _snapshot(path: Path) -> Readable:
 
 def _state(path: Path) -> list[tuple[int, int] | None]:
     found: list[tuple[int, int] | None] = []
-    for file in (path, _log_of(path)):
+    for file in (path, log_of(path)):
         try:
             status = file.stat()
         except FileNotFoundError:
@@ -175,7 +179,8 @@ def _state(path: Path) -> list[tuple[int, int] | None]:
     return found
 
 
-def _opened(path: Path, mode: str) -> StoreConnection:
+def connection_to(path: Path, mode: str) -> StoreConnection:
+    """A connection to a file of SQLite; `mode` is one of SQLite's, or `immutable`."""
     how = "immutable=1&mode=ro" if mode == "immutable" else f"mode={mode}"
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?{how}",
@@ -188,6 +193,7 @@ def _opened(path: Path, mode: str) -> StoreConnection:
     connection.path = path
     connection.busy_seconds = BUSY_SECONDS
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    connection.execute("PRAGMA trusted_schema = OFF")
     return connection
 
 
@@ -215,7 +221,13 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
     if _tables(connection) and application != APPLICATION:
         raise InputError(f"{path}: an SQLite file, but not a label store; give the path of a label store")
     if _version(connection) > VERSION:
-        raise InputError(f"{path}: made by a newer version of rag-selectivity; update rag-selectivity")
+        raise InputError(f"{path}: made by a newer rag-selectivity; update rag-selectivity")
+    foreign = what_is_foreign(connection, former_tables())
+    if foreign is not None:
+        raise InputError(
+            f"{path}: holds the {foreign[0]} {foreign[1]!r}, which is no part of a label store and could run "
+            f"statements of its own; save the labels alone with `rag-selectivity store recover {path.name} NEW.db`"
+        )
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -226,7 +238,8 @@ def _tables(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def _log_of(path: Path) -> Path:
+def log_of(path: Path) -> Path:
+    """The write-ahead log of a store."""
     return path.with_name(path.name + "-wal")
 
 

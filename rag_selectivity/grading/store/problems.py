@@ -6,9 +6,10 @@ import random
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rag_selectivity.errors import InputError
 
@@ -33,20 +34,39 @@ _PROBLEMS = {
     "SQLITE_NOTADB": "cannot be used as a label store: it is none, or its beginning is damaged. Name the file that "
     "`grade` made, or restore it from a copy",
 }
+#: What Python says of a text that is no UTF-8.
+_NO_TEXT = "Could not decode to UTF-8"
 _SHARED = {
     "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
-    "what is left with SQLite's own program: sqlite3 FILE .recover",
+    "what is left of it: rag-selectivity store recover {name} NEW.db",
 }
 
 
 def explained(path: Path, error: sqlite3.Error) -> Exception:
     """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is."""
     name = getattr(error, "sqlite_errorname", None) or ""
+    if str(error).startswith(_NO_TEXT):
+        name = "SQLITE_CORRUPT"
     for prefix, problem in _PROBLEMS.items():
         if name.startswith(prefix):
-            return InputError(f"{path}: {_SHARED.get(problem, problem)} ({error})")
+            detail = f"{error}{_found_by_check(path)}" if problem == "@damaged" else str(error)
+            return InputError(f"{path}: {_SHARED.get(problem, problem).format(name=path.name)} ({detail})")
     return error
+
+
+def _found_by_check(path: Path) -> str:
+    """What SQLite's own check finds first, for the end of a message; nothing where it cannot look."""
+    with (
+        suppress(sqlite3.Error, OSError),
+        closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as file,
+    ):
+        # A file that is cut short is refused without this.
+        file.execute("PRAGMA writable_schema = ON")
+        found = file.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            return f"; {' '.join(str(found).split())}"
+    return ""
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
 
 from rag_selectivity.grading.store.problems import StoreConnection
 
@@ -72,6 +73,47 @@ TABLES = (
         PRIMARY KEY (settings, query_hash, passage_hash, sample)
     ) WITHOUT ROWID""",
 )
+
+
+@cache
+def _statements() -> dict[str, tuple[str, str]]:
+    """(type, statement) of all that a store of the present version holds, by name, as SQLite keeps them."""
+    with closing(sqlite3.connect(":memory:")) as empty:
+        for statement in TABLES:
+            empty.execute(statement)
+        rows = empty.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    return {name: (kind, sql) for name, kind, sql in rows}
+
+
+def ordered_tables() -> list[str]:
+    """The names of the tables, those first to which others refer."""
+    return [name for name, (kind, _) in _statements().items() if kind == "table"]
+
+
+@cache
+def columns_of(table: str) -> tuple[str, ...]:
+    """The names of the columns of a table of the present version."""
+    with closing(sqlite3.connect(":memory:")) as empty:
+        for statement in TABLES:
+            empty.execute(statement)
+        return tuple(row[1] for row in empty.execute(f"PRAGMA table_info({table})"))
+
+
+def what_is_foreign(connection: sqlite3.Connection, former: Iterable[str]) -> tuple[str, str] | None:
+    """(type, name) of the first thing that is no part of a store; `former` are the tables of an older version.
+
+    SQLite runs the statements of triggers and views itself, so that a file could do things when it is only used.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    known = _statements() if version == VERSION else dict.fromkeys(former, ("table", ""))
+    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
+        if kind == "index" and sql is None:
+            continue  # of a key or of UNIQUE
+        found = known.get(name)
+        is_virtual = str(sql).upper().startswith("CREATE VIRTUAL")
+        if found is None or found[0] != kind or is_virtual or (found[1] and found[1].split() != str(sql).split()):
+            return ("virtual table" if is_virtual else kind), name
+    return None
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

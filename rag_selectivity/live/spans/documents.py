@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.live.spans.problems import Problem
 
 __all__ = ["Document", "Found", "documents_at", "documents_in_json", "parsed"]
@@ -92,8 +92,8 @@ def parsed(value: Any) -> Any:
     if value.lstrip()[:1] not in ("[", "{"):
         return None
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return json_value(value)
+    except ValueError:
         return None
 
 

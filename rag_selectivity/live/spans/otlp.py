@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.limits import json_value, refuse_deep
 from rag_selectivity.io.opening import first_bytes, opened
 from rag_selectivity.live.spans.problems import Problem, Problems
 from rag_selectivity.live.spans.span import Span
@@ -59,7 +60,7 @@ def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
             if not line.strip():
                 continue
             try:
-                document = json.loads(line)
+                document = json_value(line)
             except (ValueError, RecursionError) as error:
                 rest = content.read()
                 if is_first and rest.strip():
@@ -75,6 +76,10 @@ def _documents(file: Path, problems: Problems) -> Iterator[tuple[str, Any]]:
 
 def _one_after_the_other(text: str, file: Path) -> Iterator[tuple[str, Any]]:
     decoder, at = json.JSONDecoder(), 0
+    try:
+        refuse_deep(text)
+    except ValueError as error:
+        raise InputError(f"{file}: is not JSON that can be read ({error})") from None
     while at < len(text):
         try:
             document, at = decoder.raw_decode(text, at)

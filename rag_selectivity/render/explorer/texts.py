@@ -6,6 +6,8 @@ from collections.abc import Collection, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.texts import read_texts
@@ -55,8 +57,7 @@ def texts_with_room(
     if source is None:
         return held
     if isinstance(source, CorpusFile):
-        if room is not None and sum(min(n, LEAST + 1) for key, n in source.characters() if form(key) in ids) > room:
-            held.complete = False
+        held.complete = room is None or _characters_of(source, ids, form) <= room
         rows = source.texts(ids if held.complete else first, form)
     else:
         rows = read_texts(source, what)
@@ -78,6 +79,12 @@ def texts_with_room(
             held.texts = {i: each for i, each in held.texts.items() if i in first}
             held.complete = False
     return held
+
+
+def _characters_of(corpus: CorpusFile, ids: Collection[str], form: IdForm) -> int:
+    """The characters of the texts of some ids, when they are cut."""
+    lengths = np.array([length for key, length in corpus.characters() if form(key) in ids], np.int64)
+    return int(np.minimum(lengths, LEAST + 1).sum())
 
 
 def without_repeated_title(text: str) -> str:

@@ -1,0 +1,158 @@
+"""What stored data must look like: a small checker that names the place of the first value that does not fit.
+
+A check is a function of a value and its place. Fields that a shape does not name are left alone: a file may have been
+written by a later release of the same version of its format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rag_selectivity.data.cells import shown
+
+#: Raises a Misfit if a value, at a place, is none of its kind.
+Check = Callable[[Any, str], None]
+
+
+class Misfit(ValueError):
+    """A value that does not fit; the message names its place, what it must be, and what it is."""
+
+    def __init__(self, place: str, expected: str, value: Any) -> None:
+        super().__init__(f"{place or 'the document'} must be {expected}, got {shown(value)}")
+
+
+class Missing(Misfit):
+    """A field that is needed and is not there."""
+
+    def __init__(self, place: str) -> None:
+        ValueError.__init__(self, f"{place} is missing")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of JSON is a number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def text(value: Any, place: str) -> None:
+    """A text."""
+    if not isinstance(value, str):
+        raise Misfit(place, "a text", value)
+
+
+def number(value: Any, place: str) -> None:
+    """A number."""
+    if not is_number(value):
+        raise Misfit(place, "a number", value)
+
+
+def amount(value: Any, place: str) -> None:
+    """A number ≥ 0."""
+    if not is_number(value) or not value >= 0:
+        raise Misfit(place, "a number ≥ 0", value)
+
+
+def count(value: Any, place: str) -> None:
+    """A whole number ≥ 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1 << 53:
+        raise Misfit(place, "a whole number ≥ 0", value)
+
+
+def truth(value: Any, place: str) -> None:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise Misfit(place, "true or false", value)
+
+
+def mapping(value: Any, place: str) -> None:
+    """An object of any content."""
+    if not isinstance(value, dict):
+        raise Misfit(place, "an object", value)
+
+
+def digits(value: Any, place: str) -> None:
+    """A hash: a text of 16 hexadecimal digits."""
+    if not isinstance(value, str) or len(value) != 16 or not set(value) <= set("0123456789abcdef"):
+        raise Misfit(place, "a text of 16 hexadecimal digits", value)
+
+
+def or_null(check: Check) -> Check:
+    """What the check takes, or null."""
+
+    def checked(value: Any, place: str) -> None:
+        if value is not None:
+            check(value, place)
+
+    return checked
+
+
+def each(check: Check) -> Check:
+    """A list whose items the check takes."""
+
+    def checked(value: Any, place: str) -> None:
+        if not isinstance(value, list):
+            raise Misfit(place, "a list", value)
+        for position, item in enumerate(value):
+            check(item, f"{place}[{position}]")
+
+    return checked
+
+
+def plain(*kinds: type) -> Check:
+    """A list of any length whose items are of some types; looked through only where one is not."""
+
+    def checked(value: Any, place: str) -> None:
+        if not isinstance(value, list):
+            raise Misfit(place, "a list", value)
+        if not set(map(type, value)) <= set(kinds):
+            position = next(i for i, item in enumerate(value) if type(item) not in kinds)
+            named = " or ".join(_NAMES[kind] for kind in kinds)
+            raise Misfit(f"{place}[{position}]", named, value[position])
+
+    return checked
+
+
+_NAMES: Mapping[type, str] = {str: "a text", int: "a whole number", float: "a number", type(None): "null"}
+
+
+def by_name(check: Check) -> Check:
+    """An object whose values the check takes."""
+
+    def checked(value: Any, place: str) -> None:
+        mapping(value, place)
+        for name, item in value.items():
+            check(item, f"{place}.{name}" if place else str(name))
+
+    return checked
+
+
+def fields(needed: Mapping[str, Check], further: Mapping[str, Check] = {}) -> Check:
+    """An object with the fields that are needed, and perhaps further ones."""
+
+    def checked(value: Any, place: str) -> None:
+        mapping(value, place)
+        before = f"{place}." if place else ""
+        for name, check in needed.items():
+            if name not in value:
+                raise Missing(before + name)
+            check(value[name], before + name)
+        for name, check in further.items():
+            if name in value:
+                check(value[name], before + name)
+
+    return checked
+
+
+def either(expected: str, *checks: Check) -> Check:
+    """What one of the checks takes; `expected` says what that is."""
+
+    def checked(value: Any, place: str) -> None:
+        for check in checks:
+            try:
+                check(value, place)
+            except Misfit:
+                continue
+            return
+        raise Misfit(place, expected, value)
+
+    return checked

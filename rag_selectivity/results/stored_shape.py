@@ -1,0 +1,128 @@
+"""What of a stored report is read again, and what it must look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_selectivity.data.cells import id_fault
+from rag_selectivity.io.shapes import (
+    Check,
+    Misfit,
+    amount,
+    by_name,
+    count,
+    digits,
+    each,
+    either,
+    fields,
+    is_number,
+    mapping,
+    number,
+    or_null,
+    plain,
+    text,
+    truth,
+)
+
+
+def check_report(data: Any) -> None:
+    """Refuse a report that does not have the shape of its schema where it is read.
+
+    Raises
+    ------
+    Misfit
+        Naming the first place.
+    """
+    _REPORT(data, "")
+
+
+def _figure(value: Any, place: str) -> None:
+    """A number, null, or an infinity, which JSON writes as a text."""
+    if value is not None and not is_number(value) and value not in ("inf", "-inf"):
+        raise Misfit(place, 'a number, null, or a text such as "inf"', value)
+
+
+def _interval(value: Any, place: str) -> None:
+    each(or_null(number))(value, place)
+    if len(value) != 2:
+        raise Misfit(place, "a list of two ends", value)
+
+
+def _figures(value: Any, place: str) -> None:
+    plain(int, float, type(None), str)(value, place)
+    if str in set(map(type, value)):
+        for position, item in enumerate(value):
+            _figure(item, f"{place}[{position}]")
+
+
+def _ids(value: Any, place: str) -> None:
+    plain(str)(value, place)
+    if id_fault("".join(["id", *value])) is not None or "" in value:
+        position = next(i for i, item in enumerate(value) if id_fault(item) is not None)
+        raise Misfit(f"{place}[{position}]", "an id", value[position])
+
+
+def _per_query(value: Any, place: str) -> None:
+    _PER_QUERY(value, place)
+    size = len(value["queries"])
+    columns = {f"{place}.labels": value["labels"], f"{place}.corpus_size": value["corpus_size"]}
+    for measure, parts in value["parts"].items():
+        columns |= {f"{place}.parts.{measure}[{i}]": part for i, part in enumerate(parts)}
+    for where, column in columns.items():
+        if isinstance(column, list) and len(column) != size:
+            raise Misfit(where, f"a list for the {size:,} queries", f"{len(column):,} items")
+
+
+_CAVEAT = fields({"code": text, "text": text, "level": text}, {"figures": mapping})
+_ESTIMATE = fields(
+    {
+        "value": or_null(number),
+        "low": or_null(number),
+        "high": or_null(number),
+        "n": count,
+        "n_total": count,
+    },
+    {
+        "reason": or_null(text),
+        "possible": _interval,
+        "caveats": each(_CAVEAT),
+        "basis": text,
+        "as_judged": or_null(number),
+        "as_judged_interval": _interval,
+        "shown": or_null(number),
+        "rough": truth,
+        "placebo": or_null(number),
+        "above_placebo": _interval,
+    },
+)
+_FINGERPRINT = fields(
+    {
+        "count": count,
+        "queries": digits,
+        "sizes": digits,
+        "labels": or_null(digits),
+        "lowest_size": or_null(count),
+        "highest_size": or_null(count),
+        "scale": text,
+        "policy": by_name(text),
+        "pool": truth,
+        "passages_of": or_null(digits),
+    }
+)
+_PART = either("a list of numbers, a number, null or the name of a part", _figures, _figure, text)
+_PER_QUERY = fields(
+    {
+        "queries": _ids,
+        "labels": or_null(each(digits)),
+        "corpus_size": either("a list of numbers, a number or null", or_null(amount), _figures),
+        "parts": by_name(
+            each(either("a list of numbers, a number, null or the name of a part", _figures, _figure, text))
+        ),
+    }
+)
+_RUN = fields(
+    {"measures": by_name(_ESTIMATE), "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
+    {"input": mapping, "caveats": each(_CAVEAT)},
+)
+_CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)
+_REPORT = fields({"runs": by_name(_RUN), "scale": text, "corpus_size": _CORPUS_SIZE, "settings": mapping})

@@ -1,0 +1,278 @@
+"""Stored files carry a format and a version, and are checked when they are read; nothing foreign comes out of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.annotation.answers import read_answers
+from rag_selectivity.grading.exchange import LABEL_SCHEMA, export_labels
+from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.rubric import Rubric
+from rag_selectivity.grading.store import Store
+from rag_selectivity.io.reading import read_qrels, read_records
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import SCHEMA, Trace, TraceWriter
+from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.sample import folder
+from rag_selectivity.scale.tally import Tally
+from tests.schemas import validator
+from tests.test_input_limits import READERS, RUBRIC, content
+from tests.test_store import put
+
+LABELS = {f"q{i}": {"a": 1, "b": 0} for i in range(6)}
+RUN = {f"q{i}": ["a", "b"] if i % 2 else ["b"] for i in range(6)}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("report") / "r.json"
+    rs.evaluate(LABELS, {"run": RUN}, corpus_size=50, depths=[1, 2]).save(path)
+    return json.loads(path.read_text())
+
+
+def read(tmp_path: Path, report: Any) -> StoredReport:
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    return StoredReport.read(tmp_path / "r.json")
+
+
+# -- versions ---------------------------------------------------------------------------------------------
+
+
+def newer(text: str) -> str:
+    """The text of a file of a version that does not exist yet."""
+    for name, version in (("report", 2), ("trace", 1), ("label", 1), ("rubric", 1), ("origins", 1)):
+        text = text.replace(f"rag-selectivity/{name}/{version}", f"rag-selectivity/{name}/{version + 7}")
+    return text.replace('"version": 1', '"version": 8')
+
+
+@pytest.fixture
+def stored(tmp_path, report) -> dict[str, Path]:
+    """A file of each stored format, of the present version."""
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    writer = TraceWriter(tmp_path / "trace.jsonl", texts=True)
+    writer.write(Retrieval("q1", ["a"]), 0.0)
+    writer.close()
+    with Store(tmp_path / "labels.db") as store:
+        put(store, "m", {("q1", "a"): 3})
+        for name in ("labels.jsonl", "labels.csv", "labels.qrels"):
+            export_labels(store, tmp_path / name)
+    (tmp_path / "rubric.toml").write_text(f'schema = "rag-selectivity/rubric/1"\n{RUBRIC}')
+    (tmp_path / "answers.json").write_text(content(READERS["answers"]))
+    return {path.name: path for path in tmp_path.iterdir()}
+
+
+def imported(path: Path) -> None:
+    with Store(path.with_name("other.db")) as store:
+        import_labels(store, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("report.json", StoredReport.read),
+        ("trace.jsonl", Trace.read),
+        ("labels.jsonl", imported),
+        ("labels.csv", imported),
+        ("labels.jsonl", read_qrels),
+        ("labels.qrels.origins.jsonl", lambda path: read_qrels(path.with_name("labels.qrels"))),
+        ("rubric.toml", Rubric.read),
+        ("answers.json", read_answers),
+    ],
+)
+def test_a_newer_version_is_called_one(stored, name, use) -> None:
+    use(stored[name])
+    stored[name].write_text(newer(stored[name].read_text()))
+    with pytest.raises(rs.InputError, match=rf"{name}.*: made by a newer rag-selectivity \(.*update rag-selectivity"):
+        use(stored[name])
+
+
+def test_a_newer_store_and_a_newer_tally_are_called_so(stored) -> None:
+    import sqlite3
+    import struct
+    import zlib
+    from contextlib import closing
+
+    with closing(sqlite3.connect(stored["labels.db"])) as file:
+        file.execute("PRAGMA user_version = 9")
+    with pytest.raises(rs.InputError, match=r"labels\.db: made by a newer rag-selectivity; update rag-selectivity"):
+        read_qrels(stored["labels.db"])
+    data = Tally(["Success"], [1]).to_bytes()
+    body = zlib.decompress(data[11:])
+    (length,) = struct.unpack("<Q", body[:8])
+    header = json.dumps({**json.loads(body[8 : 8 + length]), "format": 99}).encode()
+    body = zlib.compress(struct.pack("<Q", len(header)) + header + body[8 + length :])
+    with pytest.raises(rs.InputError, match="this tally was made by a newer rag-selectivity"):
+        Tally.from_bytes(data[:7] + struct.pack("<I", zlib.crc32(body)) + body)
+
+
+def test_files_of_a_time_before_have_no_version_and_are_read(stored) -> None:
+    for name, schema in (("trace.jsonl", SCHEMA), ("labels.jsonl", LABEL_SCHEMA)):
+        text = stored[name].read_text()
+        assert text.count(schema) == text.count("\n")
+        stored[name].write_text(text.replace(f'"schema": "{schema}", ', ""))
+    assert list(Trace.read(stored["trace.jsonl"]).shown) == ["q1"]
+    assert read_qrels(stored["labels.jsonl"]).to_dict() == {"q1": {"a": 3}}
+
+
+def test_every_kind_of_export_says_its_format(stored) -> None:
+    pytest.importorskip("pyarrow")
+    with Store(stored["labels.db"]) as store:
+        export_labels(store, stored["labels.db"].with_name("labels.parquet"))
+    for name in ("labels.jsonl", "labels.csv", "labels.parquet"):
+        assert [row["schema"] for _, row in read_records(stored["labels.db"].with_name(name))] == [LABEL_SCHEMA]
+
+
+@pytest.mark.parametrize("schema", ["something", 7, None, "rag-selectivity/trace/", "rag-selectivity/report/2"])
+def test_another_format_is_no_trace(stored, schema) -> None:
+    row = json.loads(stored["trace.jsonl"].read_text())
+    stored["trace.jsonl"].write_text(json.dumps({**row, "schema": schema}))
+    with pytest.raises(rs.InputError, match=r"trace\.jsonl:1: schema: not a line of a trace"):
+        Trace.read(stored["trace.jsonl"])
+
+
+# -- the shape of a report --------------------------------------------------------------------------------
+
+FAULTS = [
+    (
+        ("runs", "run", "measures", "BoR@1", "n"),
+        "6",
+        r"runs\.run\.measures\.BoR@1\.n must be a whole number ≥ 0, got '6'",
+    ),
+    (("runs", "run", "measures", "BoR@1", "value"), [], r"BoR@1\.value must be a number, got \[\]"),
+    (("runs", "run", "fingerprint", "queries"), "xyz", r"fingerprint\.queries must be a text of 16 hexadecimal digits"),
+    (("runs", "run", "fingerprint", "count"), None, r"fingerprint\.count must be a whole number"),
+    (("runs", "run", "per_query", "queries"), ["q0"], r"per_query\.\S+ must be a list for the 1 queries"),
+    (("runs", "run", "per_query", "labels", 2), 5, r"per_query\.labels\[2\] must be a text of 16"),
+    (("runs", "run", "caveats"), {}, r"runs\.run\.caveats must be a list, got \{\}"),
+    (("runs",), [], r"runs must be an object, got \[\]"),
+    (("corpus_size",), "many", r"corpus_size must be a whole number, an object or null, got 'many'"),
+    (("scale",), 3, r"scale must be a text, got 3"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), FAULTS)
+def test_a_report_that_does_not_fit_names_the_place_and_the_mend(tmp_path, report, place, value, message) -> None:
+    changed = copy.deepcopy(report)
+    inside = changed
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = value
+    with pytest.raises(rs.InputError, match=rf"r\.json: the report is damaged: .*{message}.*; write it again with -o"):
+        read(tmp_path, changed)
+
+
+def test_a_field_that_is_missing_is_named(tmp_path, report) -> None:
+    changed = copy.deepcopy(report)
+    del changed["runs"]["run"]["measures"]["BoR@1"]["n_total"]
+    with pytest.raises(rs.InputError, match=r"damaged: runs\.run\.measures\.BoR@1\.n_total is missing; write it again"):
+        read(tmp_path, changed)
+
+
+def test_a_field_that_a_later_release_adds_is_left_alone(tmp_path, report) -> None:
+    changed = copy.deepcopy(report)
+    changed["surprise"] = changed["runs"]["run"]["surprise"] = {"a": [1]}
+    assert read(tmp_path, changed).runs.keys() == {"run"}
+
+
+def places(data: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The place of every value within a document."""
+    if before:
+        yield before
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield from places(value, (*before, key))
+
+
+_VALUES = [None, True, -1, 0, 1e308, 2**70, "", "x", "inf", [], {}, [1], [["a"]], {"a": 1}, 1.5, 10**400, "\ud800"]
+
+
+def mutated(document: Any, chance: random.Random) -> Any:
+    """The document with a value replaced, taken away or put into a list."""
+    changed = copy.deepcopy(document)
+    *way, last = chance.choice(list(places(changed)))
+    inside = changed
+    for key in way:
+        inside = inside[key]
+    what = chance.random()
+    if what < 0.3:
+        del inside[last]
+    else:
+        inside[last] = [inside[last]] if what > 0.9 else copy.deepcopy(chance.choice(_VALUES))
+    return changed
+
+
+#: What a reader of a report takes no figure from, or can do without.
+_NOT_READ = {"trust", "decision", "absent", "notes", "diagnosis", "settings", "input", "caveats", "reason"}
+
+
+def is_read(error: Any) -> bool:
+    """Whether what a schema refuses is something that is read; a file may have more fields, and lack these."""
+    place = [str(step) for step in error.absolute_path]
+    lacking = {name for name in (*_NOT_READ, "queries") if f"'{name}' is a required" in error.message}
+    counts = place[:1] == ["runs"] and place[2:3] == ["queries"]
+    return not (set(place) & _NOT_READ or lacking or counts or error.validator == "additionalProperties")
+
+
+def test_what_the_published_schema_refuses_is_refused_where_it_is_read(tmp_path, report) -> None:
+    """The JSON Schema is a check of its own; beside it, this package's may only be stricter."""
+    published, chance = validator("report"), random.Random(5)
+    refused = 0
+    for _ in range(400):
+        changed = mutated(report, chance)
+        try:
+            read(tmp_path, changed)
+        except rs.InputError:
+            refused += 1
+        else:
+            assert [error.message[:300] for error in published.iter_errors(changed) if is_read(error)] == []
+    assert refused > 100
+
+
+@pytest.mark.parametrize("name", [name for name, reader in READERS.items() if reader.is_json])
+def test_nothing_but_our_errors_comes_out_of_changed_files(tmp_path, name) -> None:
+    reader, chance = READERS[name], random.Random(name)
+    document = json.loads(content(reader))
+    for i in range(25):
+        path = tmp_path / f"{i}{reader.suffix}"
+        path.write_text(f"{json.dumps(mutated(document, chance))}\n")
+        # A KeyError is the test's own, where the run has another name.
+        with suppress(rs.InputError, KeyError if name == "report" else rs.InputError):
+            reader.read(path)
+
+
+def test_an_export_without_its_columns_does_not_send_its_readers_round_in_circles(stored) -> None:
+    row = json.loads(stored["labels.jsonl"].read_text())
+    del row["judge"]
+    stored["labels.jsonl"].write_text(json.dumps(row))
+    for use in (imported, read_qrels):
+        with pytest.raises(rs.InputError, match=r"labels\.jsonl:1: judge is missing from the export of a label store"):
+            use(stored["labels.jsonl"])
+
+
+# -- rubrics ----------------------------------------------------------------------------------------------
+
+
+def test_the_rubric_of_the_sample_says_its_format() -> None:
+    text = folder.sample_file("support-desk.toml")
+    assert 'schema = "rag-selectivity/rubric/1"' in text.read_text()
+    assert Rubric.read(text).name == "support-desk"
+
+
+def test_a_misspelt_key_of_a_rubric_is_refused(tmp_path) -> None:
+    (tmp_path / "r.toml").write_text(f'nmae = "x"\n{RUBRIC}')
+    with pytest.raises(rs.InputError, match=r"r\.toml: a rubric has no 'nmae'; did you mean \"name\"\?; it has"):
+        Rubric.read(tmp_path / "r.toml")
+
+
+def test_the_format_of_a_rubric_does_not_change_its_version(tmp_path) -> None:
+    (tmp_path / "a.toml").write_text(RUBRIC)
+    (tmp_path / "b.toml").write_text(f'schema = "rag-selectivity/rubric/1"\n{RUBRIC}')
+    assert Rubric.read(tmp_path / "a.toml").version == Rubric.read(tmp_path / "b.toml").version
