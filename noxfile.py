@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 #: The lowest versions have no wheels for later ones.
 LOWEST_PYTHON = "3.11"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+BUILT = tempfile.TemporaryDirectory(prefix="rag-selectivity-wheel-")
 #: A file's tests stay together, since they share what they set up.
 IN_PARALLEL = ("-n", "2", "--dist", "loadfile")
 
@@ -156,10 +159,46 @@ def lowest(session: nox.Session, extra: str) -> None:
 @nox.session
 @each_by_itself
 def extras(session: nox.Session, extra: str) -> None:
-    """Use the core, and each extra by itself, with the newest versions."""
+    """Use the core, and each extra by itself, with the newest versions; no licence of them may be a surprise."""
     installed = install_alone(session, extra, "highest")
+    check_licences(session, extra)
     # `tests` does without Ray, which is as large as all the others together.
     use_alone(session, extra, installed, tests=extra == "ray")
+
+
+def python_on_this_machine(version: str) -> str | None:
+    """Find an interpreter on the path, or one that pyenv or uv keeps aside; pyenv's shims may lead nowhere."""
+    folders = [folder for folder in os.get_exec_path() if not folder.endswith(os.sep + "shims")]
+    found = shutil.which(f"python{version}", path=os.pathsep.join(folders))
+    if found:
+        return found
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    kept = [
+        *pyenv.glob(f"versions/{version}.*/bin/python{version}"),
+        *Path.home().glob(f".local/share/uv/python/cpython-{version}.*/bin/python{version}"),
+    ]
+    return str(kept[0]) if kept else None
+
+
+@nox.session
+@nox.parametrize("python", [nox.param(python_on_this_machine(each) or False, id=each) for each in PYTHONS])
+def pythons(session: nox.Session) -> None:
+    """Use the core and the lightest extras in each Python of this machine."""
+    if session.python is False:
+        session.skip("there is no such Python on this machine")
+    session.install(str(wheel(session)))
+    smoke(session, "core")
+    light = ("cli", "files", "judge")
+    session.install(f"{wheel(session)}[{','.join(light)}]")
+    for extra in light:
+        use(session, extra)
+
+
+@nox.session
+def licences(session: nox.Session) -> None:
+    """List the licences of all that each extra requires; `-- --write` writes them into docs/reference/licences.md."""
+    session.install(f"{wheel(session)}[{','.join(set(BEARING) - {'core'})}]")
+    check_licences(session, *BEARING, *session.posargs)
 
 
 # -- what the sessions share ------------------------------------------------------------------------
@@ -181,10 +220,36 @@ def install_alone(session: nox.Session, extra: str, resolution: str) -> dict[str
     choice = () if extra == "core" else ("--extra", extra)
     session.install("--resolution", resolution, "--requirements", "pyproject.toml", *choice)
     printed = str(session.run("uv", "pip", "freeze", silent=True, stderr=subprocess.DEVNULL))
-    with tempfile.TemporaryDirectory() as folder:
-        session.run("uv", "build", "--quiet", "--wheel", "--out-dir", folder)
-        session.install("--no-deps", *map(str, Path(folder).glob("*.whl")))
+    session.install("--no-deps", str(wheel(session)))
     return {name: Version(version) for name, version in (line.split("==") for line in printed.splitlines())}
+
+
+def wheel(session: nox.Session) -> Path:
+    """Build the wheel, from the source distribution, once for all legs that `.ci/run` starts or that nox runs."""
+    folder = Path(os.environ.setdefault("RAG_SELECTIVITY_WHEEL", BUILT.name))
+    if not any(folder.glob("*.whl")):
+        session.run("uv", "build", "--quiet", "--out-dir", str(folder))
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def smoke(session: nox.Session, extra: str) -> None:
+    """See that the wheel is what is used, by its version, and use what an extra is for."""
+    use(session, "installed")
+    use(session, extra)
+
+
+def use(session: nox.Session, name: str) -> None:
+    """Run one of the scripts in `.ci/smoke`."""
+    session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{name}.py"), env={"PYTHONPATH": ""})
+
+
+def check_licences(session: nox.Session, *arguments: str) -> None:
+    """List the licences of what these extras require, and fail where one is a surprise."""
+    where = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
+    script = str(ROOT / ".ci" / "licences.py")
+    # By the Python of nox, which has `packaging`.
+    session.run(sys.executable, script, str(where).strip(), *arguments, external=True)
 
 
 def lowest_versions(extra: str) -> dict[str, Version]:
@@ -204,7 +269,7 @@ def lowest_versions(extra: str) -> dict[str, Version]:
 def use_alone(session: nox.Session, extra: str, installed: dict[str, Version], *, tests: bool) -> None:
     """Use what is installed, far from the sources; then, with the test tools added, run the tests that bear on it."""
     with tempfile.TemporaryDirectory() as name, session.chdir(name):
-        session.run("python", "-P", str(ROOT / ".ci" / "smoke" / f"{extra}.py"))
+        smoke(session, extra)
         bearing = BEARING[extra]
         if tests and bearing.files:
             kept = Path("kept.txt")
