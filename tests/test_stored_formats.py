@@ -20,7 +20,8 @@ from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io.reading import read_qrels, read_records
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace import SCHEMA, Trace, TraceWriter
+from rag_selectivity.live.trace import SCHEMA, Trace
+from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.sample import folder
 from rag_selectivity.scale.tally import Tally

@@ -6,6 +6,8 @@ import logging
 
 from rag_selectivity.wording import visible, visible_lines
 
+__all__ = ["LOG"]
+
 #: What the whole package logs to.
 LOG = logging.getLogger("rag_selectivity")
 _TRACEBACKS = logging.Formatter()

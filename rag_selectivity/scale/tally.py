@@ -361,11 +361,9 @@ class Tally:
         header = json.loads(raw[8 : 8 + length])
         if header["format"] != _FORMAT:
             newer = header["format"] > _FORMAT
-            raise InputError(
-                f"{'made by a newer rag-selectivity: ' if newer else ''}this tally has format "
-                f"{header['format']}, and this version reads only {_FORMAT}: "
-                f"{'update rag-selectivity' if newer else 'make it again, or use the version that made it'}"
-            )
+            made = "was made by a newer rag-selectivity and " if newer else ""
+            mend = "update rag-selectivity" if newer else "make it again, or use the version that made it"
+            raise InputError(f"this tally {made}has format {header['format']}, and this one reads {_FORMAT}: {mend}")
         tally = cls(
             header["measures"],
             header["depths"] if header["depths_given"] else None,
