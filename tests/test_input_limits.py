@@ -27,7 +27,8 @@ from rag_selectivity.io.limits import MAX_INPUT, json_value, nesting, parse_size
 from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_records, read_run
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace import Trace, TraceWriter
+from rag_selectivity.live.trace import Trace
+from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 
 HASH = "0" * 32

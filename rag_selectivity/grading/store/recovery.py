@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from rag_selectivity.grading.store.schema import (
     ordered_tables,
     transaction,
 )
+from rag_selectivity.io.own_folder import OwnFolder
 
 #: Not copied: a lease is of a process that is no more.
 _LEFT_OUT = ("leases",)
@@ -78,7 +78,7 @@ def recover(path: Path, target: Path) -> Recovered:
         raise InputError(f"{target}: exists already; give the path of a new file")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder does not exist; make it first")
-    with tempfile.TemporaryDirectory(prefix="rag-selectivity-", ignore_cleanup_errors=True) as folder:
+    with OwnFolder(None, ignore_cleanup_errors=True) as folder:
         copy, saved = Path(folder) / "damaged.db", Path(folder) / "saved.db"
         _copy(path, copy)
         try:
