@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, BinaryIO
 
 from rag_selectivity.decision import decide
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.evaluate import evaluate
-from rag_selectivity.io.writing import json_text, write_whole
+from rag_selectivity.io.replacing import Content, write_files
+from rag_selectivity.io.writing import json_text
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.chance import BoR, BoR_max, RandomSuccess, Success, regime
 from rag_selectivity.render.blocks import Block, Heading, Lines, Paragraph, Table, text_of
@@ -225,13 +226,12 @@ def save_demo(demo: Demo, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
-    write_whole(page, demo.page)
-    write_whole(data, demo.to_json() + "\n")
-    _draw(demo, picture)
+    contents: dict[Path, Content] = {page: demo.page, data: demo.to_json() + "\n"}
+    write_files(contents | {picture: lambda file: _draw(demo, file)})
     return [page, data, picture]
 
 
-def _draw(demo: Demo, path: Path) -> None:
+def _draw(demo: Demo, file: BinaryIO) -> None:
     from matplotlib.figure import Figure
 
     from rag_selectivity.render import plots
@@ -239,4 +239,4 @@ def _draw(demo: Demo, path: Path) -> None:
     figure = Figure(figsize=(10.4, 3.8), layout="constrained")
     for axes, report in zip(figure.subplots(1, 2), (demo.sparse, demo.dense), strict=True):
         plots.selectivity(report, ax=axes)
-    figure.savefig(path, dpi=150)
+    figure.savefig(file, format="png", dpi=150)

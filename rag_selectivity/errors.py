@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 
+from rag_selectivity.wording import visible_lines
+
 __all__ = [
     "InputError",
     "MissingExtraError",
@@ -17,7 +19,14 @@ __all__ = [
 
 
 class SelectivityError(Exception):
-    """Base of all errors that rag-selectivity raises on purpose."""
+    r"""Base of all errors that rag-selectivity raises on purpose; control characters in its message are shown as text.
+
+    >>> str(SelectivityError("run \x1b[2J: no ids match"))
+    'run \\x1b[2J: no ids match'
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(visible_lines(each) if isinstance(each, str) else each for each in args))
 
 
 class InputError(SelectivityError, ValueError):
@@ -57,6 +66,7 @@ class SelectivityWarning(UserWarning):
     """
 
     def __init__(self, text: str = "", code: str = "") -> None:
+        text = visible_lines(text)
         super().__init__(f"{text} [{code}]" if code else text)
         self.text = text
         self.code = code

@@ -1,9 +1,40 @@
-"""How numbers are written in all output for people."""
+"""How numbers and foreign texts are written in all output for people."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+
+#: What a terminal obeys or cannot show: control characters (C0, DEL, C1, separators of lines), characters that turn the
+#: direction of all text after them, and halves of surrogate pairs.
+_OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_OBEYED_IN_A_LINE, _OBEYED_IN_LINES = re.compile(f"[\t\n{_OBEYED}]"), re.compile(f"[{_OBEYED}]")
+
+
+def visible(text: str) -> str:
+    r"""A text on one line in which control characters are shown as in a string of Python, for a terminal to show.
+
+    Ids, names of runs, texts, answers of a model and messages of a server go through it, so that none of them can move
+    the cursor, colour or rename the window, begin a line of its own, or turn the direction of what follows.
+
+    >>> print(visible("a\x1b[2Jb\nc\u202ed"), visible("naïve café 😀"))
+    a\x1b[2Jb\nc\u202ed naïve café 😀
+    """
+    return text if text.isprintable() else _OBEYED_IN_A_LINE.sub(_as_escape, text)
+
+
+def visible_lines(text: str) -> str:
+    r"""As `visible`, but line feeds and tabs stay.
+
+    >>> visible_lines("a\tb\n\x07c")
+    'a\tb\n\\x07c'
+    """
+    return text if text.isprintable() else _OBEYED_IN_LINES.sub(_as_escape, text)
+
+
+def _as_escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def number(value: float) -> str:

@@ -70,7 +70,11 @@ PLAIN = st.recursive(
 @given(PLAIN)
 def test_json_text_says_what_the_standard_library_says(data) -> None:
     assert json.loads(json_text(data)) == json.loads(json.dumps(data))
-    assert json_text(data, None) == json.dumps(data, ensure_ascii=False)
+    text = json_text(data, None)
+    assert json.loads(text) == json.loads(json.dumps(data))
+    assert len(text.splitlines()) == 1
+    if json.dumps(data, ensure_ascii=False).isprintable():
+        assert text == json.dumps(data, ensure_ascii=False)
 
 
 def test_a_list_of_numbers_stands_on_one_line() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,3 +146,51 @@ def test_hostile_texts_are_shown_as_they_are(shown) -> None:
     assert tab.evaluate("window.harmed") is None
     tab.close()
     assert shown.window.is_quiet()
+
+
+@pytest.mark.parametrize("shown", ["hostile"], indirect=True)
+def test_the_policy_stops_whatever_would_have_come_into_the_page(shown, chromium, tmp_path) -> None:
+    """As if a text had not been escaped: what stands in the page by its own hand runs, and nothing else does."""
+    text = shown.window.path.read_text(encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        host = f"127.0.0.1:{server.getsockname()[1]}"
+        brought = (
+            f"<script>window.harmed = 1</script><script src=http://{host}/x.js></script>"
+            f"<img src=http://{host}/x.png onerror='window.harmed = 2'>"
+            f"<svg onload='window.harmed = 3'></svg><iframe src=http://{host}/></iframe>"
+            f"<link rel=stylesheet href=http://{host}/x.css><style>h1 {{ display: none }}</style>"
+            f"<base href=http://{host}/><object data=http://{host}/x></object>"
+            f"<form id=sent action=http://{host}/><input name=a></form>"
+        )
+        assert "<main>" in text
+        page = tmp_path / "brought.html"
+        page.write_text(text.replace("<main>", f"<main>{brought}", 1), encoding="utf-8")
+        window = Window(chromium, page)
+        window.page.evaluate("document.querySelector('#sent').submit()")
+        window.page.evaluate(
+            f"for (const how of [() => fetch('http://{host}/'), () => new WebSocket('ws://{host}/'),"
+            f" () => navigator.sendBeacon('http://{host}/')])"
+            " try { Promise.resolve(how()).catch(() => null) } catch {}"
+        )
+        window.page.wait_for_timeout(200)
+        assert received(server) == b""
+    assert window.page.evaluate("window.harmed") is None
+    assert window.page.locator("h1").is_visible()
+    assert window.page.evaluate("document.documentElement.dataset.explorer") == "ready"
+    refused = "\n".join(window.complaints)
+    for directive in ("script-src", "style-src-elem", "img-src", "base-uri", "form-action", "connect-src"):
+        assert directive in refused, directive
+    window.context.close()
+
+
+def received(server: socket.socket) -> bytes:
+    """All that was sent to a server; a browser may connect before it knows that it must not send."""
+    found = b""
+    with suppress(BlockingIOError):
+        while True:
+            connection = server.accept()[0]
+            connection.setblocking(False)
+            with connection, suppress(BlockingIOError):
+                found += connection.recv(1000)
+    return found

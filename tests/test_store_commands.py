@@ -51,7 +51,7 @@ def test_failures_by_reason_with_an_example_of_each(folder) -> None:
         "mini: 2 × off_schema",
         "  for example query q1, passage worse",
         "  message: no grade in it",
-        f"  last answer: I am  [31msorry{'!' * 400}",
+        f"  last answer: I am \\x1b[31msorry{'!' * 400}",
         "checker: 1 × refusal (claims)",
         "  message: never",
         "  last answer: No.",

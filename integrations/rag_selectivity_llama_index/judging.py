@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -24,10 +23,9 @@ from rag_selectivity.grading.single import (
     claim_measure_name,
     missing_reference,
 )
+from rag_selectivity.io.log import LOG
 from rag_selectivity.single import join_query, per_query_measure, query_figure
 from rag_selectivity_llama_index.judge import LLMJudge
-
-_log = logging.getLogger("rag_selectivity")
 
 
 class UtilityResult(EvaluationResult):  # type: ignore[misc,unused-ignore]
@@ -77,7 +75,7 @@ class _JudgingEvaluator(BaseEvaluator):  # type: ignore[misc,unused-ignore]
         except SelectivityError as error:
             return _invalid(inputs, str(error))
         except Exception as error:
-            _log.warning("evaluating %r failed", query, exc_info=True)
+            LOG.warning("evaluating %r failed", query, exc_info=True)
             return _invalid(inputs, f"{type(error).__name__}: {error}")
 
     @abstractmethod

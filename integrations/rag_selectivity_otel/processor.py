@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import weakref
@@ -15,6 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import StatusCode
 
 from rag_selectivity import InputError, Monitor, Report
+from rag_selectivity.io.log import LOG
 from rag_selectivity.live.calls import Faults, approximate_tokens
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.live.spans import Problem, Problems, Span, SpanReader
@@ -22,7 +22,6 @@ from rag_selectivity.live.worker import Worker
 
 __all__ = ["SelectivitySpanProcessor"]
 
-_log = logging.getLogger("rag_selectivity")
 
 #: Traces that never end must not fill the memory.
 _MOST_SPANS = 20_000
@@ -218,7 +217,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
 
     def _catch_up(self) -> None:
         if not self._worker.drain(_SECONDS) and not self._worker.works_here:
-            _log.warning("traces that have ended still wait to be measured after %d seconds", _SECONDS)
+            LOG.warning("traces that have ended still wait to be measured after %d seconds", _SECONDS)
 
     def _put(self, spans: list[_Ended]) -> None:
         # What the application said of its request (`Monitor.request`) is in the context.
@@ -230,7 +229,7 @@ class SelectivitySpanProcessor(SpanProcessor):  # type: ignore[misc,unused-ignor
             is_first = not self._problems[Problem.LEFT_OUT]
             self._problems.add(Problem.LEFT_OUT, traces)
         if is_first:
-            _log.warning("a trace was left out: spans come faster than they can be measured, or after the shutdown")
+            LOG.warning("a trace was left out: spans come faster than they can be measured, or after the shutdown")
 
     def _record(self, trace: tuple[list[_Ended], Context]) -> None:
         with self._faults:

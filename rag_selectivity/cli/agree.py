@@ -10,7 +10,7 @@ import typer
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import clusters_of
-from rag_selectivity.cli.output import show
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
     "rag-selectivity agree --human scripted.qrels --labels labels.db",
@@ -48,6 +48,7 @@ def agree(
 
     To calibrate figures by people's labels, give these to `evaluate --human`.
     """
+    chosen_format(format, output, TABLE_FORMATS)
     result = rs.agree(
         human,
         labels,

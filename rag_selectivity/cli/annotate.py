@@ -13,6 +13,7 @@ from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import named_files
 from rag_selectivity.cli.output import Interrupted, note, put, refuse_standard_output
+from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def annotate(
         Path,
         o.option(
             o.OUTPUT,
-            "FILE",
+            OF_OUTPUT,
             "File to write; with several annotators one for each, with the name added. With --terminal the file of "
             "answers.",
             "--output",
@@ -83,10 +84,10 @@ def annotate(
     """
     from rag_selectivity.grading.annotation.answers import read_answers
     from rag_selectivity.grading.annotation.making import make_tasks, reopened_task
-    from rag_selectivity.grading.annotation.sheet import write_sheet
+    from rag_selectivity.grading.annotation.sheet import sheet_content
     from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
     from rag_selectivity.grading.store import Store
-    from rag_selectivity.io.writing import write_whole
+    from rag_selectivity.io.replacing import write_files
     from rag_selectivity.render.annotation_page import annotation_page
 
     refuse_standard_output(output, "--output")
@@ -120,11 +121,10 @@ def annotate(
         if output.exists():
             note(f"add them with: {shlex.join([PROGRAM, 'store', 'import', str(store), str(output)])}")
         return
-    for target, task in _targets(output, tasks).items():
-        if chosen == "csv":
-            write_sheet(target, task)
-        else:
-            write_whole(target, annotation_page(task))
+    targets = _targets(output, tasks)
+    made = sheet_content if chosen == "csv" else annotation_page
+    write_files({target: made(task) for target, task in targets.items()})
+    for target, task in targets.items():
         pairs = len(task.drawn)
         again = len(task.items) - pairs
         note(f"wrote {target}: {pairs} pairs for {task.annotator}, {again} of them twice (task {task.id})")

@@ -22,7 +22,9 @@ from rag_selectivity.cli.output import (
     NOT_PASSED,
     SETTINGS,
     Interrupted,
+    put,
     show_warning,
+    tell,
 )
 
 _RUNS, _LABELS, _COUNTS, _HELP = "Measure runs", "Make and check labels", "Without a run", "Learn more"
@@ -91,7 +93,7 @@ def all_commands(group: Any = None) -> dict[str, Command]:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(VERSION)
+        put(VERSION, None)
         raise typer.Exit
 
 
@@ -109,7 +111,7 @@ def _program(
 @_store.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        put(context.get_help(), None)
 
 
 def run_command_line() -> None:
@@ -129,28 +131,25 @@ def _status(command: Any) -> int:
     try:
         status = int(command(standalone_mode=False) or 0)
     except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort, Interrupted) as error:
-        _tell("interrupted" + (f": {error}" if str(error) else ""))
+        tell("interrupted" + (f": {error}" if str(error) else ""))
         _tell_what_follows()
         return INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:
         if SETTINGS.debug:
-            traceback.print_exception(error)
-        _tell(f"error: {explained(error)}")
+            for line in "".join(traceback.format_exception(error)).splitlines():
+                tell(line)
+        tell(f"error: {explained(error)}")
         _tell_what_follows()
         return MISTAKE
     if status == INTERRUPTED:
         # A second Ctrl-C ends here too, with the line that the run could not print.
-        _tell("interrupted")
+        tell("interrupted")
         _tell_what_follows()
     return status
 
 
 def _tell_what_follows() -> None:
     if SETTINGS.after_error is not None:
-        _tell(SETTINGS.after_error)
-
-
-def _tell(line: str) -> None:
-    typer.echo(line, err=True)
+        tell(SETTINGS.after_error)

@@ -9,7 +9,7 @@ from typing import Annotated
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import whole_numbers
-from rag_selectivity.cli.output import SETTINGS, show
+from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
     "rag-selectivity claims --samples ragas.jsonl --store claims.db --model gpt-5-mini --depths 1,3",
@@ -54,6 +54,7 @@ def claims(
     max_wait: j.MaxWaitOption = 120.0,
     format: o.TableFormatOption = None,
     output: o.OutputOption = None,
+    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Check which claims of reference answers the passages support.
 
@@ -64,6 +65,7 @@ def claims(
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.results.claims import CHECKS
 
+    chosen_format(format, output, TABLE_FORMATS)
     judge = j.openai_judge(model, base_url, api_key_env, header, temperature, key=True)
     with j.resumable():
         result = check_claims(

@@ -16,6 +16,7 @@ from rag_selectivity.cli.help import parameter_rows, with_names, without_names, 
 from rag_selectivity.cli.inputs import refuse_two_standard_inputs
 from rag_selectivity.cli.options import EVERY_COMMAND, PANELS
 from rag_selectivity.cli.output import SETTINGS
+from rag_selectivity.cli.writable import refuse_unwritable_files
 from rag_selectivity.errors import InputError
 
 #: Options whose value may be left out, and what it then is.
@@ -43,6 +44,7 @@ class Command(typer.core.TyperCommand):
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet, SETTINGS.debug = bool(values.get("quiet")), bool(values.get("debug"))
         _limit_input(values.get("max_input"))
+        SETTINGS.csv_safe = bool(values.get("csv_safe"))
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
                 raise InputError(
@@ -50,6 +52,7 @@ class Command(typer.core.TyperCommand):
                 )
         rest = super().parse_args(ctx, args)
         refuse_two_standard_inputs(self.params, ctx.params)
+        refuse_unwritable_files(self.params, ctx.params)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.output import coloured, note, put, refuse_standard_output
+from rag_selectivity.cli.output import note, put, refuse_standard_output
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -28,12 +28,14 @@ def demo(
     It runs on the sample data set, offline and without a key, in less than half a minute.
     """
     from rag_selectivity.demo import run_demo, save_demo
+    from rag_selectivity.io.replacing import refuse_unwritable_folder
 
     refuse_standard_output(output, "--output is a folder and")
     if output.exists() and not output.is_dir():
         raise InputError(f"--output {output} is a file: give a folder for the page, the figures and the plot")
+    refuse_unwritable_folder(output)
     result = run_demo()
-    put(coloured(result.text()), None)
+    put(result.text(), None)
     page, *others = save_demo(result, output)
     for path in (page, *others):
         note(f"wrote {path}")

@@ -27,6 +27,7 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
 from rag_selectivity.cli.retrieved import Retrieved, refuse_without_trace
+from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -115,8 +116,10 @@ def evaluate(
     ] = False,
     format: o.FormatOption = None,
     output: o.OutputOption = None,
+    csv_safe: o.CsvSafeOption = False,
     per_query: Annotated[
-        Path | None, o.option(o.OUTPUT, "FILE", "File for the figures of each query: .csv, .jsonl or .parquet.")
+        Path | None,
+        o.option(o.OUTPUT, OF_TABLE, "File for the figures of each query: .csv, .jsonl or .parquet."),
     ] = None,
 ) -> None:
     """Measure runs against labels.
@@ -194,7 +197,7 @@ def evaluate(
     )
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))
     if per_query is not None:
-        put_rows(report.per_query(), per_query, output)
+        put_rows(report.per_query(), per_query)
     shown(report, format, output)
     gates.check(report, bootstrap)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from rag_selectivity.against import Against
-from rag_selectivity.cli.output import NOT_PASSED, note
+from rag_selectivity.cli.output import NOT_PASSED, note, tell
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.measures import Measure
@@ -68,6 +68,6 @@ class Gates:
                 note(f"note: {line}")
         failed = failures(report, self.conditions, self.drops, against, require_trust=self.require_trust)
         for line in failed:
-            typer.echo(f"gate failed: {line}", err=True)
+            tell(f"gate failed: {line}")
         if failed:
             raise typer.Exit(NOT_PASSED)

@@ -10,6 +10,7 @@ import typer
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import Readable
 from rag_selectivity.cli.output import Format
+from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.data.grades import SCALES
 
 #: As `rag_selectivity.advice` has them, which is imported where depths are advised.
@@ -239,5 +240,8 @@ TableFormatOption = Annotated[
 ]
 OutputOption = Annotated[
     Path | None,
-    option(OUTPUT, "FILE", "File to write; its suffix sets the format. Default: standard output.", "--output", "-o"),
+    option(OUTPUT, OF_OUTPUT, "File to write; its suffix sets the format. Default: standard output.", "--output", "-o"),
+]
+CsvSafeOption = Annotated[
+    bool, flag(OUTPUT, "--csv-safe", "In CSV, put ' before what a program for sheets would take for a formula.")
 ]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 import re
 import sys
@@ -17,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.wording import visible, visible_lines
 
 if TYPE_CHECKING:
     from rag_selectivity.results.result import Result
@@ -45,6 +43,7 @@ class Settings:
 
     quiet: bool = False
     debug: bool = False
+    csv_safe: bool = False
     after_error: str | None = None
 
 
@@ -77,7 +76,8 @@ def chosen_format(format: Format | None, output: Path | None, known: Sequence[Fo
 
 def show(result: Result, format: Format | None, output: Path | None) -> None:
     """Print a result, or write it to a file."""
-    match chosen_format(format, output):
+    chosen = chosen_format(format, output)
+    match chosen:
         case Format.json:
             text = result.to_json()
         case Format.csv:
@@ -88,7 +88,7 @@ def show(result: Result, format: Format | None, output: Path | None) -> None:
             text = result.to_latex()
         case Format.table:
             text = table_text(result)
-    put(text, output)
+    put(text, output, is_data=chosen is Format.csv)
 
 
 def table_text(result: Result) -> str:
@@ -99,14 +99,14 @@ def table_text(result: Result) -> str:
 def rows_text(result: Any, rows: Sequence[dict[str, Any]], format: Format) -> str:
     """Rows in one of the TABLE_FORMATS; as JSON the whole result."""
     if format is Format.json:
-        return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+        return json_rows(result)
     if format is Format.csv:
         return csv_text(rows)
-    from rag_selectivity.render.blocks import align, markdown
+    from rag_selectivity.render.blocks import Table, markdown_of, text_of
 
     header = list(rows[0])
-    cells = [[_cell(row[name]) for name in header] for row in rows]
-    return markdown(header, cells) if format is Format.markdown else align(header, cells, ruled=sys.stdout.isatty())
+    table = Table(header, [[_cell(row[name]) for name in header] for row in rows], breaks=False)
+    return markdown_of([table]) if format is Format.markdown else text_of([table], ruled=sys.stdout.isatty())
 
 
 def _cell(value: Any) -> str:
@@ -115,35 +115,42 @@ def _cell(value: Any) -> str:
     return "–" if value is None else number(value) if isinstance(value, float) else str(value)
 
 
+def json_rows(data: Any) -> str:
+    """Plain data as JSON, each value on a line of its own."""
+    from rag_selectivity.io.writing import json_with_escapes
+
+    return json_with_escapes(data, indent=2)
+
+
 def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     """Rows as CSV with a header; what is undefined is an empty field."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: "" if value != value else value for key, value in row.items()} for row in rows)
-    return text.getvalue().rstrip("\n")
+    from rag_selectivity.io import writing
+
+    defined = [{key: "" if value != value else value for key, value in row.items()} for row in rows]
+    return writing.csv_text(defined, csv_safe=SETTINGS.csv_safe).rstrip("\n")
 
 
-def put(text: str, output: Path | None) -> None:
-    """Print a text, or write it to a file, whole or not at all."""
+def put(text: str, output: Path | None, *, is_data: bool = False) -> None:
+    """Print a text, or write it to a file, whole or not at all.
+
+    Control characters are shown and not obeyed. Data for programs stay as they are, but on a terminal.
+    """
     if output is None or output == STANDARD_OUTPUT:
-        typer.echo(coloured(text))
+        _print(coloured(text if is_data and not sys.stdout.isatty() else visible_lines(text)))
     else:
-        from rag_selectivity.io.writing import write_whole
+        from rag_selectivity.io.replacing import write_whole
 
-        write_whole(output, text + "\n")
+        write_whole(output, (text if is_data else visible_lines(text)) + "\n")
 
 
-def put_rows(rows: list[dict[str, Any]], target: Path, other: Path | None) -> None:
-    """Write rows to a file by its suffix, or print them as CSV if nothing else goes to standard output."""
+def put_rows(rows: list[dict[str, Any]], target: Path) -> None:
+    """Write rows to a file by its suffix, or print them as CSV."""
     from rag_selectivity.io.writing import write_rows
 
-    if target != STANDARD_OUTPUT:
-        write_rows(target, rows)
-    elif other is None or other == STANDARD_OUTPUT:
-        raise InputError("two results cannot both go to standard output: name a file with --output")
+    if target == STANDARD_OUTPUT:
+        put(csv_text(rows), None, is_data=True)
     else:
-        put(csv_text(rows), None)
+        write_rows(target, rows, csv_safe=SETTINGS.csv_safe)
 
 
 def refuse_standard_output(path: Path, what: str) -> None:
@@ -155,7 +162,17 @@ def refuse_standard_output(path: Path, what: str) -> None:
 def note(text: str) -> None:
     """Tell something beside the result, unless --quiet is given."""
     if not SETTINGS.quiet:
-        typer.echo(text, err=True)
+        tell(text)
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error, with --quiet too."""
+    _print(visible(line), err=True)
+
+
+def _print(text: str, *, err: bool = False) -> None:
+    # All printing of all commands ends here, with what came from files, models and servers made visible.
+    typer.echo(text, err=err)
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

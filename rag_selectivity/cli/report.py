@@ -22,6 +22,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
+from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -48,7 +49,7 @@ def report(
     qrels: o.QrelsOption,
     run: o.RunOption,
     output: Annotated[
-        Path, o.option(o.OUTPUT, "FILE", "File to write; with the suffix .md as Markdown.", "--output", "-o")
+        Path, o.option(o.OUTPUT, OF_OUTPUT, "File to write; with the suffix .md as Markdown.", "--output", "-o")
     ],
     pool: o.PoolOption = None,
     corpus_size: o.SizeOption = None,
@@ -170,7 +171,7 @@ def report(
         on=on or "all",
         **policy_choices(unjudged=unjudged, short_lists=short_lists),
     )
-    put(text.rstrip("\n"), output)
+    put(text.rstrip("\n"), output, is_data=True)
     if output == STANDARD_OUTPUT:
         return
     if as_comment:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,8 @@ import typer
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
 from rag_selectivity.cli.inputs import STANDARD_INPUT, Readable, name_of
-from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, note, put
+from rag_selectivity.cli.output import STANDARD_OUTPUT, Format, csv_text, json_rows, note, put
+from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.errors import InputError
 from rag_selectivity.wording import counted
@@ -74,7 +74,7 @@ def store_failures(
     with Store(store, read_only=True) as labels:
         failures = labels.failures(judge)
     if format is Format.json:
-        put(json.dumps(failures, indent=2, ensure_ascii=False), output)
+        put(json_rows(failures), output)
     else:
         put("\n".join(failure_lines(failures)) or "no label failed", output)
 
@@ -84,7 +84,7 @@ def store_export(
     target: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
+            metavar=OF_OUTPUT,
             help="File to write: .trec or .qrels with grades; .jsonl, .csv or .parquet with reasons and costs too.",
         ),
     ],
@@ -93,26 +93,27 @@ def store_export(
     format: Annotated[
         str, o.option(o.OUTPUT, "FORMAT", f"Format for standard output (-): {choices(_STREAMED)}.")
     ] = "qrels",
+    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Write the labels of a store to a file."""
     from rag_selectivity.grading.exchange import export_labels, label_table
     from rag_selectivity.grading.side_file import qrels_lines
     from rag_selectivity.grading.store import Store
     from rag_selectivity.io.side_file import has_side_file, side_path
+    from rag_selectivity.io.writing import json_line
 
     if format not in _STREAMED:
         raise InputError(f"--format must be {choices(_STREAMED)}, got {format!r}")
     with Store(store, read_only=True) as labels:
         if target != STANDARD_OUTPUT:
-            count = export_labels(labels, target, judges=judge, rule=judge_rule)
+            count = export_labels(labels, target, judges=judge, rule=judge_rule, csv_safe=csv_safe)
             beside = f", and where they come from to {side_path(target)}" if has_side_file(target) else ""
             note(f"wrote {counted(count, 'label')} to {target}{beside}")
         elif format == "qrels":
-            put("\n".join(qrels_lines(labels, judges=judge, rule=judge_rule)), None)
+            put("\n".join(qrels_lines(labels, judges=judge, rule=judge_rule)), None, is_data=True)
         else:
             rows = label_table(labels, judges=judge)
-            lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
-            put("\n".join(lines) if format == "jsonl" else csv_text(rows), None)
+            put("\n".join(map(json_line, rows)) if format == "jsonl" else csv_text(rows), None, is_data=True)
 
 
 def store_import(

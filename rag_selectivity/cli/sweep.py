@@ -7,7 +7,7 @@ from typing import Annotated
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import clusters_of, corpus_ids, corpus_size_of, labels_of, named_files, policy_choices
-from rag_selectivity.cli.output import show
+from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
     "rag-selectivity sweep --qrels qrels.trec --run bm25.trec --corpus-size 1000 --max-k 10",
@@ -59,13 +59,15 @@ def sweep(
     level: o.LevelOption = 0.95,
     method: o.PairedMethodOption = "bca",
     clusters: o.ClustersOption = None,
-    format: o.FormatOption = None,
+    format: o.TableFormatOption = None,
     output: o.OutputOption = None,
+    csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Measure every depth K and advise one.
 
     The advice is the smallest K that loses little against the most passages that a prompt can show.
     """
+    chosen_format(format, output, TABLE_FORMATS)
     result = rs.sweep(
         labels_of(qrels, qrels_format, judge, judge_rule, human),
         named_files(run),

@@ -11,6 +11,7 @@ from rag_selectivity.grading.side_file import write_qrels
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.results.grading import other_models
+from rag_selectivity.wording import visible
 
 #: What origins are called in a summary, where their own name says too little.
 _ORIGINS = {"person": "drawn for people"}
@@ -19,18 +20,25 @@ LABEL_SCHEMA = "rag-selectivity/label/1"
 _QRELS_SUFFIXES = (".trec", ".qrels", ".txt", ".qrel")
 
 
-def export_labels(store: Store, path: str | Path, *, judges: list[str] | None = None, rule: str | None = None) -> int:
+def export_labels(
+    store: Store,
+    path: str | Path,
+    *,
+    judges: list[str] | None = None,
+    rule: str | None = None,
+    csv_safe: bool = False,
+) -> int:
     """Write the labels of a store to a file, or nothing if that fails; how many rows.
 
     A `.trec`, `.qrels` or `.txt` file holds qrels with one grade for each pair (`judges` and `rule` as in
     `label_rows`), and a side file beside it says where they come from. A `.jsonl`, `.csv` or `.parquet` file holds
-    every label with its reason, judge, tokens, cost, failure and origins.
+    every label with its reason, judge, tokens, cost, failure and origins (`csv_safe` as in `csv_text`).
     """
     target = Path(path)
     if target.suffix.lower() in _QRELS_SUFFIXES:
         return write_qrels(store, target, judges=judges, rule=rule)
     rows = label_table(store, judges=judges)
-    write_rows(target, rows)
+    write_rows(target, rows, csv_safe=csv_safe)
     return len(rows)
 
 
@@ -99,5 +107,4 @@ def failure_lines(failures: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _on_one_line(text: str) -> str:
-    # A judge's answer is data: it must not move the cursor of a terminal.
-    return "".join(character if character.isprintable() else " " for character in " ".join(text.split()))
+    return visible(" ".join(text.split()))

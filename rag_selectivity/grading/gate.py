@@ -17,6 +17,7 @@ from typing import Any
 
 from rag_selectivity.grading.judge import JudgeFailure, Reply
 from rag_selectivity.grading.limits import Budget, Limits, Prices
+from rag_selectivity.io.log import LOG
 from rag_selectivity.results.usage import Usage
 from rag_selectivity.wording import counted
 
@@ -29,9 +30,6 @@ _LONGEST_BACKOFF = 60.0
 _TOKENS_IN_A_BYTE = 0.25
 _MARGIN = 1.1
 _MAY_BE_PAID = ("timeout", "server_error")
-
-
-_log = logging.getLogger("rag_selectivity")
 
 
 class Stopped(Exception):
@@ -216,9 +214,9 @@ class Gate:
             raise
         finally:
             self._leave(ticket, usage, cost)
-            if _log.isEnabledFor(logging.DEBUG):
+            if LOG.isEnabledFor(logging.DEBUG):
                 seconds = time.monotonic() - ticket.sent
-                _log.debug("request: %s, %.3f s, %s", ended, seconds, usage)
+                LOG.debug("request: %s, %.3f s, %s", ended, seconds, usage)
 
     async def sleep(self, seconds: float) -> None:
         """Wait for so many seconds.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rag_selectivity.grading.runner import Runner, Watch
+from rag_selectivity.wording import visible
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ def progress_line(total: int, what: str, shown: bool = True) -> tuple[Watch | No
         from tqdm import tqdm
     except ImportError:
         return None, lambda: None
-    bar = tqdm(total=total, desc=what, unit="pair", dynamic_ncols=True)
+    bar = tqdm(total=total, desc=visible(what), unit="pair", dynamic_ncols=True)
 
     def watch(runner: Runner, pairs: int) -> None:
         spending = runner.gate.spending

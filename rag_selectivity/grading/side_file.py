@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.origins import stored_origins
 from rag_selectivity.grading.store import LabelReading, Origin, Store
+from rag_selectivity.io.replacing import write_files
 from rag_selectivity.io.side_file import SCHEMA, chosen_names, common_values, content_hash, side_path
-from rag_selectivity.io.writing import write_whole
+from rag_selectivity.io.writing import json_line
 
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
@@ -28,10 +28,8 @@ def write_qrels(store: Store, target: Path, *, judges: Sequence[str] | None = No
     reading = LabelReading(store, judges=judges, rule=rule)
     rows = list(reading.rows_by_judge())
     text = "".join(f"{line}\n" for line in _lines(row[:3] for row in rows))
-    # Made before anything is written, so that a failure leaves the old files as they are.
-    side = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in _side_rows(store, reading, rows, text))
-    write_whole(target, text)
-    write_whole(side_path(target), side)
+    side = "".join(f"{json_line(row)}\n" for row in _side_rows(store, reading, rows, text))
+    write_files({target: text, side_path(target): side})
     return len(rows)
 
 

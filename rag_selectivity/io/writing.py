@@ -1,74 +1,148 @@
-"""Writing files, whole or not at all; and data as JSON."""
+"""Rows as CSV, JSONL and Parquet files; and data as JSON."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, MissingExtraError, SelectivityWarning
+from rag_selectivity.io.replacing import Content, write_whole
 
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """A file to write beside the target, which takes its place at the end: a reader finds the old one or the new one.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
-        yield partial
-        partial.replace(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror})") from None
-    finally:
-        partial.unlink(missing_ok=True)
+Row = dict[str, Any]
+#: How a cell begins that programs for sheets take for a formula, some of them in full width too.
+_FORMULA = re.compile(r"[=+@\t\r\n＝＋－＠]|-(?!(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z)")
+#: What JSON may hold as it is, but a terminal would obey, and halves of pairs of surrogates, which UTF-8 lacks.
+_TO_ESCAPE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def write_whole(path: str | Path, text: str) -> None:
-    """Write a text file."""
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+def write_rows(path: str | Path, rows: list[Row], *, csv_safe: bool = False) -> None:
+    """Write rows as .csv, .jsonl or .parquet (`csv_safe` as in `csv_text`)."""
+    write_whole(path, rows_content(path, rows, csv_safe=csv_safe))
 
 
-def write_rows(path: str | Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows as .csv, .jsonl or .parquet."""
+def rows_content(path: str | Path, rows: list[Row], *, csv_safe: bool = False) -> Content:
+    """What `write_rows` writes, an InputError or a MissingExtraError if the suffix or an extra does not allow it."""
+    match refuse_suffix(path):
+        case ".csv":
+            return csv_text(rows, csv_safe=csv_safe, line_end="\r\n")
+        case ".jsonl":
+            return lambda file: file.writelines(f"{json_line(row)}\n".encode() for row in rows)
+        case _:
+            return lambda file: _write_parquet(file, rows)
+
+
+def refuse_suffix(path: str | Path) -> str:
+    """The suffix of a file for rows, in lower case; an error if such files cannot be written."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _WRITERS:
+    if suffix not in (".csv", ".jsonl", ".parquet"):
         raise InputError(f"{path}: cannot write {suffix or 'a file without suffix'}; use .csv, .jsonl or .parquet")
-    with replacing(path) as partial:
-        _WRITERS[suffix](partial, rows)
+    if suffix == ".parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("pyarrow", "files", f"writing {Path(path).name}") from None
+    return suffix
 
 
-def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
-        writer.writeheader()
-        writer.writerows(rows)
+def _write_parquet(file: BinaryIO, rows: list[Row]) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
 
 
-def _write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+# -- CSV -----------------------------------------------------------------------------------------------
 
 
-def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "files", f"writing {path.name.removesuffix('.partial')}") from None
-    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+def csv_text(rows: Sequence[Row], *, csv_safe: bool = False, line_end: str = "\n") -> str:
+    """Rows as CSV with a header.
+
+    Cells that a program for sheets takes for formulas stay as they are, since programs join tables by their ids; a
+    warning names the first of them. With `csv_safe` an apostrophe stands before each, so that it is shown as text.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines: Iterable[Sequence[Any]] = [names, *([row.get(name, "") for name in names] for row in rows)]
+    if csv_safe:
+        lines = ([harmless(cell) for cell in line] for line in lines)
+    else:
+        _warn_of_formulas(lines)
+    written = _Lines(line_end)
+    csv.writer(written, lineterminator="\r\n").writerows(lines)
+    return "".join(written.lines)
 
 
-_WRITERS = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}
+class _Lines:
+    """Takes lines of CSV. Their writer quotes line feeds and carriage returns only if both end its own lines."""
+
+    def __init__(self, end: str) -> None:
+        self.lines: list[str] = []
+        self._end = end
+
+    def write(self, line: str) -> None:
+        self.lines.append(line.removesuffix("\r\n") + self._end)
+
+
+def is_formula(cell: Any) -> bool:
+    """Whether a program for sheets would take a cell for a formula.
+
+    >>> [is_formula(cell) for cell in ("=1+1", "-a", "@x", "-12.5", "a=1", -3)]
+    [True, True, True, False, False, False]
+    """
+    return isinstance(cell, str) and _FORMULA.match(cell) is not None
+
+
+def harmless(cell: Any) -> Any:
+    """A cell that programs for sheets show as it is: with an apostrophe in front where they would compute it.
+
+    >>> harmless("=1+1"), harmless("a"), without_apostrophe("'=1+1")
+    ("'=1+1", 'a', '=1+1')
+    """
+    return f"'{cell}" if isinstance(cell, str) and is_formula(cell.lstrip("'")) else cell
+
+
+def without_apostrophe(cell: str) -> str:
+    """The text that `harmless` made a cell of."""
+    return cell[1:] if cell.startswith("'") and is_formula(cell.lstrip("'")) else cell
+
+
+def _warn_of_formulas(lines: Iterable[Sequence[Any]]) -> None:
+    found = [cell for line in lines for cell in line if is_formula(cell)]
+    if found:
+        one = len(found) == 1
+        warnings.warn(
+            SelectivityWarning(
+                f"{len(found):,} {'cell' if one else 'cells'} of the CSV, such as {found[0]!r}, would be computed as "
+                f"{'a formula' if one else 'formulas'} by a program for sheets; add --csv-safe (csv_safe=True) for a "
+                f"file that people open in one",
+                "csv-formulas",
+            ),
+            stacklevel=3,
+        )
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
+
+
+def json_line(data: Any) -> str:
+    """Data as JSON on one line.
+
+    Characters that a terminal would obey are escaped, as is what UTF-8 lacks; a reader gets the same data.
+
+    >>> json_line({"id": "é\x9b"})
+    '{"id": "é\\\\u009b"}'
+    """
+    return json_with_escapes(data)
+
+
+def json_with_escapes(data: Any, *, indent: int | None = None) -> str:
+    """As `json.dumps`, but with escapes for what a terminal would obey and what UTF-8 lacks."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def json_text(data: Any, indent: int | None = 2) -> str:
@@ -85,7 +159,7 @@ def json_text(data: Any, indent: int | None = 2) -> str:
     }
     """
     if indent is None:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+        return json_line(data)
     return "".join(_json_pieces(data, " " * indent, "\n"))
 
 
@@ -95,11 +169,11 @@ def _json_pieces(data: Any, step: str, newline: str) -> Iterator[str]:
         isinstance(data, (list, tuple)) and any(isinstance(item, (dict, list, tuple)) for item in data)
     )
     if not nested or not data:
-        yield json.dumps(data, ensure_ascii=False, allow_nan=False)
+        yield json_line(data)
         return
     opening, closing = "{}" if isinstance(data, dict) else "[]"
     if isinstance(data, dict):
-        items = [(json.dumps(str(key), ensure_ascii=False) + ": ", item) for key, item in data.items()]
+        items = [(json_line(str(key)) + ": ", item) for key, item in data.items()]
     else:
         items = [("", item) for item in data]
     before = opening

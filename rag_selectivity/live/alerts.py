@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.log import LOG
 from rag_selectivity.live.conditions import (
     TRAFFIC,
     Condition,
@@ -28,8 +29,6 @@ from rag_selectivity.live.conditions import (
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.statistics.sequential import RiseDetector
-
-_log = logging.getLogger("rag_selectivity")
 
 #: The expected number of retrievals until a false alarm is at least this.
 FALSE_ALARM_EVERY = 100_000
@@ -237,7 +236,7 @@ class Alerts:
                     watched.excess = excess_of(watched.condition, outcome, column)
                     watched.refused = watched.excess is None
                     if watched.refused:
-                        _log.error("alert %r: %s is no mean, so it cannot be tested", watched.condition.text, measure)
+                        LOG.error("alert %r: %s is no mean, so it cannot be tested", watched.condition.text, measure)
                 rows = np.stack([part[:, column] for part in outcome.parts], axis=1)
                 for row in rows[~np.isnan(rows[:, 0])].tolist():
                     watched.add(tuple(row))
@@ -255,14 +254,14 @@ class Alerts:
                 alarms += watched.alarms
                 watched.alarms = []
         for alarm in alarms:
-            _log.log(logging.WARNING if alarm.raised else logging.INFO, "%s", alarm)
+            LOG.log(logging.WARNING if alarm.raised else logging.INFO, "%s", alarm)
             if self._counter is not None and alarm.raised:
                 self._counter.add(1, {"condition": alarm.condition, "monitor": self.name})
             if self._on_alert is not None:
                 try:
                     self._on_alert(alarm)
                 except Exception:
-                    _log.exception("on_alert failed for %s", alarm)
+                    LOG.exception("on_alert failed for %s", alarm)
         return alarms
 
     def values(self) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import queue
 import random
 import threading
@@ -22,10 +21,9 @@ from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.single import SingleQuery
 from rag_selectivity.grading.store import Store
+from rag_selectivity.io.log import LOG
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.results.usage import Usage
-
-_log = logging.getLogger("rag_selectivity")
 
 _SECONDS_OF_A_DAY = 86_400
 _USED_UP = "the budget is used up"
@@ -129,7 +127,7 @@ class BackgroundGrader:
                     self._leave_out()
             except Exception as error:
                 self.failed += 1
-                _log.warning("a retrieval could not be graded: %s", _without_texts(str(error), retrieval))
+                LOG.warning("a retrieval could not be graded: %s", _without_texts(str(error), retrieval))
             finally:
                 self._queue.task_done()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from types import TracebackType
 
-__all__ = ["Faults"]
+from rag_selectivity.io.log import LOG
 
-_log = logging.getLogger("rag_selectivity")
+__all__ = ["Faults"]
 
 
 class Faults:
@@ -47,5 +46,5 @@ class Faults:
             return False
         self.count += 1
         self.last = str(error) or type(error).__name__
-        _log.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
+        LOG.warning("%s: %s", self.what_is_lost, error, exc_info=error if self.count == 1 else None)
         return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.errors import SelectivityWarning
+from rag_selectivity.io.log import LOG
 from rag_selectivity.live.alerts import Alerts
 from rag_selectivity.live.arms import Arms
 from rag_selectivity.live.figures import LiveFigures
@@ -19,7 +19,6 @@ from rag_selectivity.live.worker import Worker
 
 __all__ = ["Measuring", "warn"]
 
-_log = logging.getLogger("rag_selectivity")
 
 #: Retrievals that wait to be measured; beyond these, the thread that records measures.
 _MOST_WAITING = 8192
@@ -84,7 +83,7 @@ class Measuring:
             before = self._worker.waiting
             while not self._worker.drain(_SECONDS):
                 if self._worker.waiting >= before:
-                    _log.warning("monitor %r: no retrieval was measured for %d seconds", self._name, _SECONDS)
+                    LOG.warning("monitor %r: no retrieval was measured for %d seconds", self._name, _SECONDS)
                     break
                 before = self._worker.waiting
         self.measure(batch)
@@ -110,7 +109,7 @@ class Measuring:
         except SelectivityWarning:
             pass  # warnings are errors here, and the log has it already
         except Exception:
-            _log.exception("monitor %r: %d retrievals could not be measured", self._name, len(batch))
+            LOG.exception("monitor %r: %d retrievals could not be measured", self._name, len(batch))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -122,5 +121,5 @@ class Measuring:
 def warn(text: str, code: str) -> None:
     """Log a warning, and give it as a Python warning."""
     warning = SelectivityWarning(text, code)
-    _log.warning("%s", warning)
+    LOG.warning("%s", warning)
     warnings.warn(warning, stacklevel=3)

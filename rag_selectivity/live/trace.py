@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,9 @@ from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.log import LOG
 from rag_selectivity.io.reading import read_records
+from rag_selectivity.io.replacing import append_whole, opened_to_append
 from rag_selectivity.io.shapes import Misfit, by_name, count, either, fields, number, or_null, text, truth
 from rag_selectivity.io.versions import check_version
 from rag_selectivity.live.retrieval import Retrieval
@@ -29,13 +30,12 @@ __all__ = ["Trace", "TraceWriter"]
 
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
-_log = logging.getLogger("rag_selectivity")
 #: Made once, since `json.dumps` makes another one for each line.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class TraceWriter:
-    """Appends retrievals to a file, each at once.
+    """Appends retrievals to a file, each at once. A new file can be read and written by its owner alone.
 
     Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
     the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
@@ -48,10 +48,7 @@ class TraceWriter:
         self.path = Path(path)
         self.texts = texts
         self._lock = threading.Lock()
-        try:
-            self._file: BinaryIO | None = self.path.open("ab", buffering=0)
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
+        self._file: BinaryIO | None = opened_to_append(self.path)
 
     def write(self, retrieval: Retrieval, at: float) -> None:
         """Append a retrieval that happened at a time, in seconds since 1970."""
@@ -88,9 +85,9 @@ class TraceWriter:
             if self._file is None:
                 return
             try:
-                self._file.write(line)
+                append_whole(self._file, line)
             except OSError as error:
-                _log.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
+                LOG.error("%s: cannot be written any more (%s); later retrievals are not in it", self.path, error)
                 self._file = None
 
     def close(self) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Collection
 from dataclasses import replace
 
+from rag_selectivity.io.log import LOG
 from rag_selectivity.live.request import Requests
 from rag_selectivity.live.retrieval import Retrieval, Traffic
 from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 from rag_selectivity.statistics.log_histogram import LogHistogram
-
-_log = logging.getLogger("rag_selectivity")
 
 #: Each arm has a sample of its own, which must not fill the memory.
 MOST_ARMS = 16
@@ -156,7 +154,7 @@ class LiveTraffic:
             if len(self._arms) >= MOST_ARMS:
                 if not self._warned:
                     self._warned = True
-                    _log.warning("more than %d arms: the others are in the figures of all only", MOST_ARMS)
+                    LOG.warning("more than %d arms: the others are in the figures of all only", MOST_ARMS)
                 return (self._all,)
             self._arms[arm] = TrafficCounts()
         return self._all, self._arms[arm]

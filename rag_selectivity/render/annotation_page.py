@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
-from hashlib import sha256
-from pathlib import Path
 
-from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.grading.annotation.answers import GRADES
 from rag_selectivity.grading.annotation.task import FORMAT, VERSION, AnnotationTask
-
-_PAGE = Path(__file__).with_name("page")
+from rag_selectivity.render.policy import page_policy
+from rag_selectivity.render.templates import PAGE, environment
 
 
 def annotation_page(task: AnnotationTask) -> str:
@@ -25,25 +21,19 @@ def annotation_page(task: AnnotationTask) -> str:
     MissingExtraError
         If Jinja2 is not installed (the extra `report`).
     """
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError:
-        raise MissingExtraError("Jinja2", "report", "a page of annotation") from None
-    environment = Environment(
-        loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    style, script = ((_PAGE / name).read_text(encoding="utf-8").strip() for name in ("annotation.css", "annotation.js"))
-    return environment.get_template("annotation.html.j2").render(
+    template = environment("a page of annotation").get_template("annotation.html.j2")
+    style, script = ((PAGE / name).read_text(encoding="utf-8").strip() for name in ("annotation.css", "annotation.js"))
+    text: str = template.render(
         annotator=task.annotator,
         count=len(task.items),
         levels=[(grade, *_name_and_meaning(task.rubric.levels[grade])) for grade in GRADES],
         instructions=[each for each in task.rubric.instructions.split("\n\n") if each.strip()],
         data=_as_data(task),
         style=style,
-        style_hash=_hash(style),
         script=script,
-        script_hash=_hash(script),
+        policy=page_policy(styles=[style], scripts=[script], style_attributes=False),
     )
+    return text
 
 
 def _as_data(task: AnnotationTask) -> str:
@@ -81,7 +71,3 @@ def _name_and_meaning(level: str) -> tuple[str, str]:
     if found is None:
         return level.strip(), ""
     return found[1], found[2][0].upper() + found[2][1:]
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -8,15 +8,30 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import fill
 
+from rag_selectivity.render.github import escaped
+from rag_selectivity.wording import visible, visible_lines
+
 WIDTH = 80
 BLANK = "·"
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The line above a table; in LaTeX its caption."""
+class Id(str):
+    """The name of a run in a heading, which LaTeX shows in the type of programs."""
 
-    text: str
+
+@dataclass(frozen=True, slots=True, init=False)
+class Heading:
+    """The line above a table, in one or more pieces; in LaTeX its caption."""
+
+    pieces: tuple[str, ...]
+
+    def __init__(self, *pieces: str) -> None:
+        object.__setattr__(self, "pieces", pieces)
+
+    @property
+    def text(self) -> str:
+        """All pieces."""
+        return "".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +79,18 @@ def _text_pieces(block: Block, ruled: bool) -> Iterable[str]:
             tables = _broken(header, rows) if breaks else [(header, rows)]
             return [align(*table, ruled=ruled) for table in tables]
         case Paragraph(text):
-            return [fill(text, WIDTH)]
+            return [fill(_visible_words(text), WIDTH)]
         case Note(text, kind):
-            return [fill(f"{kind}: {text}" if kind else text, WIDTH)]
-        case Heading(text) | Lines(text):
-            return [text]
+            return [fill(_visible_words(f"{kind}: {text}" if kind else text), WIDTH)]
+        case Heading():
+            return [visible(block.text)]
+        case Lines(text):
+            return [visible_lines(text)]
+
+
+def _visible_words(text: str) -> str:
+    # Ends of lines are spaces in a paragraph.
+    return visible(" ".join(text.splitlines()))
 
 
 def markdown_of(blocks: Iterable[Block]) -> str:
@@ -78,14 +100,16 @@ def markdown_of(blocks: Iterable[Block]) -> str:
 
 def _markdown_piece(block: Block) -> str:
     match block:
-        case Heading(text):
-            return f"**{text}**"
+        case Heading():
+            return f"**{escaped(block.text)}**"
         case Table(header, rows, _):
-            return markdown(header, rows)
+            return markdown([*map(escaped, header)], ([*map(escaped, row)] for row in rows))
         case Note(text, _):
-            return f"> {text}"
-        case Lines(text) | Paragraph(text):
-            return text
+            return f"> {escaped(text)}"
+        case Lines(text):
+            return "\n".join(map(escaped, text.split("\n")))
+        case Paragraph(text):
+            return escaped(text)
 
 
 def html_of(blocks: Iterable[Block]) -> str:
@@ -95,37 +119,44 @@ def html_of(blocks: Iterable[Block]) -> str:
 
 def _html_piece(block: Block) -> str:
     match block:
-        case Heading(text):
-            return f"<h2>{escape(text)}</h2>"
+        case Heading():
+            return f"<h2>{html_text(block.text)}</h2>"
         case Table(header, rows, _):
-            head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-            lines = "\n".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
+            lines = "\n".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
             return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table>"
         case Lines(text):
-            return "\n".join(f"<p>{escape(line)}</p>" for line in text.splitlines())
+            return "\n".join(f"<p>{html_text(line)}</p>" for line in text.splitlines())
         case Paragraph(text) | Note(text, _):
-            return f"<p>{escape(text)}</p>"
+            return f"<p>{html_text(text)}</p>"
+
+
+def html_text(text: str) -> str:
+    """A text in HTML, escaped."""
+    return escape(visible_lines(text))
 
 
 def latex_of(blocks: Iterable[Block]) -> str:
     """LaTeX; needs booktabs. The heading before a table is its caption."""
-    tables, caption = [], ""
+    tables: list[str] = []
+    caption: tuple[str, ...] = ()
     for block in blocks:
         if isinstance(block, Heading):
-            caption = block.text
+            caption = block.pieces
         elif isinstance(block, Table):
             tables.append(_latex(block.header, block.rows, caption))
     return "\n\n".join(tables)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; all columns but the first are aligned to the right."""
+    """A Markdown table of cells that are escaped; all columns but the first are aligned to the right."""
     lines = [" | ".join(header), " | ".join("---:" for _ in header), *(" | ".join(row) for row in rows)]
     return "\n".join(f"| {line} |" for line in lines)
 
 
 def align(header: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = True) -> str:
     """A text table with right-aligned columns, two spaces apart."""
+    header, rows = [visible(cell) for cell in header], [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows)]
     if ruled:
@@ -135,6 +166,7 @@ def align(header: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool =
 
 def _broken(header: list[str], rows: list[list[str]]) -> Iterable[tuple[list[str], list[list[str]]]]:
     """Split the columns into tables that fit the width; each repeats the first column."""
+    header, rows = [visible(cell) for cell in header], [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     chosen, used = [0], widths[0]
     for column in range(1, len(header)):
@@ -162,23 +194,43 @@ _LATEX = {
     "†": r"\textdagger{}",
     "‡": r"\textdaggerdbl{}",
     "…": r"\dots{}",
+    # In LaTeX's first encoding these are other signs.
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\char34}",
+    "`": r"{\char96}",
 }
 
 _HYPHEN_OF_A_NUMBER = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 
 
-def _latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
+def latex_text(text: str) -> str:
+    r"""A text for LaTeX, which shows it as it is: the ten special characters become commands.
+
+    >>> print(latex_text("a_b & 50% of $x$"), latex_text(Id("bm25--v2")))
+    a\_b \& 50\% of \$x\$ \texttt{bm25-{}-v2}
+    """
+    # Of two hyphens or quotes in a row LaTeX makes one sign.
+    plain = re.sub("(?<=-)(?=-)|(?<=')(?=')|(?<=,)(?=,)", "\0", visible(text))
+    shown = "".join("{}" if sign == "\0" else _LATEX.get(sign, sign) for sign in plain)
+    return rf"\texttt{{{shown}}}" if isinstance(text, Id) else shown
+
+
+def _latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: Sequence[str]) -> str:
     """A LaTeX table with booktabs rules; all columns are aligned to the right."""
 
     def line(cells: Sequence[str]) -> str:
-        signed = (_HYPHEN_OF_A_NUMBER.sub("−", cell) for cell in cells)
-        return " & ".join("".join(_LATEX.get(sign, sign) for sign in cell) for cell in signed) + r" \\"
+        signed = [cell if isinstance(cell, Id) else _HYPHEN_OF_A_NUMBER.sub("−", cell) for cell in cells]
+        text = " & ".join(map(latex_text, signed)) + r" \\"
+        # A bracket or a star at the beginning would be an argument of the rule or the end of the line before it.
+        return "{}" + text if text.startswith(("[", "*")) else text
 
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{''.join(_LATEX.get(sign, sign) for sign in caption)}}}",
+            rf"\caption{{{''.join(map(latex_text, caption))}}}",
             rf"\begin{{tabular}}{{{'r' * len(header)}}}",
             r"\toprule",
             line(header),

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.render.run_styles import shape_of_run
+from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.comparison import BETTER, JUDGED_IN_PART, NOT_SHOWN, PLACEBO, WORSE
 from rag_selectivity.results.decision import ADVISED, ASSUMED, GIVEN, Answer, Decision, RunFigure, RunLine
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import MARKS, counted, enumeration, level_text, number
 
-PAGE = Path(__file__).with_name("page")
 #: What stands beside a figure that was compared with the baseline run, and its meaning.
 SIGNS = {
     BETTER: ("▲", "better than the baseline"),
@@ -146,17 +143,6 @@ def html_of_first_screen(screen: FirstScreen) -> str:
     template = environment("the first screen of a report").get_template("notebook.html.j2")
     shapes = [shape_of_run(place) for place in range(len(screen.rows))]
     return str(template.render(screen=screen, style=style, shapes=shapes))
-
-
-def environment(needed_by: str) -> Any:
-    """The environment of the page's templates, which escapes everything."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError:
-        raise MissingExtraError("Jinja2", "report", needed_by) from None
-    return Environment(
-        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
 
 
 # -- cells ---------------------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 def escaped(text: str) -> str:
     r"""A text on one line, escaped so that GitHub shows it as it is, in a table too.
 
-    It becomes no markup, link, mention, issue, emoji or formula. Control characters become spaces, and those that turn
+    It becomes no markup, link, mention, issue, emoji or formula. Control characters (and halves of surrogate
+    pairs) become spaces, and those that turn
     the direction of text are left out.
 
     >>> escaped("RA-nWG@10 of dense_large: .41 [.38, .44] (p < .001)")
@@ -47,7 +48,7 @@ def escaped(text: str) -> str:
     \<b>\*bold\*\</b> &#124; @<!-- -->octocat fixes #<!-- -->12
     """
     plain = _TURNING.sub("", text)
-    plain = "".join(" " if unicodedata.category(sign) in ("Cc", "Zl", "Zp") else sign for sign in plain)
+    plain = "".join(" " if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in plain)
     # Where the signs stand is looked up in the plain text, since an escape would be a neighbour of the next sign.
     before = {found.start() for found in _MARKUP.finditer(plain)}
     after = {found.end() - 1 for found in _LINKS.finditer(plain)}

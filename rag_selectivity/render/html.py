@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from rag_selectivity.advice import parameters_of, resampling_of
 from rag_selectivity.decision.decide import decide
 from rag_selectivity.errors import MissingExtraError
+from rag_selectivity.render.blocks import html_text
 from rag_selectivity.render.explorer import CANDIDATES, explorer
 from rag_selectivity.render.explorer.packing import BUDGET
-from rag_selectivity.render.first_screen import PAGE, environment, facts_of, first_screen, html_of_first_screen
+from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
+from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.tables import next_grids
+from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.decision import Decision
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.draws import kept_draws
@@ -91,17 +93,36 @@ def to_html(
     MissingExtraError
         If Jinja2 or matplotlib is not installed (the extra `report`).
     """
-    template = environment("Report.to_html").get_template("report.html.j2")
+    templates = environment("Report.to_html")
     with kept_draws():
         decision = decision if decision is not None else decision_on(report)
         found = _found(report)
     pictures = pictures_of(report, decision, quality, found)
+    shapes = [shape_of_run(place) for place in range(len(report.runs))]
     style = "".join((PAGE / name).read_text(encoding="utf-8") for name in ("first_screen.css", "style.css"))
+    style += templates.get_template("first_screen.html.j2").module.colours(shapes)
+    explored = (
+        None
+        if decision is None
+        else explorer(
+            report,
+            decision.K,
+            qrels=qrels,
+            runs=runs,
+            queries=queries,
+            corpus=corpus,
+            reasons=reasons,
+            by=by,
+            candidates=candidates,
+            budget=None if all_texts else BUDGET,
+            measure=decision.measure,
+            best=decision.best,
+        )
+    )
     return str(
-        template.render(
+        templates.get_template("report.html.j2").render(
             title=title,
             report=report,
-            shapes=[shape_of_run(place) for place in range(len(report.runs))],
             decision=decision,
             screen=None if decision is None else first_screen(report, decision),
             facts=facts_of(report, decision),
@@ -109,21 +130,11 @@ def to_html(
             more_pictures=pictures[_FIRST_PICTURES:],
             tables=[_tables(report, name, found[name]) for name in report.runs],
             style=style,
-            explorer=None
-            if decision is None
-            else explorer(
-                report,
-                decision.K,
-                qrels=qrels,
-                runs=runs,
-                queries=queries,
-                corpus=corpus,
-                reasons=reasons,
-                by=by,
-                candidates=candidates,
-                budget=None if all_texts else BUDGET,
-                measure=decision.measure,
-                best=decision.best,
+            explorer=explored,
+            policy=page_policy(
+                styles=[style] if explored is None else [style, explored.style],
+                scripts=[] if explored is None or explored.data is None else [explored.script],
+                style_attributes=True,
             ),
         )
     )
@@ -136,16 +147,16 @@ def notebook_html(report: Report) -> str:
         # A notebook shows a report without being asked to, so that a missing extra must not be an error.
         with suppress(MissingExtraError):
             return html_of_first_screen(first_screen(report, decision))
-    parts = [f"<p>{escape(report.trust.text)}</p>"]
+    parts = [f"<p>{html_text(report.trust.text)}</p>"]
     for name, run in report.runs.items():
         header, rows = grid(report, name, run)
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
+        body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         notes = "".join(
-            f"<p><small>{escape(note)}</small></p>" for note in [*lines_of_controls(run), *notes_of(report, run)]
+            f"<p><small>{html_text(note)}</small></p>" for note in [*lines_of_controls(run), *notes_of(report, run)]
         )
         parts.append(
-            f"<section><h3>{escape(name)}</h3><p>{run.evaluated:,} queries.</p><table><thead><tr>{head}</tr></thead>"
+            f"<section><h3>{html_text(name)}</h3><p>{run.evaluated:,} queries.</p><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</section>"
         )
     return "".join(parts)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.measures.base import FloatArray
+from rag_selectivity.render.run_styles import plot_text
 
 _SPACING = 1.05
 #: Points between the axes and a label, and how far a label may be from its point without a line between them.
@@ -38,7 +39,11 @@ def direct_labels(axes: Any, labels: Sequence[tuple[str, float, float, str]], *,
     x_limits, y_limits = axes.get_xlim(), axes.get_ylim()
     # Lines to the labels must not widen the axes.
     axes.set(xlim=x_limits, ylim=y_limits)
-    known = [label for label in labels if _inside(label[1], x_limits) and _inside(label[2], y_limits)]
+    known = [
+        (plot_text(text), x, y, colour)
+        for text, x, y, colour in labels
+        if _inside(x, x_limits) and _inside(y, y_limits)
+    ]
     if not known:
         return []
     figure = axes.figure
@@ -111,7 +116,8 @@ def point_labels(
     taken = [text.get_window_extent() for text in axes.texts if text.get_text() and text.get_visible()]
     pixels = axes.transData.transform(np.array(clear_of, np.float64).reshape(-1, 2))
     drawn = []
-    for text, x, y, colour in labels:
+    for name, x, y, colour in labels:
+        text = plot_text(name)
         label = axes.annotate(
             text, (x, y), xytext=(0, 0), textcoords="offset points", fontsize=fontsize, color=colour, weight=weight
         )

@@ -29,6 +29,8 @@ _SVG_DPI = 72
 _INK, _LINE = "#0a0b0c", "#0d0e0f"
 #: To how many characters the names of runs are cut in captions.
 _LONGEST_IN_TEXT = 48
+#: What matplotlib writes into each drawing.
+_STYLE_OF_SVG = '<style type="text/css">*{stroke-linejoin: round; stroke-linecap: butt}</style>'
 #: A coordinate with more than one decimal.
 _TOO_EXACT = re.compile(r"(?<=[ML\s(\"])-?\d+\.\d{2,}(?=[\s,)\"])")
 
@@ -297,6 +299,8 @@ def inlined(svg: str, title: str) -> str:
 def _shortened(svg: str) -> str:
     """Without comments, and with coordinates to a tenth of a point; texts stay as they are."""
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.S)
+    # The page's own style says it, and its policy allows no other.
+    svg = svg.replace(_STYLE_OF_SVG, "")
     svg = re.sub(r"<[^>]*>", lambda tag: _TOO_EXACT.sub(_rounded, tag.group(0)), svg)
     return re.sub(r"\s*\n\s*", "\n", svg)
 

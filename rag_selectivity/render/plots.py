@@ -30,7 +30,7 @@ from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
 from rag_selectivity.render.cost_plot import round_numbers
 from rag_selectivity.render.labels import direct_labels
-from rag_selectivity.render.run_styles import shortened, style_of_run
+from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision, Pair
 from rag_selectivity.results.estimate import Estimate
@@ -133,7 +133,7 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | 
             low, high = cell.possible or (cell.low, cell.high)
             axes.plot([x, x], [low, high], color=style["color"], linewidth=2 if cell.possible else 1.4, alpha=0.75)
         tops = [cell.value if cell.possible is None else cell.possible[1] for cell in cells]
-        axes.plot(beside, tops, **{**style, "linestyle": "none"}, label=name)
+        axes.plot(beside, tops, **{**style, "linestyle": "none"}, label=plot_text(name))
         labels.append((shortened(name), *_last(beside, tops), style["color"]))
     axes.set(ylim=(0, 1.02), ylabel=f"{base}: share of junk")
     direct_labels(axes, labels)
@@ -152,7 +152,7 @@ def found_by_rank(found: Mapping[str, Sequence[NextPassages]], queries: int, ax:
     for i, (name, ranges) in enumerate(found.items()):
         style = style_of_run(i)
         shares = [each.relevant_found / _slots(each, queries) or math.nan for each in ranges]
-        axes.plot(range(len(shares)), shares, **style, label=name)
+        axes.plot(range(len(shares)), shares, **style, label=plot_text(name))
         ends.append((shortened(name), *_last(range(len(shares)), shares), style["color"]))
     chance = [each.relevant_expected / _slots(each, queries) or math.nan for each in longest]
     axes.plot(range(len(chance)), chance, "--", color=GREY, linewidth=1, label="random draw")
@@ -195,7 +195,7 @@ def evidence(report: Report, depth: int, ax: Any = None) -> Any:
             if count >= 0.05 * report.runs[name].evaluated:
                 axes.text(left + count / 2, y, str(count), ha="center", va="center_baseline", fontsize="small")
             left += count
-    axes.set_yticks(range(len(runs)), [shortened(name) for name in reversed(runs)])
+    axes.set_yticks(range(len(runs)), [plot_text(shortened(name)) for name in reversed(runs)])
     for label, name in zip(axes.get_yticklabels(), reversed(runs), strict=True):
         label.set_color(style_of_run(list(report.runs).index(name))["color"])
     axes.set(xlabel=f"queries, at K = {depth}")
@@ -219,8 +219,7 @@ def differences(decision: Decision, ax: Any = None) -> Any:
         colour = GREEN if pair.apart else GREY
         axes.plot([pair.low, pair.high], [y, y], "-", color=colour, linewidth=1.6)
         axes.plot([pair.difference], [y], "o", color=colour, markerfacecolor=colour if pair.apart else "none")
-    names = [" − ".join(shortened(run, of_pair=True) for run in (pair.run, pair.other)) for pair in reversed(pairs)]
-    axes.set_yticks(range(len(pairs)), names)
+    axes.set_yticks(range(len(pairs)), [name_of_pair(pair.run, pair.other) for pair in reversed(pairs)])
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set(xlabel=f"difference in {decision.measure}", ylim=(-0.7, len(pairs) - 0.3))
     return axes
@@ -236,7 +235,7 @@ def precision_recall(report: Report, ax: Any = None) -> Any:
             raise InputError("plots.precision_recall needs the measure IPrec: evaluate with it")
         levels = sorted(curve)
         values, style = [curve[level].value for level in levels], style_of_run(i)
-        axes.plot(levels, values, **style, label=name)
+        axes.plot(levels, values, **style, label=plot_text(name))
         labels.append((shortened(name), *_last(levels, values), style["color"]))
     axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision (interpolated)")
     direct_labels(axes, labels)
@@ -323,7 +322,8 @@ def ceiling(corpus_size: int, relevant: int, shown: Mapping[str, float] | None =
     _zones(axes, degraded, lost, float(corpus_size))
     for i, (name, k) in enumerate(marks.items()):
         most = rows[max(1, round(k))]["BoR_max"]
-        axes.plot([k], [most], "o", color=style_of_run(i)["color"], label=f"{name}: K = {k:.3g}", clip_on=False)
+        label = plot_text(f"{name}: K = {k:.3g}")
+        axes.plot([k], [most], "o", color=style_of_run(i)["color"], label=label, clip_on=False)
     axes.set(xscale="log", xlabel=f"K of N = {corpus_size:,}", ylabel="bits over random, at most", ylim=(0, None))
     _ticks(axes, [k for k in (1, 2, 5, 10, 20, 50, 100, 1000, 10_000, 100_000) if k <= corpus_size])
     axes.legend(loc="lower left", frameon=False, fontsize="small")
@@ -368,10 +368,10 @@ def forest(comparison: Comparison, ax: Any = None) -> Any:
         axes.plot([row.low, row.high], [y, y], "-", color=colour, linewidth=1.6)
         axes.plot([row.difference], [y], "o", color=colour, markerfacecolor=colour if shown else "none")
     several = len({row.run for row in rows}) > 1
-    labels = [f"{row.measure}{f' ({row.run})' if several else ''}" for row in reversed(rows)]
+    labels = [f"{row.measure} ({plot_text(row.run)})" if several else str(row.measure) for row in reversed(rows)]
     axes.set_yticks(range(len(rows)), labels)
     axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.set(xlabel=f"difference from {comparison.baseline}", ylim=(-0.7, len(rows) - 0.3))
+    axes.set(xlabel=f"difference from {plot_text(comparison.baseline)}", ylim=(-0.7, len(rows) - 0.3))
     return axes
 
 
@@ -426,7 +426,7 @@ def _curves(report: Report, base: Measure, axes: Any, depth: int | None) -> list
         depths = depths_of(report, name, base)
         cells = [report[name, base @ k] for k in depths]
         style = style_of_run(i)
-        axes.plot(depths, [cell.value for cell in cells], **style, label=name)
+        axes.plot(depths, [cell.value for cell in cells], **style, label=plot_text(name))
         if len(report.runs) <= _BANDS:
             low, high = [cell.low for cell in cells], [cell.high for cell in cells]
             axes.fill_between(depths, low, high, color=style["color"], alpha=0.18, linewidth=0)

@@ -13,7 +13,7 @@ from rag_selectivity.measures.chance import BoR, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import at_depth, without_depth
 from rag_selectivity.measures.utility import PROC, PercentPROC
-from rag_selectivity.render.blocks import BLANK, Block, Heading, Lines, Note, Paragraph, Table
+from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Lines, Note, Paragraph, Table
 from rag_selectivity.render.decision_blocks import decision_lines
 from rag_selectivity.results.estimate import CALIBRATED, NOTE, WITH_CONTROLS, WITH_TAIL, Caveat, Estimate
 from rag_selectivity.results.report import Report
@@ -25,7 +25,7 @@ def report_blocks(report: Report) -> Iterable[Block]:
     """What the labels are worth; then the blocks of each run: its table, the measures of whole lists, and the notes."""
     yield Paragraph(report.trust.text)
     for name, run in report.runs.items():
-        yield Heading(_headline(report, name, run))
+        yield Heading(Id(name), _headline(report, run))
         header, rows = grid(report, name, run)
         if len(header) > 1:
             yield Table(header, rows)
@@ -193,6 +193,6 @@ def caveat_lines(of_figures: Iterable[tuple[Measure, Sequence[Caveat]]]) -> Iter
         yield f"{MARKS[level]} {', '.join(keys)}: {text}{more} [{code}]".strip()
 
 
-def _headline(report: Report, name: str, run: RunReport) -> str:
+def _headline(report: Report, run: RunReport) -> str:
     size = f", N = {report.corpus_size:,}" if report.corpus_size is not None else ""
-    return f"{name}: {run.evaluated} queries{size}, {report.scale} scale"
+    return f": {run.evaluated} queries{size}, {report.scale} scale"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rag_selectivity.render.blocks import latex_text
 from rag_selectivity.render.decision_blocks import middle_cut
+from rag_selectivity.wording import visible
 
 #: The palette of Okabe and Ito, darkened so that text in it can be read on white.
 OF_RUNS = ("#0072b2", "#b84f00", "#007a5a", "#a8447e", "#866000", "#4d5561")
@@ -44,6 +46,24 @@ def shape_of_run(place: int) -> str:
 def shortened(name: str, *, of_pair: bool = False) -> str:
     """A run's name for a plot, with its middle left out where it is long."""
     return middle_cut(name, _LONGEST_OF_PAIR if of_pair else _LONGEST_NAME)
+
+
+def name_of_pair(run: str, other: str) -> str:
+    """The names of two runs as a plot shows their difference."""
+    return plot_text(" − ".join(shortened(name, of_pair=True) for name in (run, other)))
+
+
+def plot_text(name: str) -> str:
+    r"""A name as matplotlib shows it unchanged: a dollar sign begins no formula, and no command is run by TeX.
+
+    >>> print(plot_text(r"$\frac{1}$"))
+    \$\frac{1}\$
+    """
+    from matplotlib import rcParams
+
+    if rcParams["text.usetex"]:
+        return latex_text(name)
+    return visible(name).replace("$", r"\$") if rcParams["text.parse_math"] else visible(name)
 
 
 def _marker(place: int) -> str:

@@ -13,6 +13,7 @@ from rag_selectivity.render.blocks import (
     BLANK,
     Block,
     Heading,
+    Id,
     Lines,
     Note,
     Paragraph,
@@ -75,7 +76,7 @@ def _comparison_blocks(comparison: Comparison) -> Iterable[Block]:
     header = [name.format(level_text(comparison.settings["level"])) for name in _COMPARED]
     for name in dict.fromkeys(row.run for row in comparison.rows):
         of_run = [row for row in comparison.rows if row.run == name]
-        yield Heading(f"{name} compared with {comparison.baseline}: {_counted(of_run, comparison)}")
+        yield Heading(Id(name), " compared with ", Id(comparison.baseline), f": {_counted(of_run, comparison)}")
         yield Table(header, [_compared_cells(row) for row in of_run], breaks=False)
         yield from map(Note, _findings(of_run, comparison))
     if comparison.report.decision is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +16,8 @@ from rag_selectivity.evaluate import evaluate
 from rag_selectivity.grading.annotation.answers import Answer, write_answers
 from rag_selectivity.grading.annotation.making import make_tasks
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.writing import json_text, write_whole
+from rag_selectivity.io.replacing import write_whole
+from rag_selectivity.io.writing import json_line, json_text
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.sample.judges import cheap_grade, dice_grade, first_grade, scripted_grade, write_store
@@ -99,9 +99,9 @@ def write_sample(folder: str | Path) -> list[Path]:
 
 def _write(folder: Path) -> None:
     for name in _COPIED:
-        shutil.copy(FILES / name, folder / name)
+        _copy(name, folder / name)
     for name in _RUNS:
-        shutil.copy(FILES / f"{name}.trec", folder / f"{name}.trec")
+        _copy(f"{name}.trec", folder / f"{name}.trec")
     _write_run(folder / "candidates.trec", run("candidates"))
     _write_labels(folder)
     write_store(folder / "labels.db", "chat-model", first_grade)
@@ -138,7 +138,7 @@ def _write_labels(folder: Path) -> None:
     )
     _write_table(formats / "beir" / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore", first, "\t")
     for name in ("corpus.jsonl", "queries.jsonl"):
-        shutil.copy(FILES / name, formats / "beir" / name)
+        _copy(name, formats / "beir" / name)
 
 
 def _write_scripted_people(folder: Path) -> None:
@@ -150,7 +150,7 @@ def _write_scripted_people(folder: Path) -> None:
     by_pair = {(pair.query, pair.passage): pair for pair in graded_pairs()}
     with TemporaryDirectory() as name:
         # A draw is kept in its store; whoever follows the guides makes it in the store of this folder.
-        shutil.copy(folder / "cheap.db", Path(name) / "cheap.db")
+        write_whole(Path(name) / "cheap.db", (folder / "cheap.db").read_bytes())
         with Store(Path(name) / "cheap.db") as store:
             (task,) = make_tasks(
                 store,
@@ -260,6 +260,10 @@ def _span(number: int, query: str, question: str, ids: list[str]) -> dict[str, A
 # -- forms of files ---------------------------------------------------------------------------------
 
 
+def _copy(name: str, path: Path) -> None:
+    write_whole(path, (FILES / name).read_bytes())
+
+
 def _write_qrels(path: Path, rows: Iterable[tuple[str, str, int]]) -> None:
     write_whole(path, "".join(f"{query} 0 {passage} {grade}\n" for query, passage, grade in rows))
 
@@ -275,4 +279,4 @@ def _write_table(path: Path, header: str, rows: Iterable[Iterable[Any]], between
 
 
 def _write_records(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    write_whole(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+    write_whole(path, "".join(f"{json_line(row)}\n" for row in rows))

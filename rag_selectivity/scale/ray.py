@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -217,7 +216,8 @@ def grade(
     from rag_selectivity.grading.store import Store
 
     place = Path(folder) if folder is not None else Path(f"{store}.parts")
-    place.mkdir(parents=True, exist_ok=True)
+    # What judges say of users' texts is for the user alone.
+    place.mkdir(0o700, parents=True, exist_ok=True)
     limiter = None
     if rpm is not None or tpm is not None:
         limiter = ray.remote(num_cpus=0)(SharedLimit).options(max_concurrency=10_000).remote(rpm, tpm)
@@ -326,10 +326,8 @@ class _Grader:
                 judge=self._judge,
                 **{key: value for key, value in options.items() if value is not None},
             )
-            partial = target.with_name(f".{target.stem}-{os.getpid()}.parquet")
             with Store(store) as labels:
-                export_labels(labels, partial)
-            partial.replace(target)
+                export_labels(labels, target)
         return done.graded, done.failed
 
     def _counts(self, target: Path) -> tuple[int, int]:

@@ -10,12 +10,11 @@ from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.answers import Answer, Answers, checked_grade, made_of
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.io.opening import first_bytes, opened
-from rag_selectivity.io.writing import replacing
+from rag_selectivity.io.replacing import write_whole
+from rag_selectivity.io.writing import harmless, without_apostrophe
 
 COLUMNS = ("item", "question", "passage", "grade", "note", "task", "annotator", "rubric", "query_text", "passage_text")
 SKIPPED = "skip"
-#: What programs for sheets take for a formula at the beginning of a cell.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_sheet(path: Path, task: AnnotationTask) -> None:
@@ -23,8 +22,13 @@ def write_sheet(path: Path, task: AnnotationTask) -> None:
 
     `query_text` and `passage_text` are fingerprints, by which the import knows the texts.
     """
-    with replacing(path) as partial:
-        partial.write_text(sheet_text(task), encoding="utf-8-sig", newline="", errors="surrogatepass")
+    write_whole(path, sheet_content(task))
+
+
+def sheet_content(task: AnnotationTask) -> bytes:
+    """What `write_sheet` writes."""
+    # UTF-8 has no bytes for half of a pair of surrogates.
+    return sheet_text(task).encode("utf-8-sig", "backslashreplace")
 
 
 def sheet_text(task: AnnotationTask) -> str:
@@ -33,8 +37,9 @@ def sheet_text(task: AnnotationTask) -> str:
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     for number, item in enumerate(task.items):
-        shown = [_as_text(item.question), _as_text(item.text), "", ""]
-        writer.writerow([number, *shown, task.id, _as_text(task.annotator), task.rubric.version, *item.fingerprints])
+        shown = [harmless(text) for text in (item.question, item.text)]
+        named = [task.id, harmless(task.annotator), task.rubric.version]
+        writer.writerow([number, *shown, "", "", *named, *item.fingerprints])
     return text.getvalue()
 
 
@@ -84,7 +89,7 @@ def _answers(path: Path, content: str) -> Answers:
         where = f"{path}:{reader.line_num}"
         if not any(row.get(name) for name in COLUMNS):
             continue
-        named = (row["task"] or "", _from_text(row["annotator"] or ""), row["rubric"] or "")
+        named = (row["task"] or "", without_apostrophe(row["annotator"] or ""), row["rubric"] or "")
         if of_task is None:
             of_task = named
         if named != of_task:
@@ -116,11 +121,3 @@ def _cells(first_line: str) -> list[str]:
 def _delimiter(first_line: str) -> str:
     # A spreadsheet program writes semicolons where the comma separates decimals.
     return max(",;\t", key=first_line.count)
-
-
-def _as_text(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _from_text(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell

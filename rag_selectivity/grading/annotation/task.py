@@ -199,13 +199,17 @@ def _with_repeats(items: Sequence[Item], count: int, random: np.random.Generator
     return [*items[:half], *second]
 
 
+#: So many characters of a name stand in that of a file, whose length is limited.
+_LONGEST_NAME = 50
+
+
 def in_file_name(name: str) -> str:
     """A name without the characters that a file name had better not have.
 
     >>> in_file_name("Anna B./x")
     'Anna-B.-x'
     """
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "annotator"
+    return re.sub(r"[^\w.-]+", "-", name)[:_LONGEST_NAME].strip("-.") or "annotator"
 
 
 class Texts:

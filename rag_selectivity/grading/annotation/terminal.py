@@ -13,7 +13,7 @@ from pathlib import Path
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.annotation.answers import GRADES, Answer, read_answers, write_answers
 from rag_selectivity.grading.annotation.task import AnnotationTask
-from rag_selectivity.wording import counted
+from rag_selectivity.wording import counted, visible
 
 _PROMPT = "grade 1-5, s skip, u undo, n note, h help, q quit: "
 #: Seconds that count at most for one passage; whoever takes longer is away.
@@ -90,7 +90,7 @@ class TerminalSession:
                 self._keep(item, None if word == "s" else int(word), time.monotonic() - shown)
                 return True
             else:
-                self.show(f"{printable(word)!r} is none of 1-5, s, u, n, h and q")
+                self.show(f"{word!r} is none of 1-5, s, u, n, h and q")
 
     def _keep(self, item: int, grade: int | None, seconds: float) -> None:
         query, passage = self.task.items[item].fingerprints
@@ -131,15 +131,9 @@ class TerminalSession:
 
 
 def wrapped(text: str, width: int) -> str:
-    """A text in lines of at most so many characters; what could move the cursor is replaced.
+    """A text in lines of at most so many characters; what could move the cursor is shown.
 
     >>> print(wrapped("a b\\x1b[2Jc", 40))
-    a b�[2Jc
+    a b\\x1b[2Jc
     """
-    return "\n".join(textwrap.fill(printable(line), width) for line in text.splitlines())
-
-
-def printable(text: str) -> str:
-    """A line without control characters, also those that turn the direction of writing."""
-    spaced = text.replace("\t", " ")
-    return "".join(each if each.isprintable() else " " if each.isspace() else "�" for each in spaced)
+    return "\n".join(textwrap.fill(visible(line.replace("\t", " ")), width) for line in text.splitlines())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import warnings
@@ -13,6 +12,7 @@ from typing import Any
 
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import InputError, SelectivityWarning, examples
+from rag_selectivity.io.log import LOG
 from rag_selectivity.live.monitor import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.tools.arguments import misfit
@@ -25,7 +25,6 @@ from rag_selectivity.measures.chance import COLLAPSE_FROM
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted
 
-_log = logging.getLogger("rag_selectivity")
 #: Kinds of queries, tool names and reasons are the application's own; these bound what a faulty one can fill.
 _MOST_KINDS, _MOST_TOOLS, _MOST_NAMES = 1000, 100_000, 1000
 _NAMED, _OTHERS = 5, "(others)"
@@ -223,7 +222,7 @@ class ToolMonitor:
                 if kind in self._used:
                     self._of_kind[len(definitions), kind] += 1
                 elif not self._other_kinds:
-                    _log.warning("more than %d kinds of queries: calls of the others count without R", _MOST_KINDS)
+                    LOG.warning("more than %d kinds of queries: calls of the others count without R", _MOST_KINDS)
                 self._other_kinds += kind not in self._used
         names = [tool.name for tool in definitions]
         self.monitor.record(Retrieval(query, names, query_id=query_id, corpus_size=size, tokens=tokens))
@@ -390,7 +389,7 @@ class ToolMonitor:
             if names:
                 listed = ", ".join(list(names)[:_NAMED]) + (" …" if len(names) > _NAMED else "")
                 warning = SelectivityWarning(what.format(counted(len(names), "tool"), listed), code)
-                _log.warning("%s", warning)
+                LOG.warning("%s", warning)
                 warnings.warn(warning, stacklevel=3)
 
     def _warn(self, size: int, shown: int, relevant: int) -> None:
@@ -404,12 +403,12 @@ class ToolMonitor:
         if advice is None:
             return
         text = f"{advice} [too-many-tools]"
-        _log.warning("%s", text)
+        LOG.warning("%s", text)
         if self._on_warning is not None:
             try:
                 self._on_warning(text)
             except Exception:
-                _log.exception("on_warning failed")
+                LOG.exception("on_warning failed")
 
 
 def _definition(tool: str | ToolDefinition) -> ToolDefinition:

@@ -214,7 +214,7 @@ def explorer(
 
 def _script() -> str:
     """The scripts in one scope of their own, so that no name of theirs meets another script's."""
-    parts = [(_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    parts = ['"use strict";\n', *((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)]
     return "(() => {\n" + "".join(parts) + "})();\n"
 
 

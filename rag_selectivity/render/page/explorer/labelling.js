@@ -37,7 +37,9 @@ function saveButton(model, name, pairs) {
   place.append(
     button(`Save ${counted(pairs.length, "pair")} without a label as ${file}`, () => {
       savePairs(model, pairs, file);
-      said.textContent = `${counted(pairs.length, "pair")} saved as ${file}.`;
+      const computed = pairs.flatMap(([query, passage]) => [model.queries[query], model.passages[passage]]).some((id) => /^[=+@\t\r-]/.test(id));
+      said.textContent = `${counted(pairs.length, "pair")} saved as ${file}.` +
+        (computed ? " A program for sheets would compute ids that begin with =, +, - or @ as formulas." : "");
     }, { class: "x-button" }), " ", said,
     make("p", { class: "x-muted x-command" }, "This command has a judge grade them: ",
       make("code", {}, `rag-selectivity grade --queries queries.jsonl --corpus corpus.jsonl --pool ${file} --store graded.db --model NAME`)),

@@ -1,0 +1,473 @@
+"""The one writer: what becomes of a file, whatever it is and whatever interrupts, and who may read it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import rag_selectivity as rs
+from rag_selectivity.cli.app import app
+from rag_selectivity.grading.store import Store
+from rag_selectivity.io import replacing
+from rag_selectivity.io.replacing import append_whole, opened_to_append, refuse_unwritable, write_files, write_whole
+from rag_selectivity.io.writing import write_rows
+from rag_selectivity.live.monitor import Monitor
+from rag_selectivity.live.retrieval import Retrieval
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX")
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+ROWS = [{"query_id": "q", "passage_id": f"p{i}", "grade": 1} for i in range(50)]
+#: Everything that writes a file, each given a path.
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "text": lambda path: write_whole(path, "new\n" * 50),
+    "csv": lambda path: write_rows(path.with_suffix(".csv"), ROWS),
+    "jsonl": lambda path: write_rows(path.with_suffix(".jsonl"), ROWS),
+    "parquet": lambda path: write_rows(path.with_suffix(".parquet"), ROWS),
+    "two files": lambda path: write_files({path: "new\n" * 50, path.with_suffix(".side"): "new\n" * 50}),
+}
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """{file: content}, of whatever is there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# -- what is there already -----------------------------------------------------------------------------
+
+
+def test_a_link_is_followed(tmp_path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link, second = tmp_path / "there" / "target.txt", tmp_path / "link.txt", tmp_path / "second.txt"
+    target.write_text("old")
+    link.symlink_to("there/target.txt")
+    second.symlink_to(link)
+    write_whole(second, "new")
+    assert (second.is_symlink(), link.is_symlink(), target.read_text()) == (True, True, "new")
+    target.unlink()
+    write_whole(link, "made")
+    assert (link.is_symlink(), target.read_text()) == (True, "made")
+    round_ = tmp_path / "round"
+    round_.symlink_to(round_)
+    with pytest.raises(rs.InputError, match="round: cannot be written"):
+        write_whole(round_, "x")
+
+
+def test_a_link_beside_the_target_is_not_written_through(tmp_path) -> None:
+    (tmp_path / "own").write_text("mine")
+    (tmp_path / "out.txt.partial").symlink_to(tmp_path / "own")
+    write_whole(tmp_path / "out.txt", "new")
+    assert (tmp_path / "own").read_text() == "mine"
+
+
+@pytest.mark.parametrize("bits", [0o640, 0o600, 0o755, 0o664])
+def test_a_file_keeps_its_mode(tmp_path, bits) -> None:
+    path = tmp_path / "kept.txt"
+    path.write_text("old")
+    path.chmod(bits)
+    write_whole(path, "new")
+    assert (mode(path), path.read_text()) == (bits, "new")
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may give files away")
+def test_a_file_keeps_its_owner(tmp_path) -> None:
+    path = tmp_path / "kept.txt"
+    path.write_text("old")
+    os.chown(path, 1234, 2345)
+    write_whole(path, "new")
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+
+
+@pytest.mark.parametrize(("mask", "bits"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_new_file_has_the_mode_that_the_user_set(tmp_path, mask, bits) -> None:
+    before = os.umask(mask)
+    try:
+        write_whole(tmp_path / "new.txt", "new")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "new.txt") == bits
+
+
+def test_a_pipe_is_written_into(tmp_path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    refuse_unwritable(pipe)
+    write_rows(pipe, ROWS)
+    reader.join(10)
+    write_rows(tmp_path / "file.csv", ROWS)
+    assert read == [(tmp_path / "file.csv").read_bytes()]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_device_is_written_into() -> None:
+    write_whole("/dev/null", "x")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    refuse_unwritable("/dev/full")
+    with pytest.raises(rs.InputError, match=r"/dev/full: cannot be written \(No space left on device\)"):
+        write_whole("/dev/full", "x")
+
+
+def test_where_a_shell_redirects_to_is_written_into(tmp_path) -> None:
+    names = {"/dev/stdout": "a", "/dev/fd/1": "b", "/proc/self/fd/1": "c"}
+    code = f"from rag_selectivity.io.replacing import write_whole; [write_whole(*each) for each in {names}.items()]"
+    with (tmp_path / "shown.txt").open("wb") as file:
+        file.write(b"before ")
+        file.flush()
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+        file.seek(0, os.SEEK_END)
+        file.write(b" after")
+    assert content(tmp_path) == {"shown.txt": b"before abc after"}
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == b"abc"
+
+
+@pytest.mark.skipif(not ROOT or sys.platform != "linux", reason="only root may mount")
+def test_a_file_that_is_mounted_is_written_into(tmp_path) -> None:
+    outside, inside = tmp_path / "outside.txt", tmp_path / "inside.txt"
+    outside.write_text("old and long")
+    inside.touch()
+    if subprocess.run(["mount", "--bind", outside, inside], capture_output=True).returncode:
+        pytest.skip("a container may not mount")
+    try:
+        write_whole(inside, "new")
+        assert content(tmp_path) == {"outside.txt": b"new", "inside.txt": b"new"}
+    finally:
+        subprocess.run(["umount", inside], check=True)
+
+
+def test_nobody_reads_a_pipe_any_more(tmp_path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        write_whole(f"/dev/fd/{writing}", "x" * 100_000)
+    os.close(writing)
+
+
+# -- what cannot be written ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere/x", "No such file or directory"),
+        ("folder", "Is a directory"),
+        ("file/x", "Not a directory"),
+        ("x" * 300, "File name too long"),
+        ("a\0b", "no file can have this name"),
+        ("a\ud800", "no file can have this name"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_and_at_the_writing(tmp_path, name, why) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("x")
+    for write in (refuse_unwritable, lambda path: write_whole(path, "x"), opened_to_append):
+        with pytest.raises(rs.InputError) as raised:
+            write(f"{tmp_path}/{name}")
+        assert why in str(raised.value)
+        assert "cannot be written" in str(raised.value)
+    assert content(tmp_path) == {"file": b"x"}
+
+
+def test_a_trial_leaves_nothing_and_changes_nothing(tmp_path) -> None:
+    (tmp_path / "old").write_text("x")
+    refuse_unwritable(tmp_path / "old")
+    refuse_unwritable(tmp_path / "new")
+    assert content(tmp_path) == {"old": b"x"}
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder of somebody who is not root, and that somebody at work."""
+    with TemporaryDirectory() as name:
+        if ROOT:
+            os.chown(name, 65534, 65534)
+            os.seteuid(65534)
+        yield Path(name)
+        if ROOT:
+            os.seteuid(0)
+
+
+def test_a_file_or_folder_without_permission_is_refused(open_folder) -> None:
+    (open_folder / "old").write_text("x")
+    (open_folder / "old").chmod(0o400)
+    (open_folder / "closed").mkdir(0o500)
+    for name in ("old", "closed/x"):
+        for write in (refuse_unwritable, lambda path: write_whole(path, "x"), opened_to_append):
+            with pytest.raises(rs.InputError, match="Permission denied"):
+                write(open_folder / name)
+    assert content(open_folder) == {"old": b"x"}
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may give files away")
+def test_a_group_that_cannot_be_given_has_no_rights(open_folder) -> None:
+    os.seteuid(0)
+    (open_folder / "old").write_text("x")
+    os.chown(open_folder / "old", 65534, 1234)
+    (open_folder / "old").chmod(0o664)
+    os.seteuid(65534)
+    write_whole(open_folder / "old", "new")
+    assert (mode(open_folder / "old"), (open_folder / "old").read_text()) == (0o604, "new")
+
+
+def test_half_of_a_surrogate_pair_is_an_error(tmp_path) -> None:
+    (tmp_path / "x").write_text("old")
+    with pytest.raises(rs.InputError, match=r"the text holds '\\ud800', half of a pair of surrogates"):
+        write_whole(tmp_path / "x", "a\ud800")
+    assert content(tmp_path) == {"x": b"old"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evaluate --qrels labels.csv --run run.csv --output nowhere/x",
+        "evaluate --qrels labels.csv --run run.csv --per-query nowhere/x.csv",
+        "evaluate --qrels labels.csv --run run.csv --per-query x.xls",
+        "evaluate --qrels labels.csv --run run.csv --per-query x.csv --output x.csv",
+        "evaluate --qrels labels.csv --run run.csv --per-query -",
+        "compare --qrels labels.csv --run run.csv --run a=run.csv --output folder",
+        "sweep --qrels labels.csv --run run.csv --output x.tex",
+        "report --qrels labels.csv --run run.csv --output nowhere/x.html",
+        "annotate --store s.db --draw agree:3 --output nowhere/x.html",
+        "store export s.db nowhere/x.csv",
+        "demo --output file/x",
+        "sample file/x",
+    ],
+)
+def test_a_command_refuses_before_its_work_what_it_could_not_write_after_it(tmp_path, monkeypatch, words) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    # The inputs are not there: a command that began to work would complain of them.
+    with pytest.raises(rs.InputError, match=r"cannot be|cannot both|cannot write|no LaTeX"):
+        raise CliRunner().invoke(app, words.split()).exception  # type: ignore[misc]
+    assert set(content(tmp_path)) == {"file"}
+
+
+# -- what interrupts -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """As on a full disk, a file can only grow to so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, name) -> None:
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    WRITERS[name](tmp_path / "out.txt")
+    old = dict.fromkeys(content(tmp_path), b"old")
+    for path in old:
+        (tmp_path / path).write_bytes(b"old")
+    with file_size_limit(100), pytest.raises(rs.InputError, match="cannot be written"):
+        WRITERS[name](tmp_path / "out.txt")
+    assert content(tmp_path) == old
+
+
+@pytest.mark.skipif(not ROOT or sys.platform != "linux", reason="only root may mount a small disk")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_that_is_really_full(tmp_path, name) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", disk], capture_output=True).returncode:
+        pytest.skip("a container may not mount")
+    try:
+        WRITERS[name](disk / "out.txt")
+        old = content(disk)
+        with (disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+            while True:
+                filler.write(b"x" * 100)
+        with pytest.raises(rs.InputError, match="No space left on device"):
+            WRITERS[name](disk / "out.txt")
+        assert {path: found for path, found in content(disk).items() if path != "filler"} == old
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+class At:
+    """Calls `act` before the nth line that runs in the module of the writer, and so many lines later again."""
+
+    def __init__(self, number: int, act: Callable[[], object], later: int | None = None) -> None:
+        self.left, self.act, self.later = number, act, later
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> At | None:
+        if frame.f_code.co_filename != replacing.__file__:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0 or (self.later is not None and self.left == -self.later):
+                self.act()
+        return self
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("existing", "act"),
+    [(True, interrupt), (False, interrupt), (True, lambda: signal.raise_signal(signal.SIGINT))],
+    ids=["old files", "new files", "signal"],
+)
+def test_ctrl_c_at_any_line_leaves_the_old_files_or_the_new(tmp_path, existing, act) -> None:
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    old = {"a.txt": b"old a", "b.txt": b"old b"} if existing else {}
+    interrupted = 0
+    for number in range(1, 1000):
+        for path in (first, second):
+            path.unlink(missing_ok=True)
+            if existing:
+                path.write_bytes(old[path.name])
+        before = sys.gettrace()
+        at = At(number, act)
+        sys.settrace(at)
+        try:
+            write_files({first: "new a", second: lambda file: file.write(b"new b")})
+        except KeyboardInterrupt:
+            interrupted += 1
+        finally:
+            sys.settrace(before)
+        found = content(tmp_path)
+        new = {"a.txt": b"new a", "b.txt": b"new b"}
+        # Between the two renames the first file is new and the second is old.
+        between = {**old, "a.txt": b"new a"}
+        assert found in (old, new, between), number
+        if at.left > 0:
+            assert found == new
+            break
+    assert interrupted > 60
+
+
+@pytest.mark.parametrize("later", [None, 1, 2, 3, 4, 5])
+def test_ctrl_c_at_any_line_of_a_trial_and_again_soon_after_leaves_nothing(tmp_path, later) -> None:
+    (tmp_path / "a.txt").write_bytes(b"old")
+    for number in range(1, 1000):
+        before, at = sys.gettrace(), At(number, interrupt, later)
+        sys.settrace(at)
+        try:
+            refuse_unwritable(tmp_path / "a.txt")
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        assert content(tmp_path) == {"a.txt": b"old"}, number
+        if at.left > 0:
+            break
+    assert number > 30
+
+
+def test_an_error_while_the_content_is_made_leaves_the_old_file(tmp_path) -> None:
+    def broken(file: Any) -> None:
+        file.write(b"half")
+        raise ZeroDivisionError
+
+    (tmp_path / "out.txt").write_text("old")
+    with pytest.raises(ZeroDivisionError):
+        write_whole(tmp_path / "out.txt", broken)
+    assert content(tmp_path) == {"out.txt": b"old"}
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    code = (
+        "import os, sys; from rag_selectivity.io.replacing import write_whole\n"
+        "write_whole(sys.argv[1], lambda file: (file.write(b'half'), file.flush(), os.kill(os.getpid(), 9)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, path]).returncode == -signal.SIGKILL
+    (left,) = set(content(tmp_path)) - {"out.txt"}
+    assert path.read_text() == "old"
+    write_whole(path, "new")
+    assert left in content(tmp_path), "a young file may belong to a process that lives"
+    an_hour_ago = time.time() - 3600
+    os.utime(tmp_path / left, (an_hour_ago, an_hour_ago))
+
+    def while_another_writes(file: Any) -> None:
+        (mine,) = set(content(tmp_path)) - {"out.txt"}
+        assert mine != left
+        os.utime(tmp_path / mine, (an_hour_ago, an_hour_ago))
+        write_whole(path, "other")
+        assert mine in content(tmp_path), "another process still writes it"
+        file.write(b"last")
+
+    write_whole(path, while_another_writes)
+    assert content(tmp_path) == {"out.txt": b"last"}
+
+
+# -- what holds users' texts ---------------------------------------------------------------------------
+
+
+def test_stores_and_traces_are_for_their_owner_alone(tmp_path) -> None:
+    before = os.umask(0)
+    try:
+        with Store(tmp_path / "labels.db") as store:
+            store.add_texts([("q", "p", b"x" * 32, b"y" * 32)])
+            made = sorted(tmp_path.glob("labels.db*"))
+            assert len(made) > 1
+            assert {mode(path) for path in made} == {0o600}
+        monitor = Monitor({"q": {"a": 1}}, trace=tmp_path / "trace.jsonl", trace_texts=True)
+        monitor.record(Retrieval("q", ["a"]))
+        monitor.close()
+        assert mode(tmp_path / "trace.jsonl") == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_a_trace_keeps_the_mode_that_somebody_gave_it_and_follows_a_link(tmp_path) -> None:
+    (tmp_path / "there.jsonl").touch(0o640)
+    (tmp_path / "there.jsonl").chmod(0o640)
+    (tmp_path / "trace.jsonl").symlink_to("there.jsonl")
+    with opened_to_append(tmp_path / "trace.jsonl") as file:
+        append_whole(file, b"line\n")
+    assert (tmp_path / "trace.jsonl").is_symlink()
+    assert (mode(tmp_path / "there.jsonl"), (tmp_path / "there.jsonl").read_bytes()) == (0o640, b"line\n")
+
+
+def test_a_line_for_which_a_disk_has_no_room_is_not_written_in_part(tmp_path) -> None:
+    with opened_to_append(tmp_path / "trace.jsonl") as file, file_size_limit(100):
+        append_whole(file, b"a" * 59 + b"\n")
+        with pytest.raises(OSError, match=r"large|space"):
+            append_whole(file, b"b" * 59 + b"\n")
+    assert (tmp_path / "trace.jsonl").read_bytes() == b"a" * 59 + b"\n"
+
+
+def test_a_full_disk_ends_a_trace_and_not_what_is_watched(tmp_path, caplog) -> None:
+    monitor = Monitor({"q": {"a": 1}}, trace=tmp_path / "trace.jsonl", trace_texts=True)
+    with file_size_limit(1000):
+        for _ in range(30):
+            monitor.record(Retrieval("q", ["a"]))
+    monitor.close()
+    lines = (tmp_path / "trace.jsonl").read_text().splitlines(keepends=True)
+    assert 1 < len(lines) < 30
+    assert all(line.startswith("{") and line.endswith("}\n") for line in lines)
+    assert [record.message.split("(")[0] for record in caplog.records] == [
+        f"{tmp_path}/trace.jsonl: cannot be written any more "
+    ]
