@@ -119,7 +119,7 @@ def calibrate_alpha(
         return Calibration(
             None, nan, nan, nan, nan, n, regime, f"The measure or the quality is the same for all queries. {advice}"
         )
-    low, high = _interval(values, scores, bootstrap)
+    low, high = _interval(values, scores, Bootstrap.required(bootstrap))
     outside = _out_of_fold(values, scores, folds, bootstrap.seed)
     return Calibration(
         float(alphas[best]), float(correlation), low, high, outside, n, regime, f"alpha = {alphas[best]:g}. {advice}"

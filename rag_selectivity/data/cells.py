@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,17 @@ def _is_fraction(value: Any) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return math.isfinite(number) and not number.is_integer()
+
+
+def iterated(values: Any, expected: str) -> Iterator[Any]:
+    """What a value gives one after the other; an InputError that begins with `expected` for a value that gives nothing.
+
+    An array without dimensions counts as iterable by its class, and is not.
+    """
+    try:
+        return iter(values)
+    except TypeError:
+        raise InputError(f"{expected}, got {shown(values)}") from None
 
 
 def locate(source: str, line: int | None) -> str:

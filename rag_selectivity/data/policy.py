@@ -125,6 +125,8 @@ def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Poli
         policy = POLICIES["default"]
     elif isinstance(policy, str):
         policy = POLICIES.find(policy)
+    elif not isinstance(policy, Policy):
+        raise InputError(f"policy must be the name of one ({', '.join(POLICIES)}) or a Policy, got {policy!r}")
     known = [field.name for field in fields(Policy)]
     for name in overrides:
         if name not in known:

@@ -19,7 +19,7 @@ from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.opening import STANDARD_INPUT, opened, text_lines
+from rag_selectivity.io.opening import STANDARD_INPUT, is_folder, opened, text_lines
 from rag_selectivity.io.versions import check_version
 
 SCHEMA = "rag-selectivity/origins/1"
@@ -35,7 +35,7 @@ def side_path(path: Path) -> Path:
 
 def has_side_file(path: Path) -> bool:
     """Whether a file has a side file."""
-    return path != STANDARD_INPUT and not path.is_dir() and side_path(path).is_file()
+    return path != STANDARD_INPUT and not is_folder(path) and side_path(path).is_file()
 
 
 def content_hash(content: bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 
 from rag_selectivity.data.ids import check_ids
 from rag_selectivity.errors import InputError
@@ -84,7 +85,7 @@ class Retrieval:
 
 
 def _check_amount(value: float, name: str) -> None:
-    if isinstance(value, (str, bytes)) or value < 0:
+    if not isinstance(value, Real) or value < 0:
         raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {value!r}")
 
 

@@ -91,7 +91,7 @@ def run_of(path: Path) -> object:
 
 
 def ids_of(path: Path) -> object:
-    return list(read_corpus_ids(path)), rs.evaluate(LABELS, RUN, scale="utility", corpus=path, bootstrap=None)
+    return list(read_corpus_ids(path)), rs.evaluate(LABELS, RUN, scale="utility", corpus=read_corpus_ids(path), bootstrap=None)
 
 
 def counts_of(path: Path) -> object:

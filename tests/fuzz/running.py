@@ -48,7 +48,7 @@ def kind_of(number: int, kinds: Sequence[Kind]) -> Kind:
 
 
 def tried(seed: int, number: int, *, kinds: Sequence[Kind] = KINDS, measured: bool = True) -> Finding | None:
-    """Run an input; it depends on the seed and its number only. Unless `measured`, time and memory are not looked at."""
+    """Run an input, which its seed and its number decide. Unless `measured`, time and memory are not looked at."""
     kind = kind_of(number, kinds)
     found = None
     with tempfile.TemporaryDirectory() as name, _alarm():
@@ -88,7 +88,7 @@ def _place(error: BaseException) -> str:
 def _wrong_files(folder: Path) -> str | None:
     """What is wrong with the files that a call left: temporary ones, or an output that does not read."""
     for path in folder.rglob("*"):
-        if path.name.endswith((".tmp", "-journal", "-wal", ".part")) or path.name.startswith("."):
+        if path.name.endswith((".tmp", "-journal", ".part")) or path.name.startswith("."):
             return f"left behind: {path.suffix or path.name}"
         if path.name in _OUTPUTS:
             try:

@@ -46,13 +46,19 @@ _SHARED = {
 def explained(path: Path, error: sqlite3.Error) -> Exception:
     """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is."""
     name = getattr(error, "sqlite_errorname", None) or ""
-    if str(error).startswith(_NO_TEXT):
+    # Every table and column was there when the store was made.
+    if str(error).startswith((_NO_TEXT, "no such table: ", "no such column: ")):
         name = "SQLITE_CORRUPT"
     for prefix, problem in _PROBLEMS.items():
         if name.startswith(prefix):
             detail = f"{error}{_found_by_check(path)}" if problem == "@damaged" else str(error)
             return InputError(f"{path}: {_SHARED.get(problem, problem).format(name=path.name)} ({detail})")
     return error
+
+
+def damaged(path: Path, detail: str) -> InputError:
+    """The error for a store whose rows contradict each other."""
+    return InputError(f"{path}: {_SHARED['@damaged'].format(name=path.name)} ({detail})")
 
 
 def _found_by_check(path: Path) -> str:
