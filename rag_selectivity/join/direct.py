@@ -123,7 +123,7 @@ def has_plain_ids(query: QueryLists) -> bool:
     grades, listed = query.grades, (query.passages, query.pool or ())
     if type(grades) is not dict or not _ONLY_INT.issuperset(map(type, grades.values())):
         return False
-    return all("" not in ids and _ONLY_STR.issuperset(map(type, ids)) for ids in (grades, *listed))
+    return all(_ONLY_STR.issuperset(map(type, ids)) and "" not in ids for ids in (grades, *listed))
 
 
 def _sizes(given: Sequence[int | None], passages_of: PassageCounts | None) -> IntArray | None:

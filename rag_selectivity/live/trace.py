@@ -11,7 +11,9 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rag_selectivity.data.cells import checked_id, id_fault
+import numpy as np
+
+from rag_selectivity.data.cells import checked_id, id_fault, shown
 from rag_selectivity.data.identity import AUTO
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.data.qrels import Qrels
@@ -31,7 +33,7 @@ __all__ = ["Trace", "TraceWriter"]
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
 #: Made once, since `json.dumps` makes another one for each line.
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
 
 
 class TraceWriter:
@@ -80,7 +82,7 @@ class TraceWriter:
             line = f"{_encode(row)}\n".encode()
         except UnicodeEncodeError:
             # Half of a surrogate pair, which only an escape can write.
-            line = f"{json.dumps(row)}\n".encode()
+            line = f"{json.dumps(row, default=_plain)}\n".encode()
         with self._lock:
             if self._file is None:
                 return
@@ -290,6 +292,13 @@ class Trace:
         for note in (*self.notes, *lacking):
             warnings.warn(SelectivityWarning(f"{self.path}: {note}", "trace-incomplete"), stacklevel=2)
         return queries, self.texts, Run.from_dict({name: ids for name, ids in graded.items() if ids})
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a number of numpy's; an InputError for what JSON does not have."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InputError(f"Retrieval: {shown(value)} cannot be written to a trace; give texts, numbers and lists of ids")
 
 
 def _retrieval(row: Mapping[str, Any], where: str) -> Retrieval:
