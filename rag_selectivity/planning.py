@@ -90,8 +90,14 @@ def plan(
     >>> planned["max_K_for_random_success"], planned["max_K_for_ceiling"]
     (12, 8)
     """
-    values = [relevant] if isinstance(relevant, (int, np.integer)) else list(
-        iterated(relevant, "the number of relevant passages must be a whole number, or a list with one for each query")
+    values = (
+        [relevant]
+        if isinstance(relevant, (int, np.integer))
+        else list(
+            iterated(
+                relevant, "the number of relevant passages must be a whole number, or a list with one for each query"
+            )
+        )
     )
     counts = [whole_count(value, "the number of relevant passages") for value in values]
     size = whole_count(corpus_size, "corpus_size")

@@ -48,9 +48,14 @@ def id_fault(text: str) -> str | None:
         return "is empty"
     if "\0" in text:
         return "holds a NUL character"
-    if not text.isascii() and _HALF.search(text):
+    if not text.isascii() and holds_half(text):
         return "holds half of a surrogate pair, which is no character"
     return None
+
+
+def holds_half(text: str) -> bool:
+    """Whether a text holds half of a surrogate pair, which no UTF-8 file can hold."""
+    return _HALF.search(text) is not None
 
 
 def checked_id(text: str, where: str, what: str) -> str:

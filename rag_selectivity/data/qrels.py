@@ -142,7 +142,8 @@ class Qrels(Held):
         for query in queries:
             position.setdefault(query_text(query, source or "qrels"), len(position))
         query_column, passages, grades = [], [], []
-        for number, record in enumerate(iterated(records, f"{source or 'qrels'}: expected (query, passage, grade) rows")):
+        given = iterated(records, f"{source or 'qrels'}: expected (query, passage, grade) rows")
+        for number, record in enumerate(given):
             where = locate(source or "qrels", lines[number] if lines is not None else None)
             try:
                 query, passage, grade = record

@@ -118,7 +118,9 @@ class Run(Held):
             is_plain = isinstance(ranked, (list, tuple))
             if not is_plain and (isinstance(ranked, str) or not isinstance(ranked, Iterable)):
                 raise InputError(f"run: query {query!r}: expected a list of ids or {{passage: score}}, got {ranked!r}")
-            rows = ranked if is_plain else list(ranked.items() if isinstance(ranked, Mapping) else ranked)
+            items = ranked.items() if isinstance(ranked, Mapping) else ranked
+            expected = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
+            rows = ranked if is_plain else list(iterated(items, expected))
             lengths.append(len(rows))
             if not rows:
                 continue

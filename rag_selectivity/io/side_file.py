@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.pair_index import pair_keys
@@ -82,6 +83,15 @@ def read_side_file(path: Path) -> tuple[dict[str, Any], Iterator[tuple[int, dict
     return first, lines
 
 
+def _tail_ranks(first: Mapping[str, Any], side: Path) -> tuple[int, int] | None:
+    ranks = first.get("tail_ranks")
+    if ranks is None:
+        return None
+    if not isinstance(ranks, list) or len(ranks) != 2 or not all(type(rank) is int for rank in ranks):
+        raise InputError(f"{side}:1: tail_ranks must be two whole numbers, got {shown(ranks)}; export the labels again")
+    return ranks[0], ranks[1]
+
+
 def with_side_file(path: Path, qrels: Qrels) -> Qrels:
     """The judgments of a file with the origins and the scale of its side file.
 
@@ -99,7 +109,7 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
         try:
             flags = sum(int(_FLAGS[name]) for name in row["chosen"])
             grade = NO_GRADE if row["judge_grade"] is None else int(row["judge_grade"])
-            columns.append((flags, bool(row["by_person"]), grade, int(row["tail_size"])))
+            columns.append((flags, bool(row["by_person"]), int(np.int64(grade)), int(np.int64(int(row["tail_size"])))))
             queries.append(str(row["query_id"]))
             passages.append(str(row["passage_id"]))
         except (KeyError, OverflowError, TypeError, ValueError) as error:
@@ -115,13 +125,13 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
     order = np.empty(len(columns), np.int64)
     order[judgments] = places
     chosen, by_person, judge_grade, tail_size = zip(*columns, strict=True)
-    ranks = first.get("tail_ranks")
+    ranks = _tail_ranks(first, side)
     qrels.origins = LabelOrigins(
         np.array(chosen, np.uint8)[order],
         np.array(by_person, bool)[order],
         np.array(judge_grade, np.int64)[order],
         np.array(tail_size, np.int64)[order],
-        tail_ranks=None if ranks is None else (int(ranks[0]), int(ranks[1])),
+        tail_ranks=ranks,
         **{name: first[name] for name in _COMMON if name in first},
     )
     qrels.scale = first.get("scale") or qrels.scale

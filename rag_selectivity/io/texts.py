@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, id_fault, iterated, shown
+from rag_selectivity.data.cells import checked_id, holds_half, id_fault, iterated, shown
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -41,6 +41,8 @@ def checked_texts(rows: Iterable[tuple[str, Any]], what: str) -> Iterator[tuple[
         text = passage_text(record) if isinstance(record, Mapping) else record
         if not isinstance(text, str):
             raise InputError(f"{what}: {id_!r} has no text, but {text!r}")
+        if not text.isascii() and holds_half(text):
+            raise InputError(f"{what}: the text of {id_!r} holds half of a surrogate pair, which is no character")
         yield checked_id(id_, what, "text's"), text
 
 

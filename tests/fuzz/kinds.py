@@ -91,7 +91,8 @@ def run_of(path: Path) -> object:
 
 
 def ids_of(path: Path) -> object:
-    return list(read_corpus_ids(path)), rs.evaluate(LABELS, RUN, scale="utility", corpus=read_corpus_ids(path), bootstrap=None)
+    ids = list(read_corpus_ids(path))
+    return rs.evaluate(LABELS, RUN, scale="utility", corpus=ids, bootstrap=None)
 
 
 def counts_of(path: Path) -> object:
@@ -223,11 +224,25 @@ def small_text(random: Random, folder: Path) -> object:
 # -- Python values -------------------------------------------------------------------------------------------
 
 OPTIONS: dict[str, Any] = {
-    "corpus_size": 1000, "measures": ["BoR", "Success@1"], "depths": [1, 2], "scale": "utility", "policy": "trec_eval",
-    "grade_map": {1: 1, 5: 5}, "passages_of": {"d1": 2}, "pool": RUN, "controls": {"q1": {"d3": 1}}, "ids": "exact",
-    "human": {"q1": {"d1": 5}}, "corpus": ["d1", "d2"], "ties": "as_given", "unjudged": "ignore", "duplicates": "drop",
-    "bootstrap": "bca", "used_models": ["m"], "order": "rank",
-}  # fmt: skip
+    "corpus_size": 1000,
+    "measures": ["BoR", "Success@1"],
+    "depths": [1, 2],
+    "scale": "utility",
+    "policy": "trec_eval",
+    "grade_map": {1: 1, 5: 5},
+    "passages_of": {"d1": 2},
+    "pool": RUN,
+    "controls": {"q1": {"d3": 1}},
+    "ids": "exact",
+    "human": {"q1": {"d1": 5}},
+    "corpus": ["d1", "d2"],
+    "ties": "as_given",
+    "unjudged": "ignore",
+    "duplicates": "drop",
+    "bootstrap": "bca",
+    "used_models": ["m"],
+    "order": "rank",
+}
 CALLS: tuple[Callable[..., Any], ...] = (rs.evaluate, rs.evaluate, rs.compare, rs.sweep)
 
 
@@ -272,9 +287,20 @@ def made(random: Random, folder: Path) -> object:
 
 
 RETRIEVAL = {
-    "query": "q1", "shown": ["d1", "d2"], "pool": ["d1", "d2"], "query_id": "q1", "corpus_size": 10, "tokens": 1,
-    "seconds": 0.1, "failed": False, "grades": {"d1": 1}, "texts": {"d1": "x"}, "id": "i", "arm": "a", "outcome": 1.0,
-}  # fmt: skip
+    "query": "q1",
+    "shown": ["d1", "d2"],
+    "pool": ["d1", "d2"],
+    "query_id": "q1",
+    "corpus_size": 10,
+    "tokens": 1,
+    "seconds": 0.1,
+    "failed": False,
+    "grades": {"d1": 1},
+    "texts": {"d1": "x"},
+    "id": "i",
+    "arm": "a",
+    "outcome": 1.0,
+}
 
 
 def one_query(random: Random, folder: Path) -> object:
@@ -400,7 +426,7 @@ KINDS: tuple[Kind, ...] = (
             "run.jsonl",
             "run.parquet",
             "run.csv.gz",
-        )  # fmt: skip
+        )
     ),
     Kind("corpus", of_file("corpus.jsonl", ids_of, lambda path: dict(read_texts(path, "c")))),
     Kind("passages of documents", of_file("passages.csv", counts_of)),

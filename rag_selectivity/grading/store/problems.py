@@ -85,6 +85,9 @@ def explaining(path: Path) -> Iterator[None]:
         if problem is error:
             raise
         raise problem from error
+    except UnicodeDecodeError as error:
+        # The schema or an error of SQLite's own quotes bytes that are no text.
+        raise damaged(path, str(error)) from error
 
 
 def is_busy(error: BaseException | None) -> bool:
