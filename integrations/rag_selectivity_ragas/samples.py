@@ -127,7 +127,11 @@ def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
 def _samples(dataset: Any) -> Iterable[Any]:
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
     samples = getattr(inner, "samples", inner)
-    if isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable):
+    if (
+        isinstance(samples, (str, bytes, Mapping))
+        or not isinstance(samples, Iterable)
+        or not getattr(samples, "shape", 1)
+    ):
         raise InputError(
             f"a dataset of samples is needed, got {type(dataset).__name__}: load it, as in "
             f"EvaluationDataset.from_jsonl(path), or give a list of dicts"

@@ -24,9 +24,9 @@ Plan = list[tuple[Measure, NDArray[Any]]]
 #: Of a comparison, whose tests share one level: few depths.
 COMPARED_DEPTHS = (5, 10, 20)
 V = TypeVar("V")
-#: Stands for the default measures among others.
 #: A corpus holds fewer passages.
 LARGEST_DEPTH = 1 << 53
+#: Stands for the default measures among others.
 DEFAULT_MEASURES = "default"
 #: What the default measures hold only with a corpus size.
 _SIZED = ("BoR", "BoR_max", "lambda")

@@ -373,10 +373,16 @@ def ragas_rows(random: Random, folder: Path) -> object:
     from rag_selectivity_ragas import selectivity
 
     rows = [
-        {"user_input": query, "retrieved_context_ids": RUN[query], "retrieved_contexts": [TEXTS[each] for each in RUN[query]],
-         "reference_context_ids": ["d1"], "reference": "r", "response": "r"}
+        {
+            "user_input": query,
+            "retrieved_context_ids": RUN[query],
+            "retrieved_contexts": [TEXTS[each] for each in RUN[query]],
+            "reference_context_ids": ["d1"],
+            "reference": "r",
+            "response": "r",
+        }
         for query in RUN
-    ]  # fmt: skip
+    ]
     return selectivity(
         changed_value(random, rows),
         changed_value(random, LABELS) if random.random() < 0.2 else LABELS,
