@@ -190,7 +190,7 @@ def _retrieved(
             f"{where} ({question!r}) has neither retrieved_context_ids nor retrieved_contexts: give each sample one of "
             f"the columns, or an empty list if nothing was retrieved"
         )
-    if ids is not None and (None in ids or "" in ids):
+    if ids is not None and any(each is None or (isinstance(each, str) and not each) for each in ids):
         if texts is None:
             raise InputError(
                 f"{where} ({question!r}): retrieved_context_ids has an empty id: give each passage its id, or "

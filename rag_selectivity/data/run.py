@@ -411,7 +411,7 @@ def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:
     try:
         passage, score = row
         return passage, float(score)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {row!r}") from None
 
 

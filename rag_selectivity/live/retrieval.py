@@ -92,7 +92,7 @@ class Retrieval:
 
 
 def _check_amount(value: float, name: str) -> None:
-    if not isinstance(value, Real) or value < 0:
+    if not isinstance(value, Real) or value < 0 or (isinstance(value, int) and value >= 1 << 63):
         raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {value!r}")
 
 

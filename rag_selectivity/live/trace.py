@@ -83,6 +83,8 @@ class TraceWriter:
         except UnicodeEncodeError:
             # Half of a surrogate pair, which only an escape can write.
             line = f"{json.dumps(row, default=_plain)}\n".encode()
+        except TypeError as error:
+            raise InputError(f"a retrieval cannot be written to a trace ({error}); ids must be texts") from None
         with self._lock:
             if self._file is None:
                 return
