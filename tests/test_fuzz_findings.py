@@ -128,18 +128,31 @@ def everything(path: Path) -> None:
     rs.read_qrels(path)
 
 
+#: Fields of the first line of a side file.
+HEAD = ("tail_ranks", "drawn_for_people", "judges")
+
+
 def exported(folder: Path, **changes: Any) -> Path:
     for name in ("exported.qrels", "exported.qrels.origins.jsonl"):
         (folder / name).write_bytes(seeds()[name])
     side = folder / "exported.qrels.origins.jsonl"
     first, *lines = map(json.loads, side.read_text().splitlines())
     for row in (first, *lines):
-        row.update({name: value for name, value in changes.items() if (name == "tail_ranks") == (row is first)})
+        row.update({name: value for name, value in changes.items() if (name in HEAD) == (row is first)})
     side.write_text("".join(f"{json.dumps(row)}\n" for row in (first, *lines)))
     return folder / "exported.qrels"
 
 
-@pytest.mark.parametrize("changes", [{"tail_ranks": "top"}, {"tail_ranks": 3}, {"tail_size": 10**30}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"drawn_for_people": "x"},
+        {"judges": {"m": "x"}},
+        {"tail_ranks": "top"},
+        {"tail_ranks": 3},
+        {"tail_size": 10**30},
+    ],
+)
 def test_wrong_numbers_in_a_side_file_are_refused(tmp_path, changes) -> None:
     rs.read_qrels(exported(tmp_path))
     with pytest.raises(rs.InputError, match="export the labels again"):

@@ -21,6 +21,8 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import json_value
 from rag_selectivity.io.opening import STANDARD_INPUT, is_folder, opened, text_lines
+from rag_selectivity.io.shapes import Misfit, by_name, count, fields, or_null
+from rag_selectivity.io.shapes import number as is_number
 from rag_selectivity.io.versions import check_version
 
 SCHEMA = "rag-selectivity/origins/1"
@@ -92,6 +94,27 @@ def _tail_ranks(first: Mapping[str, Any], side: Path) -> tuple[int, int] | None:
     return ranks[0], ranks[1]
 
 
+_SHAPE = fields(
+    {},
+    {
+        "pools": by_name(or_null(count)),
+        "judges": by_name(count),
+        "annotators": by_name(count),
+        "drawn_for_people": by_name(count),
+        "outdated": count,
+        "cost_of_a_grade": or_null(is_number),
+    },
+)
+
+
+def _common(first: Mapping[str, Any], side: Path) -> dict[str, Any]:
+    try:
+        _SHAPE(first, "")
+    except Misfit as error:
+        raise InputError(f"{side}:1: {error}; export the labels again") from None
+    return {name: first[name] for name in _COMMON if name in first}
+
+
 def with_side_file(path: Path, qrels: Qrels) -> Qrels:
     """The judgments of a file with the origins and the scale of its side file.
 
@@ -132,7 +155,7 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
         np.array(judge_grade, np.int64)[order],
         np.array(tail_size, np.int64)[order],
         tail_ranks=ranks,
-        **{name: first[name] for name in _COMMON if name in first},
+        **_common(first, side),
     )
     qrels.scale = first.get("scale") or qrels.scale
     return qrels

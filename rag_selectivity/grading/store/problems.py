@@ -36,6 +36,14 @@ _PROBLEMS = {
 }
 #: What Python says of a text that is no UTF-8.
 _NO_TEXT = "Could not decode to UTF-8"
+#: Every table of a store was there when it was made.
+_NO_TABLE = tuple(
+    f"no such table: {name}"
+    for name in (
+        *("settings", "servers", "pairs", "labels", "draws", "origins"),
+        *("human", "answers", "canaries", "escalations", "leases"),
+    )
+)
 _SHARED = {
     "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
@@ -46,8 +54,7 @@ _SHARED = {
 def explained(path: Path, error: sqlite3.Error) -> Exception:
     """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is."""
     name = getattr(error, "sqlite_errorname", None) or ""
-    # Every table and column was there when the store was made.
-    if str(error).startswith((_NO_TEXT, "no such table: ", "no such column: ")):
+    if str(error).startswith((_NO_TEXT, "no such column: ", *_NO_TABLE)):
         name = "SQLITE_CORRUPT"
     for prefix, problem in _PROBLEMS.items():
         if name.startswith(prefix):
