@@ -83,7 +83,8 @@ def of_file(name: str, *readers: Callable[[Path], object]) -> Callable[[Random, 
 
 
 def labels_of(path: Path) -> object:
-    return rs.evaluate(read_qrels(path), {"run": RUN}, corpus_size=1000, depths=[1, 3], bootstrap=None, ids="exact")
+    options = {"corpus_size": 1000, "depths": [1, 3], "scale": "utility", "bootstrap": None, "ids": "exact"}
+    return rs.evaluate(read_qrels(path), {"run": RUN}, **options)
 
 
 def run_of(path: Path) -> object:
@@ -104,7 +105,7 @@ def report_of(path: Path) -> object:
     explain(path).to_text()
     report = rs.evaluate(LABELS, {"run": RUN}, corpus_size=100, scale="utility", depths=[1, 2], bootstrap=FEW)
     against = Against.of(report, stored, on=("all", "common")[len(path.read_bytes()) % 2], bootstrap=FEW)
-    return failures(report, [], [parse_max_drop("RA-nWG@2 = 0.1")], against)
+    return failures(report, [], [parse_max_drop("RA-nWG@2:0.1")], against)
 
 
 def trace_of(path: Path) -> object:
@@ -211,7 +212,7 @@ def gate(random: Random, folder: Path) -> object:
     if random.random() < 0.5:
         parsed = parse_fail_if(changed_text(random, "low(RA-nWG@2) < 0.5", " (@)<"))
         return failures(rs.evaluate(LABELS, RUN, scale="utility", corpus_size=100, depths=[2], bootstrap=FEW), [parsed])
-    return parse_max_drop(changed_text(random, random.choice(("RA-nWG@2 = 5%", "low(BoR@10) = 0.1")), " (@)=%"))
+    return parse_max_drop(changed_text(random, random.choice(("RA-nWG@2:0.05", "low(BoR@10):0.1")), " (@):"))
 
 
 def small_text(random: Random, folder: Path) -> object:
