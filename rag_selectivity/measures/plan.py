@@ -103,7 +103,11 @@ def wanted_measures(
         measures = [measures]
     usual = default_measures(scale, sized=sized, pooled=pooled)
     wanted = iterated(measures, "measures must be a measure or a list of them")
-    parsed = [parse_measure(each) for asked in wanted for each in (usual if asked == DEFAULT_MEASURES else (asked,))]
+    parsed = [
+        parse_measure(each)
+        for asked in wanted
+        for each in (usual if isinstance(asked, str) and asked == DEFAULT_MEASURES else (asked,))
+    ]
     if not parsed:
         raise InputError("no measure was asked for")
     return with_companions(parsed)
