@@ -81,7 +81,7 @@ def agree(
     ('fit to rank systems', 0.0)
     """
     _refuse_runs(runs, corpus_size, measures, depths)
-    chosen = scale_named(scale)
+    bootstrap, chosen = Bootstrap.required(bootstrap), scale_named(scale)
     by_hand = _by_people(human).regraded(grade_map)
     by_judge, expected = _by_judges(labels, judges, judge_rule)
     by_judge = by_judge.regraded(labels_grade_map)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.columns import whole_count
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
@@ -119,7 +120,7 @@ def calibrate_alpha(
         return Calibration(
             None, nan, nan, nan, nan, n, regime, f"The measure or the quality is the same for all queries. {advice}"
         )
-    low, high = _interval(values, scores, bootstrap)
+    low, high = _interval(values, scores, Bootstrap.required(bootstrap))
     outside = _out_of_fold(values, scores, folds, bootstrap.seed)
     return Calibration(
         float(alphas[best]), float(correlation), low, high, outside, n, regime, f"alpha = {alphas[best]:g}. {advice}"
@@ -169,6 +170,8 @@ def _values_of_counts(
 ) -> tuple[FloatArray, FloatArray, float]:
     from rag_selectivity.measures.recall_free import f_score, t_score
 
+    if not isinstance(counts, Mapping):
+        raise InputError(f"source must be a Report, a JudgedRun or {{name of a count: counts}}, got {shown(counts)}")
     needed = ("n_p", "n_n", "K") if measure.name == "T" else ("n_p", "K", "R")
     absent = [key for key in needed if key not in counts]
     if absent:

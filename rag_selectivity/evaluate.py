@@ -18,6 +18,7 @@ from rag_selectivity.calibrated.reporting import (
     tails_by_run,
 )
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
+from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.policy import Policy, resolve_policy
@@ -280,7 +281,7 @@ def report_on(
         intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
-    provenance = _provenance(first, ground, tuple(used_models))
+    provenance = _provenance(first, ground, _model_names(used_models))
     found = labels_found_by_any(judged)
     level = None if bootstrap is None else bootstrap.level
     for name, run in judged.items():
@@ -347,6 +348,13 @@ def report_on(
         ground=ground,
         provenance=provenance,
     )
+
+
+def _model_names(given: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(iterated(given, "used_models must be a list of names"))
+    if isinstance(given, str) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"used_models must be a list of names, as in ['gpt-5-mini'], got {shown(given)}")
+    return names
 
 
 def _provenance(run: JudgedRun, ground: Ground | None, used_models: tuple[str, ...]) -> Provenance | None:

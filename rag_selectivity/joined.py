@@ -15,7 +15,7 @@ from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
-from rag_selectivity.data.grades import Scale
+from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
@@ -103,6 +103,8 @@ def settled_labels(
 ) -> Qrels:
     """The judgments with their grades mapped and their scale settled, as `evaluate` uses them."""
     labels = qrels_of(qrels).regraded(grade_map)
+    if scale is not None and not isinstance(scale, str):
+        scale = scale_named(scale)
     return labels.on_scale(scale or labels.scale or (None if policy is None else policy.scale))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.calibrated.plan import expected_widths, halving
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.columns import find_column, whole_count
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
@@ -88,14 +90,24 @@ def plan(
     >>> planned["max_K_for_random_success"], planned["max_K_for_ceiling"]
     (12, 8)
     """
-    values = [relevant] if isinstance(relevant, (int, np.integer)) else list(relevant)
+    values = (
+        [relevant]
+        if isinstance(relevant, (int, np.integer))
+        else list(
+            iterated(
+                relevant, "the number of relevant passages must be a whole number, or a list with one for each query"
+            )
+        )
+    )
     counts = [whole_count(value, "the number of relevant passages") for value in values]
     size = whole_count(corpus_size, "corpus_size")
+    if isinstance(m, bool) or not isinstance(m, (int, np.integer)):
+        raise InputError(f"m must be a whole number ≥ 1, got {m!r}")
     if not counts or max(counts) < m:
         raise InputError(f"no query has enough relevant passages for a success, which needs {m}: lower m, or correct R")
-    if tokens_per_item is not None and not 0 < tokens_per_item < math.inf:
+    if tokens_per_item is not None and not (isinstance(tokens_per_item, Real) and 0 < tokens_per_item < math.inf):
         raise InputError(f"tokens_per_item must be more than 0, got {tokens_per_item!r}")
-    if not 0 < max_random_success <= 1:
+    if not isinstance(max_random_success, Real) or not 0 < max_random_success <= 1:
         raise InputError(f"max_random_success must be more than 0 and at most 1, got {max_random_success!r}")
     judged = replace(
         JudgedRun.from_counts([size] * len(counts), [0] * len(counts), counts, [0] * len(counts)),
@@ -202,8 +214,10 @@ def queries_needed(
         ("power", power, 0, 1),
         ("level", level, 0, 1),
     ):
-        if not low < value < high:
+        if not isinstance(value, Real) or not low < value < high:
             raise InputError(f"{name} must be more than {low} and less than {high:g}, got {value!r}")
+    if not isinstance(correlation, Real):
+        raise InputError(f"correlation must be a number, got {correlation!r}")
     tests = rows_of_comparison() if rows is None else rows
     if isinstance(tests, bool) or not isinstance(tests, (int, np.integer)) or tests < 1:
         raise InputError(f"rows must be a whole number ≥ 1, got {rows!r}")

@@ -97,7 +97,7 @@ def sweep(
     """
     if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):
         raise InputError(f"max_depth must be a whole number ≥ 1, got {max_depth!r}")
-    chosen_policy = resolve_policy(policy, **choices)
+    bootstrap, chosen_policy = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
     form = IdForm.of(ids)
     opened = {name: run_of(run).in_form(form) for name, run in named_runs(runs).items()}
     lengths = None if tokens is None else passage_tokens(tokens, form)

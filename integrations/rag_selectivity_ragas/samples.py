@@ -127,7 +127,11 @@ def rows_of(dataset: Any, *, id_column: str | None = None) -> list[Row]:
 def _samples(dataset: Any) -> Iterable[Any]:
     inner = getattr(dataset, "dataset", dataset)  # an EvaluationResult holds its dataset
     samples = getattr(inner, "samples", inner)
-    if isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable):
+    if (
+        isinstance(samples, (str, bytes, Mapping))
+        or not isinstance(samples, Iterable)
+        or not getattr(samples, "shape", 1)
+    ):
         raise InputError(
             f"a dataset of samples is needed, got {type(dataset).__name__}: load it, as in "
             f"EvaluationDataset.from_jsonl(path), or give a list of dicts"
@@ -186,7 +190,7 @@ def _retrieved(
             f"{where} ({question!r}) has neither retrieved_context_ids nor retrieved_contexts: give each sample one of "
             f"the columns, or an empty list if nothing was retrieved"
         )
-    if ids is not None and (None in ids or "" in ids):
+    if ids is not None and any(each is None or (isinstance(each, str) and not each) for each in ids):
         if texts is None:
             raise InputError(
                 f"{where} ({question!r}): retrieved_context_ids has an empty id: give each passage its id, or "

@@ -97,7 +97,7 @@ def compare(
     >>> row.difference, row.p, row.test, row.wins
     (1.0, 0.0078125, 'exact', 8)
     """
-    chosen = resolve_policy(policy, **choices)
+    bootstrap, chosen = Bootstrap.required(bootstrap), resolve_policy(policy, **choices)
     joined = join_runs(
         qrels,
         runs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,14 @@ def id_fault(text: str) -> str | None:
         return "is empty"
     if "\0" in text:
         return "holds a NUL character"
-    if not text.isascii() and _HALF.search(text):
+    if not text.isascii() and holds_half(text):
         return "holds half of a surrogate pair, which is no character"
     return None
+
+
+def holds_half(text: str) -> bool:
+    """Whether a text holds half of a surrogate pair, which no UTF-8 file can hold."""
+    return _HALF.search(text) is not None
 
 
 def checked_id(text: str, where: str, what: str) -> str:
@@ -96,6 +102,17 @@ def _is_fraction(value: Any) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return math.isfinite(number) and not number.is_integer()
+
+
+def iterated(values: Any, expected: str) -> Iterator[Any]:
+    """What a value gives one after the other; an InputError that begins with `expected` for a value that gives nothing.
+
+    An array without dimensions counts as iterable by its class, and is not.
+    """
+    try:
+        return iter(values)
+    except TypeError:
+        raise InputError(f"{expected}, got {shown(values)}") from None
 
 
 def locate(source: str, line: int | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_selectivity.data.cells import LARGEST_GRADE
+from rag_selectivity.data.cells import LARGEST_GRADE, iterated
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 
@@ -63,7 +63,8 @@ def records_of_dicts(judgments: Mapping[Any, Any]) -> tuple[list[tuple[Any, Any,
         elif isinstance(judged, str) or not isinstance(judged, Iterable):
             raise InputError(f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids, got {judged!r}")
         else:
-            rows.extend((query, passage, 1) for passage in judged)
+            ids = iterated(judged, f"qrels of query {query!r}: expected {{passage: grade}} or a list of ids")
+            rows.extend((query, passage, 1) for passage in ids)
         expected.extend([not isinstance(judged, Mapping)] * (len(rows) - len(expected)))
     return rows, expected
 

@@ -122,6 +122,8 @@ class IdForm:
             return AS_THEY_ARE
         # Blanks may belong to the text of a prefix or suffix, but not to a name.
         listed = given.split(",") if isinstance(given, str) else given
+        if not isinstance(listed, (list, tuple)) or not all(isinstance(part, str) for part in listed):
+            raise InputError(f"ids must be the name of a form or a list of steps, got {given!r}")
         parts = tuple(part.lstrip() if "=" in part else part.strip() for part in listed)
         steps = tuple(step for step in map(_step, parts) if step is not None)
         return cls(parts, steps, any(isinstance(step, _Removal) for step in steps))

@@ -117,7 +117,7 @@ def scale_named(name: str | Scale) -> Scale:
     """The scale of a name: `trec` (0 = not relevant, relevant from 1) or `utility` (1–5, relevant from 4)."""
     if isinstance(name, Scale):
         return name
-    if name not in SCALES:
+    if not isinstance(name, str) or name not in SCALES:
         raise InputError(f"unknown scale {name!r}{did_you_mean(str(name), SCALES)} (known: {', '.join(SCALES)})")
     return SCALES[name]
 
@@ -132,6 +132,8 @@ def parse_grade_map(text: str | Mapping[int, int] | None) -> dict[int, int] | No
         return None
     if isinstance(text, Mapping):
         pairs: list[tuple[int, int]] = list(text.items())
+    elif not isinstance(text, str):
+        raise InputError(f"grade map {text!r}: give a dict of old and new grades, or a text such as 0:1,1:3,2:4,3:5")
     else:
         pairs = []
         for part in text.split(","):

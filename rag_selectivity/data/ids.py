@@ -32,9 +32,17 @@ def check_ids(ids: object, what: str) -> None:
     """
     if isinstance(ids, (list, tuple)):
         return
-    if isinstance(ids, (str, bytes, Mapping)) or not hasattr(ids, "__len__"):
+    if isinstance(ids, (str, bytes, Mapping)) or not _has_length(ids):
         mend = f"; give [{ids!r}]" if isinstance(ids, str) and len(ids) < 80 else ""
         raise InputError(f"{what} must be a list of ids in rank order, got {repr(ids)[:80]}{mend}")
+
+
+def _has_length(ids: Any) -> bool:
+    """Whether a value is of a known length, which an array without dimensions is not."""
+    try:
+        return len(ids) >= 0
+    except TypeError:
+        return False
 
 
 class IdColumn:

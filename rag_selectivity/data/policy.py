@@ -82,9 +82,10 @@ class Policy:
 
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"policy `{name}` must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
-        if self.ties not in _TIES_OF_RUNS and self.ties not in TIES:
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in choices:
+                raise InputError(f"policy `{name}` must be one of {', '.join(choices)}, got {value!r}")
+        if not isinstance(self.ties, str) or (self.ties not in _TIES_OF_RUNS and self.ties not in TIES):
             known = ", ".join([*_TIES_OF_RUNS, *TIES])
             raise InputError(f"policy `ties` must be one of {known}, got {self.ties!r}")
 
@@ -125,6 +126,8 @@ def resolve_policy(policy: str | Policy | None = None, **overrides: Any) -> Poli
         policy = POLICIES["default"]
     elif isinstance(policy, str):
         policy = POLICIES.find(policy)
+    elif not isinstance(policy, Policy):
+        raise InputError(f"policy must be the name of one ({', '.join(POLICIES)}) or a Policy, got {policy!r}")
     known = [field.name for field in fields(Policy)]
     for name in overrides:
         if name not in known:

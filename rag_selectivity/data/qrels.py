@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.arrow import IrregularCells
-from rag_selectivity.data.cells import label_grade, locate, query_text
+from rag_selectivity.data.cells import iterated, label_grade, locate, query_text
 from rag_selectivity.data.chunks import chunks_by_document
 from rag_selectivity.data.columns import as_frame, column_names, column_values, label_columns, ranking_columns
 from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
@@ -142,7 +142,8 @@ class Qrels(Held):
         for query in queries:
             position.setdefault(query_text(query, source or "qrels"), len(position))
         query_column, passages, grades = [], [], []
-        for number, record in enumerate(records):
+        given = iterated(records, f"{source or 'qrels'}: expected (query, passage, grade) rows")
+        for number, record in enumerate(given):
             where = locate(source or "qrels", lines[number] if lines is not None else None)
             try:
                 query, passage, grade = record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.arrow import IrregularCells
-from rag_selectivity.data.cells import query_text
+from rag_selectivity.data.cells import iterated, query_text
 from rag_selectivity.data.columns import (
     as_frame,
     column_names,
@@ -118,7 +118,9 @@ class Run(Held):
             is_plain = isinstance(ranked, (list, tuple))
             if not is_plain and (isinstance(ranked, str) or not isinstance(ranked, Iterable)):
                 raise InputError(f"run: query {query!r}: expected a list of ids or {{passage: score}}, got {ranked!r}")
-            rows = ranked if is_plain else list(ranked.items() if isinstance(ranked, Mapping) else ranked)
+            items = ranked.items() if isinstance(ranked, Mapping) else ranked
+            expected = f"run: query {query!r}: expected a list of ids or {{passage: score}}"
+            rows = ranked if is_plain else list(iterated(items, expected))
             lengths.append(len(rows))
             if not rows:
                 continue
@@ -148,8 +150,8 @@ class Run(Held):
     def from_records(cls, records: Iterable[Sequence[Any]], *, remarks: Mapping[str, int] = NO_REMARKS) -> Run:
         """From (query, passage) or (query, passage, score) rows; queries may come in any order."""
         lists: dict[str, list[Any]] = {}
-        for record in records:
-            if len(record) not in (2, 3):
+        for record in iterated(records, "run: expected (query, passage) or (query, passage, score) rows"):
+            if not _is_row(record):
                 raise InputError(f"run: expected (query, passage) or (query, passage, score), got {record!r}")
             lists.setdefault(query_text(record[0], "run"), []).append(
                 record[1] if len(record) == 2 else tuple(record[1:])
@@ -409,5 +411,13 @@ def _scored_pair(row: Any, query: Any) -> tuple[Any, float]:
     try:
         passage, score = row
         return passage, float(score)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InputError(f"run: query {query!r}: expected (passage, score) with a number, got {row!r}") from None
+
+
+def _is_row(record: Any) -> bool:
+    """Whether a record is a sequence of two or three values."""
+    try:
+        return len(record) in (2, 3) and not isinstance(record, (Mapping, Set))
+    except TypeError:
+        return False

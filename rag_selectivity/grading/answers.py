@@ -91,7 +91,10 @@ def answer_text(reply: Reply) -> str:
     if isinstance(reply.content, BaseModel):
         return reply.content.model_dump_json()
     if isinstance(reply.content, Mapping):
-        return json.dumps(reply.content, ensure_ascii=False, default=str)
+        try:
+            return json.dumps(reply.content, ensure_ascii=False, default=str)
+        except (TypeError, ValueError):  # keys that JSON does not have, or a dict within itself
+            return str(reply.content)
     return _text_of(reply.content) or reply.reasoning or ""
 
 

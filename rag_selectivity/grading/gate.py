@@ -453,7 +453,8 @@ class Gate:
         self._not_before = max(self._not_before, now + seconds)
 
     def _estimate(self, ticket: _Ticket, reply: Reply) -> Usage:
-        written = len(str(reply.content or "").encode()) + len((reply.reasoning or "").encode())
+        content = "" if reply.content is None else str(reply.content)
+        written = len(content.encode(errors="replace")) + len((reply.reasoning or "").encode())
         return Usage(int(ticket.prompt_bytes * self._tokens_in_a_byte) + 8, int(written * _TOKENS_IN_A_BYTE) + 1)
 
     # -- waiting -----------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def _of_side_file(file: Path, annotator: str | None) -> Incoming:
             incoming.people.append(HumanLabel(query, passage, name, grade, None, of_query, of_passage, draw=draw))
         if row["judge_grade"] is None:
             continue
-        if row.get("judge") not in settings or hashes is None:
+        if not isinstance(row.get("judge"), str) or row["judge"] not in settings or hashes is None:
             raise InputError(
                 f"{where}: query {query!r}, passage {passage!r}: the grade combines several judges, and cannot be a "
                 f"label of one of them; import a .jsonl export of the store, which holds all labels"

@@ -12,7 +12,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import FORMATS, Format, Row, TableFormat, suffix_of
-from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.io.opening import first_bytes, is_folder
 
 _SQLITE = b"SQLite format 3\0"
 #: Columns that only an export of a store has, and the formats of its tables by their suffixes.
@@ -96,4 +96,4 @@ class ExportedLabels(TableFormat):
 def is_store(path: str | Path) -> bool:
     """Whether a path is a label store."""
     file = Path(path)
-    return not file.is_dir() and first_bytes(file).startswith(_SQLITE)
+    return not is_folder(file) and first_bytes(file).startswith(_SQLITE)

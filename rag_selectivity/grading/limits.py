@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.results.usage import Usage
@@ -14,6 +16,10 @@ _OPTIONS = {
     "tokens": "tokens (--max-tokens)",
     "cost": "cost (--max-cost)",
 }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +66,10 @@ class Limits:
                 raise InputError(f"{_OPTIONS.get(name, name)} must be a whole number ≥ 1, got {value!r}")
         for name in ("rpm", "tpm", "timeout", "max_wait"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not (_is_number(value) and value > 0):
                 raise InputError(f"{name} must be more than 0, got {value!r}")
+        if not (_is_number(self.backoff) and self.backoff >= 0):
+            raise InputError(f"backoff must be a number ≥ 0, got {self.backoff!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("calls", "tokens", "cost", "price_in", "price_out"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not value >= 0):
+            if value is not None and (isinstance(value, bool) or not (_is_number(value) and value >= 0)):
                 raise InputError(f"{_OPTIONS.get(name, name)} must be a number ≥ 0, got {value!r}")
         if (self.price_in is None) != (self.price_out is None):
             given, other = ("in", "out") if self.price_out is None else ("out", "in")

@@ -18,7 +18,7 @@ from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.cells import label_block, row_cells, run_block, run_of_cells
 from rag_selectivity.io.chunks import Chunk, Row, ahead
-from rag_selectivity.io.opening import first_bytes, opened
+from rag_selectivity.io.opening import first_bytes, is_folder, opened
 
 __all__ = ["FORMATS", "Format", "Row", "TableFormat", "format_names", "format_of", "register_format", "suffix_of"]
 
@@ -163,7 +163,7 @@ def format_of(path: Path, given: str | None = None) -> Format:
     """The format that was given, or the one that recognises the file."""
     if given is not None:
         return FORMATS.find(given)()
-    head = b"" if path.is_dir() else first_bytes(path)
+    head = b"" if is_folder(path) else first_bytes(path)
     for name in reversed(format_names()):
         format = FORMATS[name]()
         if format.recognises(path, head):

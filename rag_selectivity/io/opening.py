@@ -7,6 +7,7 @@ is standard input. It is held in memory, since readers look at the beginning of 
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import zlib
@@ -36,6 +37,14 @@ _UNPACKED_AT_ONCE = 1 << 17
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; one that cannot be looked up is none, and `opened` says why."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 @contextmanager
 def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
     """The file's bytes, decompressed when it is gzipped, whatever its name.
@@ -46,6 +55,8 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
         If it cannot be read, grows above the limits when it is unpacked, or is text in UTF-16 or UTF-32, unless it may
         have `any_content`.
     """
+    if not _can_be_a_path(path):
+        raise InputError(f"{str(path)!r} cannot be the path of a file; give another one")
     try:
         with io.BytesIO(_content(sys.stdin)) if path == STANDARD_INPUT else path.open("rb") as plain:
             head = plain.read(4)
@@ -65,6 +76,14 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: the gzip data is damaged ({error})") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _can_be_a_path(path: Path) -> bool:
+    """Whether the system can look the path up: it has no NUL, and its text can be encoded."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run, ScatteredQueries
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.formats import Format, Row, TableFormat, format_of
-from rag_selectivity.io.opening import first_bytes
+from rag_selectivity.io.opening import first_bytes, is_folder
 from rag_selectivity.io.side_file import has_side_file, with_side_file
 from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
 from rag_selectivity.io.trec import Trec
@@ -168,7 +168,7 @@ def read_corpus_ids(path: str | Path) -> Iterator[str]:
 def corpus_rows(path: str | Path) -> Iterator[tuple[int, str, Row]]:
     """(line, passage id, row) of a corpus."""
     file = Path(path)
-    if file.is_dir():
+    if is_folder(file):
         file = file / "corpus.jsonl"
     column = None
     for line, row in read_records(file):

@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.origins import NO_GRADE, Chosen, LabelOrigins
 from rag_selectivity.data.pair_index import pair_keys
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.limits import json_value
-from rag_selectivity.io.opening import STANDARD_INPUT, opened, text_lines
+from rag_selectivity.io.opening import STANDARD_INPUT, is_folder, opened, text_lines
 from rag_selectivity.io.replacing import left_behind
+from rag_selectivity.io.shapes import Misfit, by_name, count, fields, or_null
+from rag_selectivity.io.shapes import number as is_number
 from rag_selectivity.io.versions import check_version
 
 SCHEMA = "rag-selectivity/origins/1"
@@ -37,7 +40,7 @@ def side_path(path: Path) -> Path:
 
 def has_side_file(path: Path) -> bool:
     """Whether a file has a side file."""
-    if path == STANDARD_INPUT or path.is_dir():
+    if path == STANDARD_INPUT or is_folder(path):
         return False
     return side_path(path).is_file() or _of_killed_export(path) is not None
 
@@ -109,6 +112,36 @@ def _of_killed_export(path: Path) -> Path | None:
     return None
 
 
+def _tail_ranks(first: Mapping[str, Any], side: Path) -> tuple[int, int] | None:
+    ranks = first.get("tail_ranks")
+    if ranks is None:
+        return None
+    if not isinstance(ranks, list) or len(ranks) != 2 or not all(type(rank) is int for rank in ranks):
+        raise InputError(f"{side}:1: tail_ranks must be two whole numbers, got {shown(ranks)}; export the labels again")
+    return ranks[0], ranks[1]
+
+
+_SHAPE = fields(
+    {},
+    {
+        "pools": by_name(or_null(count)),
+        "judges": by_name(count),
+        "annotators": by_name(count),
+        "drawn_for_people": by_name(count),
+        "outdated": count,
+        "cost_of_a_grade": or_null(is_number),
+    },
+)
+
+
+def _common(first: Mapping[str, Any], side: Path) -> dict[str, Any]:
+    try:
+        _SHAPE(first, "")
+    except Misfit as error:
+        raise InputError(f"{side}:1: {error}; export the labels again") from None
+    return {name: first[name] for name in _COMMON if name in first}
+
+
 def with_side_file(path: Path, qrels: Qrels) -> Qrels:
     """The judgments of a file with the origins and the scale of its side file.
 
@@ -126,7 +159,7 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
         try:
             flags = sum(int(_FLAGS[name]) for name in row["chosen"])
             grade = NO_GRADE if row["judge_grade"] is None else int(row["judge_grade"])
-            columns.append((flags, bool(row["by_person"]), grade, int(row["tail_size"])))
+            columns.append((flags, bool(row["by_person"]), int(np.int64(grade)), int(np.int64(int(row["tail_size"])))))
             queries.append(str(row["query_id"]))
             passages.append(str(row["passage_id"]))
         except (KeyError, OverflowError, TypeError, ValueError) as error:
@@ -142,14 +175,14 @@ def with_side_file(path: Path, qrels: Qrels) -> Qrels:
     order = np.empty(len(columns), np.int64)
     order[judgments] = places
     chosen, by_person, judge_grade, tail_size = zip(*columns, strict=True)
-    ranks = first.get("tail_ranks")
+    ranks = _tail_ranks(first, side)
     qrels.origins = LabelOrigins(
         np.array(chosen, np.uint8)[order],
         np.array(by_person, bool)[order],
         np.array(judge_grade, np.int64)[order],
         np.array(tail_size, np.int64)[order],
-        tail_ranks=None if ranks is None else (int(ranks[0]), int(ranks[1])),
-        **{name: first[name] for name in _COMMON if name in first},
+        tail_ranks=ranks,
+        **_common(first, side),
     )
     qrels.scale = first.get("scale") or qrels.scale
     return qrels

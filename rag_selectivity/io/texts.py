@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_selectivity.data.cells import checked_id, id_fault
+from rag_selectivity.data.cells import checked_id, holds_half, id_fault, iterated, shown
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -18,7 +18,7 @@ from rag_selectivity.data.columns import (
     optional_column,
 )
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import first_bytes, text_lines
+from rag_selectivity.io.opening import first_bytes, is_folder, text_lines
 from rag_selectivity.io.reading import is_path, read_records
 
 TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "question")
@@ -41,6 +41,8 @@ def checked_texts(rows: Iterable[tuple[str, Any]], what: str) -> Iterator[tuple[
         text = passage_text(record) if isinstance(record, Mapping) else record
         if not isinstance(text, str):
             raise InputError(f"{what}: {id_!r} has no text, but {text!r}")
+        if not text.isascii() and holds_half(text):
+            raise InputError(f"{what}: the text of {id_!r} holds half of a surrogate pair, which is no character")
         yield checked_id(id_, what, "text's"), text
 
 
@@ -64,15 +66,18 @@ def _texts(source: Any, what: str, names: Sequence[str]) -> Iterator[tuple[str, 
         return
     if is_path(source):
         path = Path(source)
-        if path.is_dir():
+        if is_folder(path):
             path = path / f"{what}.jsonl"
         yield from _file_texts(path, names)
         return
-    for record in source:
+    for record in iterated(source, f"{what}: give {{id: text}}, a frame, a file, or a list of (id, text)"):
         if isinstance(record, Mapping):
             yield str(record[find_column(list(record), ("_id", "id", *names), "id", what)]), record
         else:
-            id_, text = record
+            try:
+                id_, text = record
+            except (TypeError, ValueError):
+                raise InputError(f"{what}: expected (id, text) or a dict, got {shown(record)}") from None
             yield str(id_), text
 
 

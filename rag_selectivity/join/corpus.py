@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.data.columns import (
     QUERY_NAMES,
     SIZE_NAMES,
@@ -34,7 +35,7 @@ class CorpusIds(frozenset[str]):
         """The ids as they are if they are in the form already."""
         if isinstance(corpus, cls):
             return corpus
-        ids = map(str, corpus)
+        ids = map(str, iterated(corpus, "corpus: give the ids of all passages that can be retrieved, as a list"))
         return cls(map(form, ids) if form.changes_ids else ids)
 
 

@@ -65,7 +65,10 @@ def join_directly(
     if sizes is None:
         return None
     label_query = np.repeat(np.arange(len(queries)), [len(each.grades) for each in queries])
-    label_grade = np.fromiter(chain.from_iterable(each.grades.values() for each in queries), np.int64, len(label_query))
+    try:
+        label_grade = np.fromiter(chain.from_iterable(q.grades.values() for q in queries), np.int64, len(label_query))
+    except OverflowError:
+        return None
     grades = np.array(sorted({*label_grade.tolist(), *levels}), np.int64)
     settled = _settled(scale, label_grade, grades)
     if settled is None:
@@ -123,7 +126,7 @@ def has_plain_ids(query: QueryLists) -> bool:
     grades, listed = query.grades, (query.passages, query.pool or ())
     if type(grades) is not dict or not _ONLY_INT.issuperset(map(type, grades.values())):
         return False
-    return all("" not in ids and _ONLY_STR.issuperset(map(type, ids)) for ids in (grades, *listed))
+    return all(_ONLY_STR.issuperset(map(type, ids)) and "" not in ids for ids in (grades, *listed))
 
 
 def _sizes(given: Sequence[int | None], passages_of: PassageCounts | None) -> IntArray | None:
@@ -132,7 +135,10 @@ def _sizes(given: Sequence[int | None], passages_of: PassageCounts | None) -> In
         return np.full(0 if passages_of is None else len(given), 0 if passages_of is None else passages_of.total)
     if not _ONLY_INT.issuperset(map(type, given)):
         return None
-    sizes = np.array(given, np.int64)
+    try:
+        sizes = np.array(given, np.int64)
+    except OverflowError:
+        return None
     return None if sizes.min() < (0 if passages_of is None else passages_of.total) else sizes
 
 

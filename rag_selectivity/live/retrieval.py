@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 
 from rag_selectivity.data.ids import check_ids
 from rag_selectivity.errors import InputError
@@ -75,16 +76,23 @@ class Retrieval:
     def __post_init__(self) -> None:
         if self.shown.__class__ is not list and self.shown.__class__ is not tuple:
             check_ids(self.shown, "Retrieval: shown")
+            object.__setattr__(self, "shown", list(self.shown))
         if self.pool is not None and self.pool.__class__ is not list and self.pool.__class__ is not tuple:
             check_ids(self.pool, "Retrieval: pool")
+            object.__setattr__(self, "pool", list(self.pool))
         if self.tokens is not None:
             _check_amount(self.tokens, "tokens")
         if self.seconds is not None:
             _check_amount(self.seconds, "seconds")
+        if self.grades is not None and not isinstance(self.grades, Mapping):
+            raise InputError(f"Retrieval: grades must be {{passage: grade}}, got {self.grades!r}")
+        for name, value in (("id", self.id), ("arm", self.arm)):
+            if value is not None and not isinstance(value, str):
+                raise InputError(f"Retrieval: {name} must be a text, got {value!r}")
 
 
 def _check_amount(value: float, name: str) -> None:
-    if isinstance(value, (str, bytes)) or value < 0:
+    if not isinstance(value, Real) or value < 0 or (isinstance(value, int) and value >= 1 << 63):
         raise InputError(f"Retrieval: {name} must be a number ≥ 0, got {value!r}")
 
 

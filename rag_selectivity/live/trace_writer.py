@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from rag_selectivity.data.ids import text_id
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.log import LOG
@@ -24,7 +26,7 @@ __all__ = ["SCHEMA", "TraceWriter", "is_cut_off", "unfinished_line"]
 #: The name and the version that each line carries; lines of a time before have none.
 SCHEMA = "rag-selectivity/trace/1"
 #: Made once, since `json.dumps` makes another one for each line.
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
 #: A file that could not be written is tried again after so many seconds: what fails takes time from the application.
 _SECONDS_UNTIL_RETRY = 0.1
 #: A line that was cut off is looked for in so many bytes at the end of a file.
@@ -182,7 +184,14 @@ def _line(row: Mapping[str, Any]) -> bytes:
         return f"{_encode(row)}\n".encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair, which only an escape can write.
-        return f"{json.dumps(row)}\n".encode()
+        return f"{json.dumps(row, default=_plain)}\n".encode()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a number of numpy's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no text, number or list")
 
 
 def unfinished_line(path: str | Path) -> bytes:

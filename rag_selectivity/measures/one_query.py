@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import check_ids
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
@@ -274,6 +275,8 @@ def measure_query(
     chosen = [measure_with_depth(measure) for measure in measures]
     if grades is None:
         return tuple([QueryFigure(measure, math.nan, NO_LABELS) for measure in chosen])
+    if not isinstance(grades, Mapping):
+        raise InputError(f"the grades of a query must be {{passage: grade}}, got {shown(grades)}")
     check_ids(passages, "the retrieved passages")
     options["levels"] = tuple(options.get("levels", ()))
     listed = _listed(grades, passages, **options)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
@@ -23,6 +24,8 @@ Plan = list[tuple[Measure, NDArray[Any]]]
 #: Of a comparison, whose tests share one level: few depths.
 COMPARED_DEPTHS = (5, 10, 20)
 V = TypeVar("V")
+#: A corpus holds fewer passages.
+LARGEST_DEPTH = 1 << 53
 #: Stands for the default measures among others.
 DEFAULT_MEASURES = "default"
 #: What the default measures hold only with a corpus size.
@@ -99,7 +102,12 @@ def wanted_measures(
     if isinstance(measures, (str, Measure)):
         measures = [measures]
     usual = default_measures(scale, sized=sized, pooled=pooled)
-    parsed = [parse_measure(each) for asked in measures for each in (usual if asked == DEFAULT_MEASURES else (asked,))]
+    wanted = iterated(measures, "measures must be a measure or a list of them")
+    parsed = [
+        parse_measure(each)
+        for asked in wanted
+        for each in (usual if isinstance(asked, str) and asked == DEFAULT_MEASURES else (asked,))
+    ]
     if not parsed:
         raise InputError("no measure was asked for")
     return with_companions(parsed)
@@ -126,10 +134,12 @@ def compared_depths(longest: int) -> list[int]:
 
 def given_depths(depths: Iterable[int], measures: Sequence[Measure]) -> IntArray:
     """Depths that a user gave, in order; they serve the measures that name none."""
-    chosen = list(depths)
+    chosen = list(iterated(depths, "depths must be a list of whole numbers ≥ 1"))
     for depth in chosen:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
+        if depth > LARGEST_DEPTH:
+            raise InputError(f"depth {shown(depth)} is larger than any list: give one up to {LARGEST_DEPTH:,}")
     if not chosen and any(measure.at is None for measure in measures):
         raise InputError("the list of depths is empty")
     return np.array(sorted(set(chosen)), np.int64)
@@ -165,4 +175,6 @@ def at_depth(figures: Mapping[str, V], measure: Measure, depth: int) -> V | None
 def ranks_in(plan: Plan) -> IntArray:
     """Every K of a plan, in order: neither recall levels (IPrec@.5) nor whole lists."""
     ranks = {int(k) for measure, at in plan if not isinstance(measure.cutoff, Real) for k in at if k != WHOLE_LIST}
+    if ranks and max(ranks) > LARGEST_DEPTH:
+        raise InputError(f"depth {shown(max(ranks))} is larger than any list: give one up to {LARGEST_DEPTH:,}")
     return np.array(sorted(ranks), np.int64)

@@ -5,6 +5,8 @@ After Trappolini et al. 2025, "Redefining Retrieval Evaluation in the Era of LLM
 
 from __future__ import annotations
 
+import math
+import numbers
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -48,15 +50,23 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
     >>> round(udcg([1.0, 1.0, 0.9], [True, True, False]), 4)
     0.638
     """
-    values, helps = np.asarray(scores, np.float64), np.asarray(relevant, bool)
+    try:
+        values, helps = np.asarray(scores, np.float64), np.asarray(relevant, bool)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"udcg needs a number and a truth value for each passage ({error})") from None
+    if not isinstance(weight, numbers.Real) or not math.isfinite(weight):
+        raise InputError(f"udcg: weight must be a finite number, got {weight!r}")
     if values.ndim != 1 or values.shape != helps.shape or not len(values):
         raise InputError(
             f"udcg needs one score and one relevance for each passage, got shapes {values.shape} and {helps.shape}"
         )
     if not np.isfinite(values).all():
         raise InputError(f"udcg: score {int(np.flatnonzero(~np.isfinite(values))[0]) + 1} is not a finite number")
-    mean = float(np.where(helps, values, -weight * values).mean())
-    return float(1 / (1 + np.exp(-mean)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.where(helps, values, -weight * values).mean())
+        if math.isnan(mean):
+            raise InputError("udcg: the scores are too large to be added; give smaller ones")
+        return float(1 / (1 + np.exp(-mean)))
 
 
 @register_measure

@@ -125,4 +125,5 @@ _RUN = fields(
     {"input": mapping, "caveats": each(_CAVEAT)},
 )
 _CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)
-_REPORT = fields({"runs": by_name(_RUN), "scale": text, "corpus_size": _CORPUS_SIZE, "settings": mapping})
+_SETTINGS = fields({}, {"level": or_null(number), "resamples": or_null(count), "method": or_null(text)})
+_REPORT = fields({"runs": by_name(_RUN), "scale": text, "corpus_size": _CORPUS_SIZE, "settings": _SETTINGS})

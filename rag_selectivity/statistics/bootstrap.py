@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,9 @@ class Bootstrap:
             raise InputError(f"bootstrap `resamples` must be a whole number ≥ 1, got {self.resamples!r}")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise InputError(f"bootstrap `seed` must be a whole number ≥ 0, got {self.seed!r}")
-        if not 0 < self.level < 1:
+        if not isinstance(self.level, Real) or not 0 < self.level < 1:
             raise InputError(f"bootstrap `level` must be in the open interval (0, 1), got {self.level!r}")
-        if self.method not in INTERVAL_METHODS:
+        if not isinstance(self.method, str) or self.method not in INTERVAL_METHODS:
             known = ", ".join(INTERVAL_METHODS)
             raise InputError(f"bootstrap `method` must be one of {known}, got {self.method!r}")
 
@@ -93,6 +94,15 @@ class Bootstrap:
         """A Bootstrap as it is, or one of a method by its name; `"poisson"` has 1,000 resamples."""
         if isinstance(value, str):
             return cls(method=value, resamples=1000) if value == Poisson.name else cls(method=value)
+        if value is not None and not isinstance(value, Bootstrap):
+            raise InputError(f"bootstrap must be a Bootstrap, the name of a method, or None, got {value!r}")
+        return value
+
+    @classmethod
+    def required(cls, value: Bootstrap) -> Bootstrap:
+        """A Bootstrap as it is, where neither the name of a method nor None will do."""
+        if not isinstance(value, Bootstrap):
+            raise InputError(f"bootstrap must be a Bootstrap, as in Bootstrap(resamples=1000), got {value!r}")
         return value
 
     def intervals(

@@ -36,6 +36,14 @@ _PROBLEMS = {
 }
 #: What Python says of a text that is no UTF-8.
 _NO_TEXT = "Could not decode to UTF-8"
+#: Every table of a store was there when it was made.
+_NO_TABLE = tuple(
+    f"no such table: {name}"
+    for name in (
+        *("settings", "servers", "pairs", "labels", "draws", "origins"),
+        *("human", "answers", "canaries", "escalations", "leases"),
+    )
+)
 _SHARED = {
     "@locks": "its file system cannot lock files (some network file systems cannot); move the store to a local disk",
     "@damaged": "cannot be used as a label store: the file is damaged or cut short. Restore it from a copy, or save "
@@ -46,13 +54,18 @@ _SHARED = {
 def explained(path: Path, error: sqlite3.Error) -> Exception:
     """An InputError that says what is wrong with the file and what to do; an error of another kind stays as it is."""
     name = getattr(error, "sqlite_errorname", None) or ""
-    if str(error).startswith(_NO_TEXT):
+    if str(error).startswith((_NO_TEXT, "no such column: ", *_NO_TABLE)):
         name = "SQLITE_CORRUPT"
     for prefix, problem in _PROBLEMS.items():
         if name.startswith(prefix):
             detail = f"{error}{_found_by_check(path)}" if problem == "@damaged" else str(error)
             return InputError(f"{path}: {_SHARED.get(problem, problem).format(name=path.name)} ({detail})")
     return error
+
+
+def damaged(path: Path, detail: str) -> InputError:
+    """The error for a store whose rows contradict each other."""
+    return InputError(f"{path}: {_SHARED['@damaged'].format(name=path.name)} ({detail})")
 
 
 def _found_by_check(path: Path) -> str:
@@ -79,6 +92,9 @@ def explaining(path: Path) -> Iterator[None]:
         if problem is error:
             raise
         raise problem from error
+    except UnicodeDecodeError as error:
+        # The schema or an error of SQLite's own quotes bytes that are no text.
+        raise damaged(path, str(error)) from error
 
 
 def is_busy(error: BaseException | None) -> bool:

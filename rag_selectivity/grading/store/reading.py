@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from rag_selectivity.grading.store.draws import draws_by_number
+from rag_selectivity.grading.store.problems import damaged
 from rag_selectivity.grading.store.records import UNKNOWN_FAILURE, Canary, HumanLabel, Label, Origin
 
 #: A query, a passage, and the grades of its samples by the number of their settings.
@@ -26,12 +28,23 @@ _FAILURE = f"coalesce(failure, '{UNKNOWN_FAILURE}')"
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
 
+class _Names(dict[int, str]):
+    """Names of judges by the numbers of their settings; labels that name others belong to a damaged store."""
+
+    path: Path | None = None
+
+    def __missing__(self, number: object) -> str:
+        raise damaged(self.path or Path("the store"), f"labels name the judge {number!r}, whose settings are missing")
+
+
 def judge_names(connection: sqlite3.Connection, kind: str | None = "grade") -> dict[int, str]:
     """{number of the settings: name of the judge}; where a model has several settings, the number is added."""
     rows = connection.execute("SELECT id, model FROM settings WHERE ? IS NULL OR kind = ? ORDER BY id", (kind, kind))
     numbers = dict(rows.fetchall())
     models = list(numbers.values())
-    return {number: model if models.count(model) == 1 else f"{model}#{number}" for number, model in numbers.items()}
+    named = _Names({n: model if models.count(model) == 1 else f"{model}#{n}" for n, model in numbers.items()})
+    named.path = getattr(connection, "path", None)
+    return named
 
 
 def judges(connection: sqlite3.Connection) -> list[dict[str, Any]]:

@@ -145,7 +145,7 @@ class _Source:
 
     def columns(self, table: str) -> list[str]:
         """The columns of a table as the file has them."""
-        return [row[1].decode() for row in self._connection.execute(f"PRAGMA table_info({table})")]
+        return [row[1].decode(errors="replace") for row in self._connection.execute(f"PRAGMA table_info({table})")]
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[_Row]:
         """The rows that can be read, as texts, numbers and bytes; after damage one may come twice."""

@@ -144,7 +144,7 @@ class _Fields:
         value = self[name]
         try:
             return None if value in (None, "") or isinstance(value, bool) else int(value)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             self.wrong += 1
             return None
 

@@ -1,0 +1,47 @@
+"""`python -m tests.fuzz --inputs 1000000 --seed S`: run the fuzzer; what it found is grouped by place.
+
+An input depends on the seed and its number only: `--start N` goes on where a run ended, and `--start N --inputs 1`
+repeats one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+
+from tests.fuzz.kinds import KINDS
+from tests.fuzz.running import Finding, tried
+
+
+def main() -> int:
+    """1 if something was found, else 0."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=2000, help="how many inputs to try")
+    parser.add_argument("--seed", type=int, default=7, help="chooses the inputs")
+    parser.add_argument("--start", type=int, default=0, help="number of the first input")
+    parser.add_argument("--quick", action="store_true", help="without the kinds that import frameworks")
+    options = parser.parse_args()
+    kinds = [kind for kind in KINDS if not (options.quick and kind.slow)]
+    first: dict[str, Finding] = {}
+    places: Counter[str] = Counter()
+    end = options.start + options.inputs
+    try:
+        for number in range(options.start, end):
+            finding = tried(options.seed, number, kinds=kinds, measured=number >= options.start + len(kinds))
+            if finding is not None:
+                places[finding.place] += 1
+                if first.setdefault(finding.place, finding) is finding:
+                    print(f"{finding}\n", flush=True)
+            if (number + 1) % 10_000 == 0:
+                print(f"{number + 1 - options.start:,} inputs, go on with --start {number + 1}", file=sys.stderr)
+    except KeyboardInterrupt:
+        end = number
+    print(f"seed {options.seed}: {end - options.start:,} inputs, {places.total():,} findings at {len(places)} places")
+    for place, count in places.most_common():
+        print(f"{count:6,}  {place}  ({first[place].kind}, --start {first[place].number})")
+    return 1 if places else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Small real inputs of every kind of file, made by the package's own writers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import rag_selectivity as rs
+from rag_selectivity.grading.annotation.answers import Answer, write_answers
+from rag_selectivity.grading.annotation.sheet import write_sheet
+from rag_selectivity.grading.annotation.task import AnnotationTask, Item
+from rag_selectivity.grading.exchange import export_labels
+from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
+from rag_selectivity.grading.store import Draw, Store
+from rag_selectivity.io.writing import write_rows
+from rag_selectivity.live.retrieval import Retrieval
+from rag_selectivity.live.trace import TraceWriter
+from tests.test_store import put
+
+QUERIES = [f"q{number}" for number in range(1, 6)]
+LABELS = {query: {"d1": 5, "d2": 1 + number % 5, "d3": 1} for number, query in enumerate(QUERIES)}
+RUN = {query: ["d2", "d1", "d4"] if number % 2 else ["d1", "d3"] for number, query in enumerate(QUERIES)}
+TEXTS = {each: f"the text of {each}" for each in (*QUERIES, "d1", "d2", "d3", "d4")}
+
+
+def attribute(key: str, **value: Any) -> dict[str, Any]:
+    return {"key": key, "value": value}
+
+
+SPANS = [
+    {
+        "traceId": f"{number:032x}",
+        "spanId": f"{number:016x}",
+        "name": "retrieve",
+        "startTimeUnixNano": str(number),
+        "endTimeUnixNano": str(number + 5),
+        "attributes": [
+            attribute("openinference.span.kind", stringValue="RETRIEVER"),
+            attribute("input.value", stringValue=query),
+            attribute("metadata", stringValue=json.dumps({"query_id": query})),
+            attribute("retrieval.documents.0.document.id", stringValue="d1"),
+            attribute("retrieval.documents.0.document.score", doubleValue=0.5),
+            attribute("retrieval.documents.0.document.content", stringValue="text"),
+        ],
+    }
+    for number, query in enumerate(QUERIES, 1)
+]
+
+
+@cache
+def seeds() -> dict[str, bytes]:
+    """The content of a file of every kind, by a name that has the suffix of the kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        _labels_and_runs(root)
+        _stored(root)
+        _grading(root)
+        return {path.name: path.read_bytes() for path in sorted(root.iterdir())}
+
+
+def _labels_and_runs(root: Path) -> None:
+    labels = [
+        {"query_id": query, "doc_id": passage, "grade": grade}
+        for query, grades in LABELS.items()
+        for passage, grade in grades.items()
+    ]
+    run = [
+        {"query_id": query, "doc_id": passage, "score": 9.5 - rank}
+        for query, passages in RUN.items()
+        for rank, passage in enumerate(passages)
+    ]
+    for suffix in ("csv", "jsonl", "parquet"):
+        write_rows(root / f"labels.{suffix}", labels)
+        write_rows(root / f"run.{suffix}", run)
+    trec = "".join(f"{row['query_id']} 0 {row['doc_id']} {row['grade']}\n" for row in labels)
+    (root / "labels.trec").write_text(trec)
+    lines = [list(labels[0]), *([*map(str, row.values())] for row in labels)]
+    (root / "labels.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
+    (root / "run.trec").write_text("".join(f"{row['query_id']} Q0 {row['doc_id']} 1 {row['score']} t\n" for row in run))
+    for name in ("labels.trec", "run.csv", "labels.jsonl"):
+        (root / f"{name}.gz").write_bytes(gzip.compress((root / name).read_bytes(), mtime=0))
+    write_rows(root / "corpus.jsonl", [{"_id": each, "title": "", "text": TEXTS[each]} for each in TEXTS])
+    write_rows(root / "passages.csv", [{"document": each, "passages": 2} for each in ("d1", "d2", "d3")])
+    write_rows(root / "log.csv", [{"N": 100, "K": 10, "R": 2, "hit": 1}, {"N": 100, "K": 10, "R": 1, "hit": 0}])
+    write_rows(root / "log.jsonl", [{"N": 100, "K": 10, "R": 2, "hit": 1}, {"N": 100, "K": 10, "R": 1, "hit": 0}])
+
+
+def _stored(root: Path) -> None:
+    options: dict[str, Any] = {"corpus_size": 100, "scale": "utility", "depths": [1, 2], "bootstrap": rs.Bootstrap(20)}
+    rs.evaluate(LABELS, {"run": RUN}, measures=["BoR", "RA-nWG", "Harm"], **options).save(root / "report.json")
+    tally = rs.Tally(["Success", "P"], [1, 2], sized=True, scale="utility", resamples=10)
+    tally.add_part(rs.Qrels.of(LABELS), rs.Run.of(RUN), corpus_size=100)
+    (root / "tally.bin").write_bytes(tally.to_bytes())
+    writer = TraceWriter(root / "trace.jsonl", texts=True)
+    for number, query in enumerate(QUERIES):
+        shown = RUN[query]
+        retrieval = Retrieval(
+            TEXTS[query], shown, shown, query, 100, tokens=10, seconds=0.5, texts=TEXTS, id=f"i{number}", arm="a"
+        )
+        writer.write(retrieval, 1e9 + number)
+    writer.write_outcome("i1", 1.0, 2e9)
+    writer.close()
+    (root / "spans.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": SPANS}]}]}))
+
+
+def _grading(root: Path) -> None:
+    with Store(root / "store.db") as store:
+        put(store, "m", {(query, passage): grade for query, of in LABELS.items() for passage, grade in of.items()})
+        for name in ("exported.jsonl", "exported.csv", "exported.qrels"):
+            export_labels(store, root / name)
+    items = [Item(query, "d1", TEXTS[query], TEXTS["d1"]) for query in QUERIES]
+    task = AnnotationTask("t", "a", DEFAULT_RUBRIC, tuple(items), {}, Draw("person", "a", None, {}))
+    write_answers(root / "answers.json", task, {n: Answer(n, *item.fingerprints, 3) for n, item in enumerate(items)})
+    write_sheet(root / "sheet.csv", task)
+    rubric = 'schema = "rag-selectivity/rubric/1"\nname = "r"\ninstructions = "i"\n[levels]\n'
+    (root / "rubric.toml").write_text(rubric + "".join(f'{level} = "words"\n' for level in range(1, 6)))

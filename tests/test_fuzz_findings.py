@@ -1,0 +1,173 @@
+"""What the fuzzer found: each ended in another error than one of this package, or in a traceback at a later place."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.data.grades import parse_grade_map
+from rag_selectivity.data.policy import resolve_policy
+from rag_selectivity.explain.report import explain
+from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.store import Store
+from rag_selectivity.io.texts import read_texts
+from rag_selectivity.live.spans import read_span_file
+from rag_selectivity.single import evaluate_query
+from tests.fuzz.seeds import LABELS, RUN, SPANS, seeds
+
+NO_LIST = np.array(3)
+
+
+def evaluated(**options: Any) -> Any:
+    return rs.evaluate(LABELS, RUN, **{"scale": "utility", "corpus_size": 100, "bootstrap": None} | options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: evaluated(corpus=Path("corpus.jsonl")), "corpus: give the ids of all passages"),
+        (lambda: evaluated(policy=7), "policy must be the name of one .* or a Policy, got 7"),
+        (lambda: evaluated(ties=["as_given"]), "policy `ties` must be one of"),
+        (lambda: evaluated(order=np.array([])), "policy `order` must be one of"),
+        (lambda: evaluated(scale=np.array([])), "unknown scale"),
+        (lambda: evaluated(bootstrap=5), "bootstrap must be a Bootstrap, the name of a method, or None, got 5"),
+        (lambda: evaluated(used_models=[{}]), "used_models must be a list of names"),
+        (lambda: evaluated(measures=3.5), "measures must be a measure or a list of them, got 3.5"),
+        (lambda: evaluated(depths=5), "depths must be a list of whole numbers ≥ 1, got 5"),
+        (lambda: evaluated(depths=[2**70]), "larger than any list"),
+        (lambda: evaluated(measures=["BoR@99999999999999999999"]), "larger than any list"),
+        (lambda: evaluated(ids=[3]), "ids must be the name of a form or a list of steps"),
+        (lambda: rs.compare(LABELS, {"a": RUN, "b": RUN}, bootstrap="bca"), "bootstrap must be a Bootstrap, as in"),
+        (lambda: rs.sweep(LABELS, RUN, corpus_size=9, bootstrap="bca"), "bootstrap must be a Bootstrap, as in"),
+        (lambda: rs.agree(LABELS, LABELS, bootstrap=1.5), "bootstrap must be a Bootstrap, as in"),  # type: ignore[arg-type]
+        (lambda: rs.Bootstrap(level="high"), "`level` must be in the open interval"),  # type: ignore[arg-type]
+        (lambda: rs.Qrels.of({"q": NO_LIST}), "qrels of query 'q': expected"),
+        (lambda: rs.Qrels.from_records(NO_LIST), "qrels: expected .query, passage, grade. rows"),  # type: ignore[arg-type]
+        (lambda: rs.Run.from_records([3]), "run: expected .query, passage. or .query, passage, score., got 3"),  # type: ignore[list-item]
+        (lambda: rs.Run.of({"q": NO_LIST}), "run: query 'q': expected a list of ids"),
+        (lambda: rs.read_qrels("x" * 5000), "cannot be read .File name too long"),
+        (lambda: rs.read_qrels("a\0b"), "cannot be the path of a file"),
+        (lambda: rs.read_qrels("\ud800"), "cannot be the path of a file"),
+        (lambda: parse_grade_map(b"0:1"), "give a dict of old and new grades"),  # type: ignore[arg-type]
+        (lambda: resolve_policy(Ellipsis), "policy must be the name of one"),  # type: ignore[arg-type]
+        (lambda: rs.Limits(timeout=slice(1)), "timeout must be more than 0"),  # type: ignore[arg-type]
+        (lambda: rs.Limits(backoff="1"), "backoff must be a number ≥ 0"),  # type: ignore[arg-type]
+        (lambda: rs.Budget(cost=b"1"), "a number ≥ 0, got b'1'"),  # type: ignore[arg-type]
+        (lambda: rs.queries_needed(Path("x"), 0.5), "bits must be more than 0"),  # type: ignore[arg-type]
+        (lambda: rs.queries_needed(1, 0.5, correlation="0"), "correlation must be a number"),  # type: ignore[arg-type]
+        (lambda: rs.plan(100, 2, m={}), "m must be a whole number ≥ 1"),  # type: ignore[arg-type]
+        (lambda: rs.plan(100, len), "the number of relevant passages must be"),  # type: ignore[arg-type]
+        (lambda: rs.plan(100, 2, tokens_per_item="3"), "tokens_per_item must be more than 0"),  # type: ignore[arg-type]
+        (lambda: rs.udcg([[1], 2], [1, 0]), "udcg needs a number and a truth value"),  # type: ignore[list-item]
+        (lambda: rs.udcg([1.0], [1], weight=math.inf), "weight must be a finite number"),
+        (lambda: rs.udcg([1e308, -1e308] * 2, [0] * 4, weight=9.0), "too large to be added"),
+        (lambda: rs.calibrate_alpha([1], [0.5]), "source must be a Report"),  # type: ignore[arg-type]
+        (lambda: rs.Retrieval("q", NO_LIST), "shown must be a list of ids"),  # type: ignore[arg-type]
+        (lambda: rs.Retrieval("q", ["d"], tokens=np.array([])), "tokens must be a number ≥ 0"),  # type: ignore[arg-type]
+        (lambda: rs.Retrieval("q", ["d"], id={}), "id must be a text"),  # type: ignore[arg-type]
+        (lambda: rs.Retrieval("q", ["d"], grades=b""), "grades must be .passage: grade."),  # type: ignore[arg-type]
+        (lambda: evaluate_query("Harm@2", {"a"}, ["a"]), "grades of a query must be"),  # type: ignore[arg-type]
+        (lambda: evaluate_query("Harm@2", {"a": 2**70}, ["a"]), "grade"),
+        (lambda: list(read_texts([5], "corpus")), "corpus: expected .id, text. or a dict, got 5"),
+        (lambda: list(read_texts(5, "corpus")), "corpus: give .id: text., a frame"),
+        (lambda: list(read_texts({"a": "\ud800"}, "corpus")), "'a' holds half of a surrogate pair"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(call, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        call()
+
+
+def test_scores_beyond_the_exponential_have_a_utility_at_the_end_of_its_range() -> None:
+    assert rs.udcg([1000.0], [0], weight=1.0) == 0.0
+    assert rs.udcg([1000.0], [1]) == 1.0
+
+
+def test_numbers_of_numpy_are_traced_and_other_objects_counted(tmp_path) -> None:
+    monitor = rs.Monitor(LABELS, scale="utility", corpus_size=100, trace=tmp_path / "t.jsonl")
+    monitor.record(rs.Retrieval("q1", ["d1"], tokens=np.int64(3)))  # type: ignore[arg-type]
+    assert json.loads((tmp_path / "t.jsonl").read_text())["tokens"] == 3
+    monitor.record(rs.Retrieval("q1", ["d1"], corpus_size=decimal.Decimal(100)))  # type: ignore[arg-type]
+    monitor.close()
+    assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 1
+    assert monitor.traffic().not_traced == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("level", "high"), ("resamples", "many"), ("method", 3)])
+def test_settings_of_a_stored_report_are_checked(tmp_path, name, value) -> None:
+    report = json.loads(seeds()["report.json"])
+    report["settings"][name] = value
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    with pytest.raises(rs.InputError, match=f"the report is damaged: settings.{name}"):
+        explain(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize(
+    "statement", ["drop table pairs", "drop table human", "delete from settings", "update settings set kind = 'x'"]
+)
+def test_a_store_whose_rows_are_missing_is_called_damaged(tmp_path, statement) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(seeds()["store.db"])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement)
+    with pytest.raises(rs.InputError, match=r"the file is damaged|has no grades"):
+        everything(path)
+
+
+def everything(path: Path) -> None:
+    with Store(path, read_only=True) as store:
+        list(store.rows()), list(store.best_judge_grades())
+    rs.read_qrels(path)
+
+
+#: Fields of the first line of a side file.
+HEAD = ("tail_ranks", "drawn_for_people", "judges")
+
+
+def exported(folder: Path, **changes: Any) -> Path:
+    for name in ("exported.qrels", "exported.qrels.origins.jsonl"):
+        (folder / name).write_bytes(seeds()[name])
+    side = folder / "exported.qrels.origins.jsonl"
+    first, *lines = map(json.loads, side.read_text().splitlines())
+    for row in (first, *lines):
+        row.update({name: value for name, value in changes.items() if (name in HEAD) == (row is first)})
+    side.write_text("".join(f"{json.dumps(row)}\n" for row in (first, *lines)))
+    return folder / "exported.qrels"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"drawn_for_people": "x"},
+        {"judges": {"m": "x"}},
+        {"tail_ranks": "top"},
+        {"tail_ranks": 3},
+        {"tail_size": 10**30},
+    ],
+)
+def test_wrong_numbers_in_a_side_file_are_refused(tmp_path, changes) -> None:
+    rs.read_qrels(exported(tmp_path))
+    with pytest.raises(rs.InputError, match="export the labels again"):
+        rs.read_qrels(exported(tmp_path, **changes))
+
+
+def test_a_judge_that_is_no_text_in_a_side_file_is_refused(tmp_path) -> None:
+    path = exported(tmp_path, judge=["m"])
+    with Store(tmp_path / "s.db") as store, pytest.raises(rs.InputError, match="combines several judges"):
+        import_labels(store, path)
+
+
+def test_an_infinite_time_in_spans_is_no_time(tmp_path) -> None:
+    spans = [{**SPANS[0], "startTimeUnixNano": math.inf}]
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    assert len(read_span_file(path).retrievals) == 1
