@@ -99,7 +99,7 @@ def test_numbers_of_numpy_are_traced_and_other_objects_counted(tmp_path) -> None
     monitor.record(rs.Retrieval("q1", ["d1"], corpus_size=decimal.Decimal(100)))  # type: ignore[arg-type]
     monitor.close()
     assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 1
-    assert monitor.traffic().not_traced == 1
+    assert monitor.traffic.not_traced == 1
 
 
 @pytest.mark.parametrize(("name", "value"), [("level", "high"), ("resamples", "many"), ("method", 3)])

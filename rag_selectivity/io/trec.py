@@ -126,7 +126,7 @@ def _qrels_slowly(path: Path) -> Qrels:
         records.append((fields[0], fields[2], fields[3]))
         lines.append(number)
     if not records:
-        raise InputError(f"{path}: the file of labels is empty")
+        raise InputError(f"{path}: the file of labels is empty: there are no judgments in it")
     remarks = counted(label_lines_with_five_fields=longer, label_comment_lines=comments)
     return Qrels.from_records(records, source=str(path), lines=lines, remarks=remarks)
 

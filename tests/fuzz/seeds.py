@@ -18,7 +18,7 @@ from rag_selectivity.grading.rubric import DEFAULT_RUBRIC
 from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.io.writing import write_rows
 from rag_selectivity.live.retrieval import Retrieval
-from rag_selectivity.live.trace import TraceWriter
+from rag_selectivity.live.trace_writer import TraceWriter
 from tests.test_store import put
 
 QUERIES = [f"q{number}" for number in range(1, 6)]
