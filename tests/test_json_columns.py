@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rag_selectivity.io import separated
+from rag_selectivity.io import opening
 from rag_selectivity.io.json_lines import JsonLinesChunk
 from rag_selectivity.io.tables import JsonLines
 from tests.cell_by_cell import assert_alike, refuse, whole
@@ -15,7 +15,7 @@ from tests.cell_by_cell import assert_alike, refuse, whole
 @pytest.fixture(params=[40, 1 << 19])
 def block(request, monkeypatch) -> None:
     """Blocks of a line or two, and of the whole file."""
-    monkeypatch.setattr(separated, "_BLOCK", request.param)
+    monkeypatch.setattr(opening, "_BLOCK", request.param)
 
 
 def lines_of(*cells: str, keys: tuple[str, str, str] = ("query_id", "doc_id", "score")) -> str:
@@ -173,7 +173,7 @@ def test_lines_that_are_not_utf8_are_refused_in_sides_too(tmp_path) -> None:
 def test_json_lines_cut_between_queries_are_those_of_the_cells(tmp_path, monkeypatch, last, odd) -> None:
     path = tmp_path / "table.jsonl"
     for size in (150, 400, 1000):
-        monkeypatch.setattr(separated, "_BLOCK", size)
+        monkeypatch.setattr(opening, "_BLOCK", size)
         for depth, place in ((1, 50), (3, 97), (7, 1), (40, 60)):
             lines = [f'{{"query_id": "q{i // depth}", "doc_id": "d{i}", "{last}": {i % 5}}}\n' for i in range(100)]
             if odd is not None:

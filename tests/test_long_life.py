@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import rag_selectivity as rs
@@ -36,6 +36,7 @@ def ids(*files: Path) -> list[str]:
 @pytest.fixture
 def monitor(tmp_path, monkeypatch):
     monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_RETRY", 0.0)
+    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_LOOK", 0.0)
     monitor = Monitor(LABELS, trace=tmp_path / "trace.jsonl")
     yield monitor
     monitor.close()
@@ -51,6 +52,20 @@ def test_a_trace_that_is_renamed_or_removed_is_made_anew(tmp_path, monitor) -> N
     monitor.outcome("3", 1)
     assert (ids(tmp_path / "old.jsonl"), ids(trace)) == (["1"], ["3", "late"])
     assert monitor.traffic.not_traced == 0
+
+
+def test_no_line_is_lost_before_the_writer_looks_whether_the_trace_was_renamed(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(trace_writer, "_SECONDS_UNTIL_LOOK", 3600)
+    trace, old = tmp_path / "trace.jsonl", tmp_path / "old.jsonl"
+    monitor = Monitor(LABELS, trace=trace)
+    monitor.record(Retrieval("q", ["a"], id="1"))
+    trace.rename(old)
+    monitor.record(Retrieval("q", ["a"], id="2"))
+    assert ids(old) == ["1", "2"]
+    old.unlink()
+    monitor.record(Retrieval("q", ["a"], id="3"))
+    monitor.close()
+    assert ids(trace) == ["3"]
 
 
 def test_a_trace_that_is_removed_while_a_line_is_written_gets_the_line(tmp_path, monitor, monkeypatch) -> None:
@@ -91,7 +106,7 @@ def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_p
 
 
 def test_a_retrieval_that_is_no_json_is_counted_and_raises_nothing(tmp_path, monitor) -> None:
-    monitor.record(Retrieval("q", ["a"], id="1", tokens=np.int64(3)))
+    monitor.record(Retrieval("q", ["a"], id="1", corpus_size=Decimal(3)))  # type: ignore[arg-type]
     monitor.record(Retrieval("q", ["a"], id="2"))
     assert (ids(tmp_path / "trace.jsonl"), monitor.traffic.not_traced) == (["2"], 1)
 

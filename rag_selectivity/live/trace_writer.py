@@ -29,6 +29,8 @@ SCHEMA = "rag-selectivity/trace/1"
 _encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: _plain(value)).encode
 #: A file that could not be written is tried again after so many seconds: what fails takes time from the application.
 _SECONDS_UNTIL_RETRY = 0.1
+#: Whether the file was renamed is looked up after so many seconds, since it takes as long as half a line.
+_SECONDS_UNTIL_LOOK = 0.1
 #: A line that was cut off is looked for in so many bytes at the end of a file.
 _LONGEST_LINE = 1 << 24
 
@@ -39,9 +41,10 @@ class TraceWriter:
     Without `texts`, a hash takes the place of a query's text. The same text always has the same hash, so that labels by
     the text still find it. A hash hides a text from readers, not from somebody who guesses the text and compares.
 
-    A file that is renamed or removed, as when logs are rotated, is made anew with the next line. A file that cannot be
-    written, as on a full disk, does not end what is being watched: the log says it once, the lines are left out and
-    counted, and the writer tries again ten times a second.
+    A file that is removed, as when logs are rotated, is made anew with the next line; one that is renamed within a
+    tenth of a second, and the lines before are in the renamed file. A file that cannot be written, as on a full disk,
+    does not end what is being watched: the log says it once, the lines are left out and counted, and the writer tries
+    again ten times a second.
 
     Raises
     ------
@@ -55,7 +58,7 @@ class TraceWriter:
         self._lock = threading.Lock()
         self._lost = self._lost_before = 0
         self._fails = self._is_closed = False
-        self._retry_at = 0.0
+        self._retry_at = self._look_at = 0.0
         self._file: BinaryIO | None = None
         self._place: tuple[int, int] | None = None
         self._open()
@@ -138,7 +141,7 @@ class TraceWriter:
 
     def _append(self, line: bytes) -> None:
         file = self._file
-        if file is None or self._is_elsewhere():
+        if file is None or self._was_renamed():
             self._close_file()
             file = self._open()
         append_whole(file, line)
@@ -146,6 +149,13 @@ class TraceWriter:
             # The file was removed between the look at its path and the writing.
             self._close_file()
             append_whole(self._open(), line)
+
+    def _was_renamed(self) -> bool:
+        now = time.monotonic()
+        if now < self._look_at:
+            return False
+        self._look_at = now + _SECONDS_UNTIL_LOOK
+        return self._is_elsewhere()
 
     def _is_elsewhere(self) -> bool:
         """Whether the path no longer stands for the file that is open."""
