@@ -212,7 +212,8 @@ def test_what_cannot_be_a_stream_says_why(words, file, why) -> None:
 
 
 def test_empty_standard_input_is_an_empty_file() -> None:
-    assert run("evaluate", "--qrels", "-", "--run", "run.trec", given=b"")[2] == "-: there are no judgments"
+    said = run("evaluate", "--qrels", "-", "--run", "run.trec", given=b"")[2]
+    assert said == "-: the file of labels is empty: there are no judgments in it"
     assert run("audit", "-", given=b"")[0] == 2
 
 

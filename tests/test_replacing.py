@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -331,13 +332,30 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
+def in_a_child(work: Callable[[], None]) -> None:
+    """An interrupted `finally` leaves its exception behind as the context of all later ones of the process."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 @pytest.mark.parametrize(
     ("existing", "act"),
     [(True, interrupt), (False, interrupt), (True, lambda: signal.raise_signal(signal.SIGINT))],
     ids=["old files", "new files", "signal"],
 )
 def test_ctrl_c_at_any_line_leaves_the_old_files_or_the_new(tmp_path, existing, act) -> None:
-    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    in_a_child(lambda: _interrupt_each_line(tmp_path, existing, act))
+
+
+def _interrupt_each_line(folder: Path, existing: bool, act: Callable[[], None]) -> None:
+    first, second = folder / "a.txt", folder / "b.txt"
     old = {"a.txt": b"old a", "b.txt": b"old b"} if existing else {}
     interrupted = 0
     for number in range(1, 1000):
@@ -354,7 +372,7 @@ def test_ctrl_c_at_any_line_leaves_the_old_files_or_the_new(tmp_path, existing, 
             interrupted += 1
         finally:
             sys.settrace(before)
-        found = content(tmp_path)
+        found = content(folder)
         new = {"a.txt": b"new a", "b.txt": b"new b"}
         # Between the two renames the first file is new and the second is old.
         between = {**old, "a.txt": b"new a"}
@@ -367,17 +385,21 @@ def test_ctrl_c_at_any_line_leaves_the_old_files_or_the_new(tmp_path, existing, 
 
 @pytest.mark.parametrize("later", [None, 1, 2, 3, 4, 5])
 def test_ctrl_c_at_any_line_of_a_trial_and_again_soon_after_leaves_nothing(tmp_path, later) -> None:
-    (tmp_path / "a.txt").write_bytes(b"old")
+    in_a_child(lambda: _interrupt_each_line_of_a_trial(tmp_path, later))
+
+
+def _interrupt_each_line_of_a_trial(folder: Path, later: int | None) -> None:
+    (folder / "a.txt").write_bytes(b"old")
     for number in range(1, 1000):
         before, at = sys.gettrace(), At(number, interrupt, later)
         sys.settrace(at)
         try:
-            refuse_unwritable(tmp_path / "a.txt")
+            refuse_unwritable(folder / "a.txt")
         except KeyboardInterrupt:
             pass
         finally:
             sys.settrace(before)
-        assert content(tmp_path) == {"a.txt": b"old"}, number
+        assert content(folder) == {"a.txt": b"old"}, number
         if at.left > 0:
             break
     assert number > 30

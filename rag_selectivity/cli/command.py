@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -211,11 +212,12 @@ def wrapped(example: str, width: int) -> str:
 
 
 def _limit_input(size: str | None) -> None:
-    """Set how far a compressed file may grow; without a size, the default stays."""
-    if size is not None:
-        from rag_selectivity.io.limits import MAX_INPUT, parse_size
+    """Set how far a compressed file may grow; without a size, to the default."""
+    if size is None and "rag_selectivity.io.limits" not in sys.modules:
+        return
+    from rag_selectivity.io.limits import MAX_INPUT, MaxInput, parse_size
 
-        MAX_INPUT.bytes = parse_size(size)
+    MAX_INPUT.bytes = MaxInput.bytes if size is None else parse_size(size)
 
 
 def _common_options() -> list[Any]:
