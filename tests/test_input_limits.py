@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import rag_selectivity as rs
+from rag_selectivity.cli.app import app
 from rag_selectivity.grading.annotation.answers import read_answers
 from rag_selectivity.grading.annotation.sheet import read_sheet
 from rag_selectivity.grading.importing import import_labels
@@ -459,6 +461,16 @@ def test_the_command_line_sets_the_limit(tmp_path) -> None:
         done = subprocess.run([*command, "--max-input", size], cwd=tmp_path, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
+
+
+def test_the_limit_of_a_command_ends_with_it(tmp_path) -> None:
+    (tmp_path / "run.gz").write_bytes(gzip.compress(rows(3000)))
+    (tmp_path / "qrels").write_text("q0 0 d 1\n")
+    command = ["evaluate", "--qrels", str(tmp_path / "qrels"), "--run", str(tmp_path / "run.gz")]
+    before = MAX_INPUT.bytes
+    for ends in (["--max-input", "10KB"], ["--max-input", "10KB", "--no-such-option"], ["--max-input", "much"]):
+        assert CliRunner().invoke(app, [*command, *ends]).exit_code
+        assert MAX_INPUT.bytes == before, ends
 
 
 def test_sizes_are_read_with_their_units() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from itertools import zip_longest
 from typing import Annotated, Any
@@ -45,7 +45,6 @@ class Command(typer.core.TyperCommand):
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         SETTINGS.quiet, SETTINGS.debug = bool(values.get("quiet")), bool(values.get("debug"))
         SETTINGS.csv_safe = bool(values.get("csv_safe"))
-        _limit_input(values.get("max_input"))
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
                 raise InputError(
@@ -54,6 +53,7 @@ class Command(typer.core.TyperCommand):
         rest = super().parse_args(ctx, args)
         refuse_two_standard_inputs(self.params, ctx.params)
         refuse_unwritable_files(self.params, ctx.params)
+        _limit_input(values.get("max_input"), ctx)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -211,13 +211,14 @@ def wrapped(example: str, width: int) -> str:
     return " \\\n".join(lines)
 
 
-def _limit_input(size: str | None) -> None:
-    """Set how far a compressed file may grow; without a size, to the default."""
-    if size is None and "rag_selectivity.io.limits" not in sys.modules:
+def _limit_input(size: str | None, ctx: Any) -> None:
+    """Set how far a compressed file may grow, until the command ends."""
+    if size is None:
         return
-    from rag_selectivity.io.limits import MAX_INPUT, MaxInput, parse_size
+    from rag_selectivity.io.limits import MAX_INPUT, parse_size
 
-    MAX_INPUT.bytes = MaxInput.bytes if size is None else parse_size(size)
+    ctx.call_on_close(partial(setattr, MAX_INPUT, "bytes", MAX_INPUT.bytes))
+    MAX_INPUT.bytes = parse_size(size)
 
 
 def _common_options() -> list[Any]:
