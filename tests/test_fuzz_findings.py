@@ -18,6 +18,7 @@ from rag_selectivity.data.grades import parse_grade_map
 from rag_selectivity.data.policy import resolve_policy
 from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.importing import import_labels
+from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
@@ -171,3 +172,30 @@ def test_an_infinite_time_in_spans_is_no_time(tmp_path) -> None:
     path = tmp_path / "spans.json"
     path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
     assert len(read_span_file(path).retrievals) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reasoning"),
+    [
+        ('{"reason": "half \\ud83d", "grade": 4}', None),
+        ('{"reason": "half \ud83d", "grade": 4}', None),
+        ({"reason": "half \ud83d", "grade": 4}, None),
+        ('{"reason": "half \ufffd", "grade": 4}', "thought \ud83d"),
+        ("no grade \ud83d", None),
+    ],
+)
+def test_a_reply_that_was_cut_within_a_character_ends_no_run(tmp_path, content, reasoning) -> None:
+    class Cutting:
+        name, parameters = "cutting", {}
+
+        async def ask(self, request: Any) -> Reply:
+            return Reply(content, reasoning=reasoning)
+
+    store = tmp_path / "labels.db"
+    said = {"queries": {"q": "what?"}, "corpus": {"d": "text"}, "progress": False, "store": store}
+    graded = rs.grade(pool={"q": ["d"]}, judge=Cutting(), **said)
+    assert graded.failed == ("no grade" in content)
+    with closing(sqlite3.connect(store)) as opened:
+        assert opened.execute("SELECT grade, reason FROM labels").fetchall() == [
+            (None, None) if graded.failed else (4, "half \ufffd")
+        ]

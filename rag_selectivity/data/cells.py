@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,23 @@ def id_fault(text: str) -> str | None:
 def holds_half(text: str) -> bool:
     """Whether a text holds half of a surrogate pair, which no UTF-8 file can hold."""
     return _HALF.search(text) is not None
+
+
+def whole_characters(value: Any) -> Any:
+    """A text, or lists and dicts that hold texts, with U+FFFD for halves of surrogate pairs.
+
+    For what a model or a server says: a reply that was cut within a character must not end a run.
+
+    >>> whole_characters({"reason": "half \\ud83d", "grade": 4})
+    {'reason': 'half \ufffd', 'grade': 4}
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if holds_half(value) else value
+    if isinstance(value, Mapping):
+        return {whole_characters(key): whole_characters(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [whole_characters(each) for each in value]
+    return value
 
 
 def checked_id(text: str, where: str, what: str) -> str:

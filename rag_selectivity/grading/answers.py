@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeVar
 
+from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import MissingExtraError
 
 try:
@@ -139,10 +140,18 @@ class _Ambiguous(dict[str, Any]):
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    pairs = [(whole_characters(name), _whole(value)) for name, value in pairs]
     result = dict(pairs)
     if len(result) < len(pairs) and any(result[name] != value for name, value in pairs):
         return _Ambiguous(result)
     return result
+
+
+def _whole(value: Any) -> Any:
+    """As `whole_characters`; objects within were made by `_pairs`, and may be ambiguous."""
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return whole_characters(value) if isinstance(value, str) else value
 
 
 def _not_a_number(name: str) -> Any:

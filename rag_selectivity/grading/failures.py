@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import SelectivityError
 from rag_selectivity.results.usage import Usage
 
@@ -68,12 +69,12 @@ class JudgeFailure(GradingError):
         usage: Usage | None = None,
         answer: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(whole_characters(message))
         self.kind = kind
         self.retry_after = retry_after
         self.overloaded = overloaded or kind == "rate_limit"
         self.usage = usage
-        self.answer = answer
+        self.answer = whole_characters(answer)
 
     def with_words(self, message: str, answer: str | None = None) -> JudgeFailure:
         """The same failure with another message, and with this answer or none."""

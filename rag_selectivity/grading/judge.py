@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
+from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import MissingExtraError
 from rag_selectivity.grading.failures import ADAPTED, PASSING, GradingError, JudgeFailure, failure_of
 from rag_selectivity.results.usage import Usage
@@ -100,6 +101,13 @@ class Reply:
     cost: float | None = None
     model: str | None = None
     way: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("content", "reasoning", "model"):
+            value = getattr(self, name)
+            if isinstance(value, BaseModel):
+                value = value.model_validate(whole_characters(value.model_dump()))
+            object.__setattr__(self, name, whole_characters(value))
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from rag_selectivity.data.cells import label_grade
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.rows import FloatArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.trec_fields import decimals, whole_numbers
+from rag_selectivity.io.trec_fields import decimals, is_unicode, whole_numbers
 
 #: A key and a value that is a string without escapes, or a number.
 _PAIR = re.compile(rb'[{,]\s*"([^"\\\x00-\x1f]+)"\s*:\s*(?:"([^"\\\x00-\x1f]*)"|(-?[0-9][0-9.eE+-]*))')
@@ -221,7 +221,7 @@ class JsonFields:
 
 def fields_of(text: bytes, template: Template) -> JsonFields | None:
     """The values of each line of a text, whose lines are whole; None where a line is written in another way."""
-    if b"\\" in text or not text.startswith(template.start) or not _is_unicode(text):
+    if b"\\" in text or not text.startswith(template.start) or not is_unicode(text):
         return None
     values = list(template.values.values())
     # With the beginning of one line more, what is after the last value of each line is the same.
@@ -247,13 +247,3 @@ def _all_follow(text: NDArray[np.uint8], ends: IntArray, same: bytes) -> bool:
     """Whether the same text follows each end."""
     pieces = np.ndarray((len(text) - len(same) + 1,), f"V{len(same)}", text, strides=(1,))
     return bool(pieces[ends].tobytes() == same * len(ends))
-
-
-def _is_unicode(text: bytes) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -132,14 +132,15 @@ def fields_of(text: PaddedText, width: int, most: int | None = None) -> Fields |
     found = _regular(text.cells(), width)
     if found is None:
         plain = bytes(text)
-        if b"\0" in plain or not _is_unicode(plain):
+        if b"\0" in plain or not is_unicode(plain):
             return None
         cells = PaddedText.of(plain.replace(b"\r\n", b"\n") + b"\n" * (not plain.endswith(b"\n"))).cells()
         found = _regular(cells, width) or _irregular(cells, width, most)
     return None if found is None else _without_comments(found)
 
 
-def _is_unicode(text: bytes) -> bool:
+def is_unicode(text: bytes) -> bool:
+    """Whether a text is UTF-8."""
     if text.isascii():
         return True
     try:
@@ -170,7 +171,7 @@ def _regular(text: NDArray[np.uint8], width: int) -> Fields | None:
         further = np.count_nonzero(inside < _SPACE) - lines
         if further != np.count_nonzero(inside == _TAB) or np.count_nonzero(inside == _LINE_END) != lines:
             return None
-        if not _is_unicode(inside.tobytes()):
+        if not is_unicode(inside.tobytes()):
             return None
     return Fields(text, starts, ends, np.arange(lines))
 

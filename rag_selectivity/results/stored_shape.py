@@ -115,9 +115,7 @@ _PER_QUERY = fields(
         "queries": _ids,
         "labels": or_null(each(digits)),
         "corpus_size": either("a list of numbers, a number or null", or_null(amount), _figures),
-        "parts": by_name(
-            each(either("a list of numbers, a number, null or the name of a part", _figures, _figure, text))
-        ),
+        "parts": by_name(each(_PART)),
     }
 )
 _RUN = fields(
