@@ -229,7 +229,7 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
         # A CSV backend turns lists to text.
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(
                 f"{where}: {name} is a text, not a list ({value[:40]!r}): ragas' local/csv turns lists into texts; "
                 f"save and load the dataset with local/jsonl, which keeps them"
@@ -260,9 +260,9 @@ def _own_grades(value: Any, where: str) -> dict[str, int] | None:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(
-                f"{where}: utility_grades is not JSON ({value!r}): write json.dumps(…), or keep the dict with ragas' "
+                f"{where}: utility_grades is not JSON ({value[:40]!r}): write json.dumps(…), or keep the dict with ragas' "
                 f"local/jsonl (local/csv turns it into a text)"
             ) from None
     if not isinstance(value, Mapping):

@@ -221,7 +221,7 @@ def is_cut_off(line: bytes) -> bool:
     """Whether only a part of a line of JSON is there."""
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return bool(line)
     return False
 
