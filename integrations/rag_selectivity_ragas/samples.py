@@ -262,8 +262,8 @@ def _own_grades(value: Any, where: str) -> dict[str, int] | None:
             value = json.loads(value)
         except (ValueError, RecursionError):
             raise InputError(
-                f"{where}: utility_grades is not JSON ({value[:40]!r}): write json.dumps(…), or keep the dict with ragas' "
-                f"local/jsonl (local/csv turns it into a text)"
+                f"{where}: utility_grades is not JSON ({value[:40]!r}): write json.dumps(…), or keep the dict with "
+                f"ragas' local/jsonl (local/csv turns it into a text)"
             ) from None
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: utility_grades must be {{passage: grade}}, got {value!r}")

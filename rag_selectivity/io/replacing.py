@@ -67,7 +67,10 @@ def refuse_unwritable(path: str | Path) -> None:
 
     A file is made beside the target for a moment, since permissions alone do not say whether that is possible.
     """
-    target = _Target.of(path)
+    _try_out(_Target.of(path))
+
+
+def _try_out(target: _Target) -> None:
     try:
         try:
             target.try_out()
@@ -85,7 +88,9 @@ def refuse_unwritable_folder(path: str | Path) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         while not place.exists():
             place = place.parent
-    refuse_unwritable(place / "file")
+    target = _Target.of(place / "file")
+    target.path = path
+    _try_out(target)
 
 
 def opened_to_append(path: str | Path) -> BinaryIO:
@@ -161,7 +166,7 @@ class _Target:
         with _named(path):
             status = _status(path)
             if status is not None and stat.S_ISDIR(status.st_mode):
-                raise InputError(f"{path}: cannot be written ({os.strerror(errno.EISDIR)})")
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             if status is not None and (not stat.S_ISREG(status.st_mode) or _descriptor(path) is not None):
                 return cls(path, os.fspath(path), None, status)
             file = os.path.realpath(path)
@@ -237,7 +242,25 @@ def _named(path: str | Path) -> Iterator[None]:
             f"remove it from the id or the text that holds it"
         ) from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}){_mend(path, error)}") from None
+
+
+def _mend(path: str | Path, error: OSError) -> str:
+    """The end of a message: what can be done about an error of the system; empty where it is not known."""
+    if error.errno == errno.ENOENT:
+        return f"; make the folder {os.path.dirname(os.path.realpath(path))} first"
+    mend = _MENDS.get(error.errno or 0)
+    return "" if mend is None else f"; {mend}"
+
+
+_MENDS = {
+    errno.EISDIR: "it is a folder: name a file",
+    errno.ENOTDIR: "a part of its path is a file: name another place",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "name a place where you may write"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there, or name another place"),
+    errno.EFBIG: "the system limits the size of files: raise the limit (ulimit -f), or name another place",
+    errno.ENAMETOOLONG: "give it a shorter name",
+}
 
 
 def _refuse_impossible_name(path: str | Path) -> None:
