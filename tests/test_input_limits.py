@@ -480,3 +480,21 @@ def test_sizes_are_read_with_their_units() -> None:
     for text in ("", "0", "-1", "GB", "1e9", "9" * 30, "nan", "1 GB 2"):
         with pytest.raises(rs.InputError, match="--max-input"):
             parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("query_id,doc_id,grade\rq,a,1\r", "1: a carriage return stands outside quotation marks; end lines in line"),
+        ('query_id,doc_id,grade\nq,a,"1\n', "2: a quotation mark is not closed; write the file again"),
+        ('query_id,doc_id,grade\nq,a,"1"2\n', "2: text stands behind a closing quotation mark; write the file again"),
+        (f"query_id,doc_id,grade\nq,{'a' * 200_000},1\n", "2: a cell has more than 131,072 characters; write it as"),
+    ],
+    ids=["carriage returns", "open", "behind", "long"],
+)
+def test_what_is_no_csv_is_told_in_words(tmp_path, content, said) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(content, newline="")
+    with pytest.raises(rs.InputError) as raised:
+        read_qrels(path)
+    assert f"labels.csv:{said}" in str(raised.value)

@@ -71,7 +71,7 @@ def read_sheet(path: Path) -> Answers:
     try:
         return _answers(path, content)
     except csv.Error as error:
-        raise InputError(f"{path}: this is not CSV ({error}); save the sheet as CSV in UTF-8") from None
+        raise InputError(f"{path}: this is not CSV: {fault_of_csv(error)}") from None
     finally:
         csv.field_size_limit(before)
 
