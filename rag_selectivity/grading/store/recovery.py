@@ -93,8 +93,10 @@ def recover(path: Path, target: Path) -> Recovered:
         with closing(connection_to(saved, "rw")) as whole:
             try:
                 copy_to(whole, target)
-            except (OSError, sqlite3.Error) as error:
+            except BaseException as error:
                 target.unlink(missing_ok=True)
+                if not isinstance(error, (OSError, sqlite3.Error)):
+                    raise
                 raise InputError(f"{target}: cannot be written ({error}); give a file on a disk with space") from None
     return recovered
 
@@ -137,10 +139,9 @@ class _Source:
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
         statements = {name.decode(errors="replace"): (sql or b"").decode(errors="replace") for name, sql in found}
         known = ordered_tables() if version == VERSION else former_tables()
-        self.tables = [name for name in known if name in statements and name not in _LEFT_OUT]
+        virtual = {name for name, statement in statements.items() if statement.upper().startswith("CREATE VIRTUAL")}
+        self.tables = [name for name in known if name in statements and name not in {*virtual, *_LEFT_OUT}]
         self._has_numbers = {name: "WITHOUT ROWID" not in statements[name].upper() for name in self.tables}
-        self._is_real = {name: not statements[name].upper().startswith("CREATE VIRTUAL") for name in self.tables}
-        self.tables = [name for name in self.tables if self._is_real[name]]
         self._queries: set[str] = set()
 
     def columns(self, table: str) -> list[str]:
