@@ -14,8 +14,9 @@ from rag_selectivity.data.grades import scale_named
 from rag_selectivity.errors import SelectivityError
 from rag_selectivity.explain.numbers import ceiling_in_words, of_mean, of_parts, plain
 from rag_selectivity.join.direct import QueryLists, join_directly
-from rag_selectivity.measures.base import Aggregate, FloatArray, Measure, Real, summary
+from rag_selectivity.measures.base import Aggregate, FloatArray, Measure, Real
 from rag_selectivity.measures.chance import regime
+from rag_selectivity.measures.definition import summary
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Estimate
 from rag_selectivity.wording import counted, level_text, number, percent
 
