@@ -206,7 +206,7 @@ def measure_all(
     if not judged:
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
-    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None)
+    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None, at_budgets=True)
     grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
     plan = plan_of(chosen, grid)
     table_depths = ranks_in(plan)

@@ -92,11 +92,16 @@ def compared_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
 
 
 def wanted_measures(
-    measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool, pooled: bool = False
+    measures: Sequence[str | Measure] | str | Measure | None,
+    scale: str | Scale,
+    *,
+    sized: bool,
+    pooled: bool = False,
+    at_budgets: bool = False,
 ) -> list[Measure]:
     """The measures that were asked for, or the default ones, each once, and what is always shown beside them.
 
-    The name `default` among the measures stands for the default ones.
+    The name `default` among the measures stands for the default ones. `at_budgets` admits budgets of tokens.
     """
     if measures is None:
         measures = DEFAULT_MEASURES
@@ -111,6 +116,11 @@ def wanted_measures(
     ]
     if not parsed:
         raise InputError("no measure was asked for")
+    for measure in parsed:
+        if measure.at is not None and is_budget(measure.at) and not at_budgets:
+            raise InputError(
+                f"{measure}: evaluate, compare and report measure at budgets of tokens, in memory; here give a depth K"
+            )
     return with_companions(parsed)
 
 
