@@ -106,7 +106,7 @@ class Outcome:
     @classmethod
     def beside(cls, outcomes: Sequence[Outcome]) -> Outcome:
         """The outcome at all depths from those at some of them, one after the other."""
-        parts = tuple(np.hstack(each) for each in zip(*(outcome.parts for outcome in outcomes), strict=True))
+        parts = tuple(map(np.hstack, zip(*(outcome.parts for outcome in outcomes), strict=True)))
         return cls._like(outcomes, parts, np.append, np.append)
 
     @classmethod
@@ -300,8 +300,7 @@ def parameter(default: Any, kind: Whole | Real | Choice, doc: str) -> Any:
 
 def distinct_parameter() -> Any:
     """Declare `distinct`: passages that say the same count once."""
-    doc = "whether passages of the same group (--groups) count once"
-    return parameter("false", Choice(("false", "true")), doc)
+    return parameter("false", Choice(("false", "true")), "whether passages of the same group (--groups) count once")
 
 
 def rel_parameter() -> Any:
@@ -336,7 +335,9 @@ class Measure(ABC):
     #: Whether it compares what was retrieved with all labelled passages: with their number, the best of them, or a
     #: random draw. Labels of nothing but what was retrieved then make it a figure about itself.
     compares_with_all_labels: ClassVar[bool] = False
-    #: Whether its figures rest on the candidates before selection, not on the list alone.
+    #: Whether it needs groups of passages that say the same.
+    needs_groups: ClassVar[bool] = False
+    #: Whether its figures rest on the candidates before selection too.
     uses_pool: ClassVar[bool] = False
     #: The figure of one query in symbols, as `rag-selectivity explain` puts numbers into it; empty: its definition
     #: says it.
@@ -445,7 +446,7 @@ class Measure(ABC):
     @property
     def of_groups(self) -> bool:
         """Whether it is about groups of passages that say the same, in place of passages."""
-        return getattr(self, "distinct", "false") == "true"
+        return self.needs_groups or getattr(self, "distinct", "false") == "true"
 
     @abstractmethod
     def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:

@@ -31,12 +31,9 @@ class Redundancy(Measure):
 
     name: ClassVar[str] = "Redundancy"
     higher_is_better: ClassVar[bool | None] = False
+    needs_groups: ClassVar[bool] = True
     formula: ClassVar[str] = "passages of the top K whose group stands above them / min(K, returned)"
     example: ClassVar[str] = "top 4 = a, b, a copy of a, another copy of a: Redundancy@4 = 2/4"
-
-    @property
-    def of_groups(self) -> bool:
-        return True
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         returned = judged.returned_at(depths)
