@@ -85,7 +85,7 @@ def register() -> list[str]:
     added = []
     for measure, cls in REGISTRY.items():
         name = registry_name(measure)
-        if cls.per_query and (name not in METRIC_REGISTRY or name in _registered):
+        if cls.per_query and not cls.needs_groups and (name not in METRIC_REGISTRY or name in _registered):
             METRIC_REGISTRY[name] = _registered.setdefault(name, _from_configuration(measure))
             added.append(name)
     return added

@@ -13,7 +13,7 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.token_budget import TokenBudget, budgets_among, is_budget
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, with_companions, with_upper_ends
+from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
 
 DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -122,6 +122,18 @@ def wanted_measures(
                 f"{measure}: evaluate, compare and report measure at budgets of tokens, in memory; here give a depth K"
             )
     return with_companions(parsed)
+
+
+def with_companions(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures, each once, and those that are always shown beside them."""
+    chosen = list(measures)
+    return list(dict.fromkeys([*chosen, *(companion for measure in chosen for companion in measure.companions())]))
+
+
+def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures, and those that say how far the unjudged passages could raise them."""
+    chosen = list(measures)
+    return list(dict.fromkeys([*chosen, *(m.upper_end for m in chosen if m.upper_end is not None)]))
 
 
 def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
