@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import fractions
 import json
 import math
 import sqlite3
@@ -199,3 +200,52 @@ def test_a_reply_that_was_cut_within_a_character_ends_no_run(tmp_path, content, 
         assert opened.execute("SELECT grade, reason FROM labels").fetchall() == [
             (None, None) if graded.failed else (4, "half \ufffd")
         ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"query": ["q1"]},
+        {"query_id": {"q1"}},
+        {"query_id": 3},
+        {"texts": True},
+        {"texts": ["d1"]},
+    ],
+)
+def test_a_retrieval_whose_fields_are_of_another_type_is_refused(fields) -> None:
+    with pytest.raises(rs.InputError, match=f"Retrieval: {next(iter(fields))} must be "):
+        rs.Retrieval(**({"query": "q", "shown": ["d1"]} | fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bits": 10**400}, "bits must be more than 0 and less than inf"),
+        ({"level": fractions.Fraction(10**40 - 1, 10**40)}, "level must be more than 0 and less than 1"),
+        ({"rows": 10**400}, "rows must be a whole number ≥ 1"),
+        ({"correlation": 10**400}, "correlation inf is impossible"),
+        ({"bits": 5000.0, "correlation": 0.1}, "is impossible with a success rate of 0"),
+    ],
+)
+def test_numbers_that_no_float_holds_are_refused_in_plans(given, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        rs.queries_needed(**({"bits": 0.2, "success": 0.8} | given))
+
+
+def test_plans_take_any_kind_of_number() -> None:
+    fraction = fractions.Fraction(1, 5)
+    assert rs.queries_needed(fraction, 4 * fraction) == rs.queries_needed(0.2, 0.8)  # type: ignore[arg-type]
+    assert rs.queries_needed(np.int64(3), 0.5) == rs.queries_needed(3.0, 0.5)  # type: ignore[arg-type]
+    # A rate of 2**-5000 is 0 among floats, and hardly smaller than one of 2**-900.
+    assert rs.queries_needed(5000.0, 0.5) == rs.queries_needed(900.0, 0.5)
+
+
+def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(seeds()["store.db"])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("update settings set model = ?", (b"\xff",))
+    with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
+        everything(path)
+    with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
+        rs.evaluate(path, RUN, scale="utility", used_models=["gpt-5"], corpus_size=100, bootstrap=None)
