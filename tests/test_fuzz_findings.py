@@ -21,6 +21,7 @@ from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
 from rag_selectivity.single import evaluate_query
@@ -249,3 +250,35 @@ def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> N
         everything(path)
     with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
         rs.evaluate(path, RUN, scale="utility", used_models=["gpt-5"], corpus_size=100, bootstrap=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "damaged"),
+    [
+        (b"id INTEGER PRIMARY KEY, settings", b"\xbed INTEGER PRIMARY KEY, settings"),
+        (b"grade INTEGER, reason", b"gr\xbede INTEGER, reason"),
+        (b"served_model TEXT", b"\xbeerved_model TEXT"),
+    ],
+)
+def test_a_store_whose_columns_have_names_that_are_no_text_is_recovered(tmp_path, name, damaged) -> None:
+    data = seeds()["store.db"]
+    assert name in data
+    (tmp_path / "s.db").write_bytes(data.replace(name, damaged))
+    assert recover(tmp_path / "s.db", tmp_path / "new.db").rows["labels"] == 15
+
+
+def test_a_measure_without_parts_in_a_stored_report_is_refused(tmp_path) -> None:
+    report = json.loads(seeds()["report.json"])
+    report["runs"]["run"]["per_query"]["parts"]["BoR@1"] = []
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    with pytest.raises(rs.InputError, match=r"the report is damaged: runs.run.per_query.parts.BoR@1"):
+        explain(tmp_path / "r.json")
+
+
+def test_a_reply_may_hold_any_key() -> None:
+    assert Reply({("half \ud83d", 1): [("a",)]}).content == {("half \ufffd", 1): [("a",)]}  # type: ignore[arg-type]
+
+
+def test_a_weight_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(rs.InputError, match="weight must be a finite number, got 1000"):
+        rs.udcg([1.0], [1], weight=10**400)
