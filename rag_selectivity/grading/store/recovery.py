@@ -28,7 +28,7 @@ from rag_selectivity.io.own_folder import OwnFolder
 _LEFT_OUT = ("leases",)
 #: The tables whose rows are found by a query, where their order cannot be followed.
 _BY_QUERY = ("pairs", "origins", "human")
-#: What damage raises: where names in the schema hold bytes that are no text, Python cannot say the name or SQLite's error.
+#: What damage raises: of names that are no text, Python can say neither the name nor SQLite's error.
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _HASH = len(digest(""))
 _LARGEST = (1 << 63) - 1
