@@ -24,7 +24,7 @@ from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
-from rag_selectivity.single import evaluate_query
+from rag_selectivity.single import Labels, QueryScorer, document_ids, evaluate_query, passage_identity
 from tests.fuzz.seeds import LABELS, RUN, SPANS, seeds
 
 NO_LIST = np.array(3)
@@ -282,3 +282,43 @@ def test_a_reply_may_hold_any_key() -> None:
 def test_a_weight_that_no_float_holds_is_refused() -> None:
     with pytest.raises(rs.InputError, match="weight must be a finite number, got 1000"):
         rs.udcg([1.0], [1], weight=10**400)
+
+
+def test_what_a_query_goes_by_and_how_its_passages_are_known_must_be_texts() -> None:
+    scorer = QueryScorer("Success@1", labels=LABELS, scale="utility")
+    with pytest.raises(rs.InputError, match=r"what a query goes by must be a text, got \['q1'\], 'q2'"):
+        scorer.figures(["d1"], ["q1"], "q2")  # type: ignore[arg-type]
+    for identity in (("id",), ["id"], b"id", 3):
+        with pytest.raises(rs.InputError, match="identity must be the name of an id"):
+            passage_identity(identity, ids={}, text=str, metadata={})  # type: ignore[arg-type]
+
+
+def test_documents_of_a_host_may_hold_anything() -> None:
+    with pytest.raises(rs.InputError, match="the metadata of a retrieved document must be a dict, got 3"):
+        document_ids([{"page_content": "text", "metadata": 3}], {"d1": 5})
+    empty = {"id": "d1", "page_content": np.array([]), "metadata": None}
+    assert document_ids([empty], {"d1": 5}) == ["d1"]
+    with pytest.raises(rs.InputError, match="unknown scale"):
+        Labels.of(LABELS, scale=np.array(["a", "b"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"depths": object()}, "depths must be a list of whole numbers ≥ 1"),
+        ({"depths": [[1]]}, "depth .1. is not a whole number ≥ 1"),
+        ({"identity": np.array(["a", "b"])}, "identity must be the name of an id"),
+        ({"identity": ("a",)}, "identity must be the name of an id"),
+    ],
+)
+def test_wrong_options_of_the_evaluator_of_llama_index_are_refused(options, message) -> None:
+    adapter = pytest.importorskip("rag_selectivity_llama_index")
+    with pytest.raises(rs.InputError, match=message):
+        adapter.SelectivityEvaluator(object(), labels=LABELS, **{"scale": "utility", "corpus_size": 9} | options)
+
+
+def test_results_that_are_none_of_deepeval_are_refused() -> None:
+    adapter = pytest.importorskip("rag_selectivity_deepeval")
+    for result in (3.5, "results", [3]):
+        with pytest.raises(rs.InputError, match=r"give what deepeval.evaluate returns"):
+            adapter.bor_from_result(result)
