@@ -322,3 +322,10 @@ def test_results_that_are_none_of_deepeval_are_refused() -> None:
     for result in (3.5, "results", [3]):
         with pytest.raises(rs.InputError, match=r"give what deepeval.evaluate returns"):
             adapter.bor_from_result(result)
+
+
+def test_a_number_of_numpy_is_no_list_of_contexts() -> None:
+    adapter = pytest.importorskip("rag_selectivity_ragas")
+    row = {"user_input": "q1", "retrieved_context_ids": ["d1"], "retrieved_contexts": np.bool_(True)}
+    with pytest.raises(rs.InputError, match="retrieved_contexts must be a list, got"):
+        adapter.selectivity([row], LABELS, corpus_size=100, scale="utility")
