@@ -234,7 +234,11 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
                 f"{where}: {name} is a text, not a list ({value[:40]!r}): ragas' local/csv turns lists into texts; "
                 f"save and load the dataset with local/jsonl, which keeps them"
             ) from None
-    if not isinstance(value, Sequence) and not hasattr(value, "tolist"):
+    if isinstance(value, Sequence):
+        return list(value)
+    # What numpy and frames hold; a single number of theirs has `tolist` too.
+    items = value.tolist() if hasattr(value, "tolist") else None
+    if not isinstance(items, list):
         raise InputError(f"{where}: {name} must be a list, got {value!r}")
     return list(value)
 

@@ -155,9 +155,13 @@ def compared_depths(longest: int) -> list[int]:
     return [depth for depth in COMPARED_DEPTHS if depth <= longest] or [longest]
 
 
+#: What is said of depths that are no list.
+NO_DEPTHS = "depths must be a list of whole numbers ≥ 1"
+
+
 def given_depths(depths: Iterable[int], measures: Sequence[Measure]) -> IntArray:
     """Depths that a user gave, in order; they serve the measures that name none."""
-    chosen = list(iterated(depths, "depths must be a list of whole numbers ≥ 1"))
+    chosen = list(iterated(depths, NO_DEPTHS))
     for depth in chosen:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
@@ -202,7 +206,8 @@ def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list
     [500tok, 2000tok]
     """
     given = (measures,) if measures is None or isinstance(measures, (str, Measure)) else measures
-    asked = (each for each in given if each is not None and each != DEFAULT_MEASURES)
+    listed = iterated(given, "measures must be a measure or a list of them")
+    asked = (each for each in listed if each is not None and each != DEFAULT_MEASURES)
     return budgets_among(at for each in asked if (at := parse_measure(each).at) is not None)
 
 

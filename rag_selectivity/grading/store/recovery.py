@@ -28,6 +28,8 @@ from rag_selectivity.io.own_folder import OwnFolder
 _LEFT_OUT = ("leases",)
 #: The tables whose rows are found by a query, where their order cannot be followed.
 _BY_QUERY = ("pairs", "origins", "human")
+#: What damage raises: of names that are no text, Python can say neither the name nor SQLite's error.
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _HASH = len(digest(""))
 _LARGEST = (1 << 63) - 1
 _Row = tuple[Any, ...]
@@ -183,13 +185,13 @@ class _Source:
         """The rows of a statement up to an error; the result says whether there was none."""
         try:
             yield from self._connection.execute(statement, values)
-        except sqlite3.Error:
+        except _UNREADABLE:
             return False
         return True
 
     def _by_number(self, table: str, chosen: str) -> Iterator[_Row]:
         """In the order of the rows' numbers, past each part that cannot be read."""
-        statement = f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+        statement = self._above(table, chosen)
         start: int | None = -1
         is_whole = True
         while start is not None:
@@ -198,33 +200,35 @@ class _Source:
                 for number, *row in self._connection.execute(statement, (last,)):
                     last = number
                     yield tuple(row)
-            except sqlite3.Error:
+            except _UNREADABLE:
                 is_whole = False
-                start = self._behind_damage(table, last)
+                start = self._behind_damage(table, chosen, last)
         if not is_whole:
             self.unreadable.append(table)
 
-    def _behind_damage(self, table: str, last: int) -> int | None:
+    def _behind_damage(self, table: str, chosen: str, last: int) -> int | None:
         """The lowest number above which rows can be read again; None if there is none."""
         low, high, step = last, last + 1, 1
-        while not self._can_read(table, high):
+        while not self._can_read(table, chosen, high):
             if high == _LARGEST:
                 return None
             step *= 2
             low, high = high, min(high + step, _LARGEST)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._can_read(table, middle) else (middle, high)
+            low, high = (low, middle) if self._can_read(table, chosen, middle) else (middle, high)
         return high
 
-    def _can_read(self, table: str, number: int) -> bool:
+    def _can_read(self, table: str, chosen: str, number: int) -> bool:
         """Whether the first row above a number can be read, or there is none."""
-        with suppress(sqlite3.Error):
-            self._connection.execute(
-                f"SELECT * FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT 1", (number,)
-            ).fetchall()
+        with suppress(*_UNREADABLE):
+            self._connection.execute(f"{self._above(table, chosen)} LIMIT 1", (number,)).fetchall()
             return True
         return False
+
+    def _above(self, table: str, chosen: str) -> str:
+        """The statement for the rows above a number; a damaged name of its column stays out of the result."""
+        return f"SELECT rowid AS number, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
 
 
 def _write(found: _Source, target: Path, version: int) -> Recovered:
