@@ -387,7 +387,7 @@ def test_what_was_not_measured_cannot_be_drawn() -> None:
         plots.evidence(bare, 1)
     with pytest.raises(rs.InputError, match="needs a BoR"):
         plots.selectivity(bare, measure="Success")
-    with pytest.raises(rs.InputError, match="plots.selectivity needs the measure BoR at some depth.* no corpus size N"):
+    with pytest.raises(rs.InputError, match=r"plots\.selectivity needs the measure BoR .* no corpus size N"):
         plots.selectivity(bare)
     for draw in (plots.harm, lambda report: plots.over_k(report, "Harm")):
         with pytest.raises(rs.InputError, match=r"the measure Harm at .* evaluate with measures=\[…, 'Harm'\]"):
