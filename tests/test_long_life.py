@@ -138,7 +138,7 @@ def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
         Trace.read(trace)
 
 
-def test_an_export_that_is_killed_between_its_two_files_can_be_read(tmp_path) -> None:
+def test_an_export_that_is_killed_again_and_again_can_be_read(tmp_path) -> None:
     target = tmp_path / "labels.qrels"
     put = replacing._put_in_place
 
@@ -146,21 +146,28 @@ def test_an_export_that_is_killed_between_its_two_files_can_be_read(tmp_path) ->
         put(*at)
         os.kill(os.getpid(), signal.SIGKILL)
 
+    def killed_before(*_at: str) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def read() -> rs.Qrels:
+        read = rs.read_qrels(target)
+        assert read.origins is not None
+        return read
+
     for number in range(2):  # the first export, and one that replaces another
         with Store(tmp_path / "labels.db") as store:
             key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
             store.add_texts([("q", f"p{number}", key[1], key[2])])
             store.put([Label(key, 3)]).result()
-        child = os.fork()
-        if child == 0:
-            replacing._put_in_place = killed_after_one
-            with suppress(BaseException):
-                export_labels(Store(tmp_path / "labels.db"), target)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        read = rs.read_qrels(target)
-        assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(number + 1)}}
-        assert read.origins is not None
+        for moment in (killed_after_one, killed_before, killed_before, killed_after_one, killed_before):
+            child = os.fork()
+            if child == 0:
+                replacing._put_in_place = moment
+                with suppress(BaseException):
+                    export_labels(Store(tmp_path / "labels.db"), target)
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+            assert read().to_dict() == {"q": {f"p{i}": 3 for i in range(number + 1)}}
         with Store(tmp_path / "labels.db") as store:
             export_labels(store, target)
         assert {path.name for path in tmp_path.iterdir() if "labels.q" in path.name} == {
@@ -225,7 +232,9 @@ def test_a_disturbed_monitor_loses_nothing_without_a_count(tmp_path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["report (HTML)", "export of a store", "trace", "label store", "out-of-core parts"])
+@pytest.mark.parametrize(
+    "name", ["report (HTML)", "export of a store", "label store", "recovery of a store", "out-of-core parts"]
+)
 def test_a_killed_writer_leaves_what_was_there_or_the_new(tmp_path, name) -> None:
     from benchmarks.kills import KINDS, killed
 
