@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,13 @@ class Kind:
         In a folder: gives the function that writes a version, called in the process that will be killed.
     version : callable
         In a folder: the version that is there, after a look at whether it is whole.
+    prepare : callable
+        Makes what `start` takes long to make, before processes are forked.
     """
 
     start: Callable[[Path], Write]
     version: Callable[[Path], int]
+    prepare: Callable[[], object] = lambda: None
 
 
 @dataclass
@@ -83,11 +87,17 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
 
 
-def _report(version: int) -> rs.Report:
-    draw = np.random.default_rng(version)
-    labels = {f"q{i}": {f"d{i}": 1, f"v{version}": 0} for i in range(60)}
+@cache
+def _report() -> rs.Report:
+    draw = np.random.default_rng(0)
+    labels = {f"q{i}": {f"d{i}": 1, "other": 0} for i in range(60)}
     lists = {f"q{i}": [f"d{draw.integers(0, 60)}", f"d{i}"] for i in range(60)}
     return rs.evaluate(labels, lists, corpus_size=1000, depths=[1, 2])
+
+
+@cache
+def _page_of_report() -> str:
+    return _report().to_html(title="version 0000000")
 
 
 def _partials(folder: Path) -> list[Path]:
@@ -98,7 +108,7 @@ def _partials(folder: Path) -> list[Path]:
 
 
 def _save(folder: Path) -> Write:
-    report = _report(0)
+    report = _report()
     return lambda version: report.with_input("run", {"version": version}, ["x" * 10_000]).save(folder / "report.json")
 
 
@@ -121,7 +131,7 @@ def _version_in(data: Any) -> int:
 
 
 def _page(folder: Path) -> Write:
-    page = _report(0).to_html(title="version 0000000")
+    page = _page_of_report()
     return lambda version: write_whole(
         folder / "report.html", page.replace("version 0000000", f"version {version:07d}")
     )
@@ -324,8 +334,8 @@ def _divided(folder: Path) -> int:
 
 
 KINDS = {
-    "report (JSON)": Kind(_save, _saved),
-    "report (HTML)": Kind(_page, _paged),
+    "report (JSON)": Kind(_save, _saved, _report),
+    "report (HTML)": Kind(_page, _paged, _page_of_report),
     "rows (CSV)": Kind(_rows_written("rows.csv"), _rows_read("rows.csv")),
     "rows (JSONL)": Kind(_rows_written("rows.jsonl"), _rows_read("rows.jsonl")),
     "rows (Parquet)": Kind(_rows_written("rows.parquet"), _rows_read("rows.parquet")),
@@ -343,6 +353,7 @@ def killed(kind: Kind, folder: Path, kills: int, draw: random.Random) -> Outcome
     """Kill a process so many times while it writes one kind of output."""
     folder.mkdir(parents=True, exist_ok=True)
     outcome = Outcome()
+    kind.prepare()
     version = _once(kind, folder, 0)
     while outcome.kills < kills:
         done, expected, within = _until_killed(kind, folder, version + 1, draw)
