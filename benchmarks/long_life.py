@@ -1,6 +1,9 @@
-"""A long life: a monitor that is disturbed, one label store that eight processes use, and processes that are killed.
+"""A long life: a disturbed monitor, a service, a label store that eight processes use, and processes that are killed.
 
-    python -m benchmarks.long_life [--retrievals 1000000] [--seconds 60] [--kills 20]
+    python -m benchmarks.long_life [--retrievals 1000000] [--seconds 60] [--kills 10] [--repetitions 2000]
+
+It takes up to ten minutes on two cores that do nothing else, and says how much time of the processor each part takes.
+`python -m benchmarks.kills 40` kills more often.
 
 Eight threads record retrievals with a trace, while the trace is renamed and removed, its disk is full, its folder is
 taken away and the clock jumps. Every retrieval must then be in a figure, and in the trace or in the count of those that
@@ -22,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -283,26 +286,42 @@ def lines_of(life: Life) -> Iterator[str]:
     yield f"  nothing lost without a count: {'yes' if life.lost_nothing else 'no'}"
 
 
+def _processor_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
 def main() -> None:
     """Run all parts; the exit code is 1 if anything was lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--retrievals", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--repetitions", type=int, default=2000)
     options: Any = parser.parse_args()
-    good = True
     # The kills come first: they fork, which a process with threads should not do.
-    from benchmarks import kills, shared_store
+    from benchmarks import kills, service, shared_store
 
+    def monitored(folder: Path) -> bool:
+        life = live(options.retrievals, folder)
+        print("\n".join(lines_of(life)), flush=True)
+        return life.lost_nothing and life.memory.is_flat
+
+    good = True
     with tempfile.TemporaryDirectory() as name:
-        if options.kills:
-            good &= kills.run(Path(name) / "kills", options.kills)
-        if options.seconds:
-            good &= shared_store.run(Path(name) / "store", options.seconds)
-        if options.retrievals:
-            life = live(options.retrievals, Path(name))
-            print("\n".join(lines_of(life)), flush=True)
-            good &= life.lost_nothing and life.memory.is_flat
+        folder = Path(name)
+        parts: list[tuple[str, bool, Callable[[], bool]]] = [
+            ("kills", options.kills, lambda: kills.run(folder / "kills", options.kills)),
+            ("store", options.seconds, lambda: shared_store.run(folder / "store", options.seconds)),
+            ("monitor", options.retrievals, lambda: monitored(folder)),
+            ("service", options.repetitions, lambda: service.run(folder / "service", options.repetitions)),
+        ]
+        for part, is_wanted, work in parts:
+            if is_wanted:
+                before, began = _processor_seconds(), time.monotonic()
+                good &= work()
+                used = _processor_seconds() - before
+                print(f"{part}: {time.monotonic() - began:.0f} s, {used:.0f} s of the processor", flush=True)
     sys.exit(not good)
 
 

@@ -232,6 +232,39 @@ def test_a_disturbed_monitor_loses_nothing_without_a_count(tmp_path) -> None:
     assert found.lost_nothing, found
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("lost", ["nothing", "objects", "arrays", "files", "threads"])
+def test_what_is_lost_in_a_long_life_is_seen(lost, tmp_path) -> None:
+    from benchmarks.memory import Watch
+
+    watch, kept, end = Watch(), [], threading.Event()
+    for step in range(60):
+        if lost == "objects":
+            kept.extend(object() for _ in range(20_000))
+        elif lost == "arrays":
+            kept.append(b"x" * 100_000)
+        elif lost == "files" and step % 10 == 0:
+            kept.append((tmp_path / "file").open("w"))
+        elif lost == "threads" and step % 10 == 0:
+            kept.append(threading.Thread(target=end.wait))
+            kept[-1].start()
+        watch.look(step)
+    assert watch.is_flat == (lost == "nothing"), list(watch.lines())
+    end.set()
+    for each in kept if lost == "files" else ():
+        each.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_service_leaves_nothing_open(tmp_path, capsys) -> None:
+    pytest.importorskip("matplotlib")
+    from benchmarks.service import run
+
+    run(tmp_path, 6, runs=3, judgments=200)
+    assert capsys.readouterr().out.count("left open: nothing") == 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["report (HTML)", "export of a store", "label store", "recovery of a store", "out-of-core parts"]
