@@ -108,6 +108,7 @@ def short_runs(folder: Path, runs: int, watch: Watch) -> None:
             queries = draw.sample(range(QUERIES), 3)
             pool = {f"q{q}": [f"d{draw.randrange(10**6)}" for _ in range(A_RUN // 3)] for q in queries}
             _graded(pool, folder / f"store-{run // 10}.db", OpenAIJudge("m", base_url=url, api_key=KEY), 4)
+            gc.collect()  # garbage in circles is no loss
             watch.look(run)
 
 
@@ -142,7 +143,9 @@ def evaluations(folder: Path, repetitions: int, watch: Watch) -> None:
             assert view
         if repetition % A_PAGE == 0:
             report.to_html()
-        watch.look(repetition)
+        if repetition % 10 == 0:
+            gc.collect()
+            watch.look(repetition)
 
 
 def run(folder: Path, repetitions: int, *, runs: int = RUNS, judgments: int = JUDGMENTS) -> bool:
