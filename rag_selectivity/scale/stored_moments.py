@@ -10,7 +10,8 @@ import numpy as np
 
 from rag_selectivity.data.cells import shown
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import Outcome, Refusal
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.refusal import Refusal
 from rag_selectivity.statistics.exact_sums import LIMBS, ExactSums
 from rag_selectivity.statistics.moments import Moments
 

@@ -24,7 +24,7 @@ from rag_selectivity.io.shapes import (
     truth,
 )
 from rag_selectivity.io.shapes import text as a_text
-from rag_selectivity.join.judged_run import Coverage
+from rag_selectivity.join.coverage import Coverage
 
 _MAGIC, _FORMAT = b"RSTALLY", 4
 _START = len(_MAGIC) + 4
