@@ -32,6 +32,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 HASH = "0" * 32
 EXPORTED = dict.fromkeys(("reason", "failure", "error", "last_answer", "served_model", "way", "origins", "cost")) | {
@@ -445,6 +446,43 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, restored, read) 
     path.write_bytes(gzip.compress(b'{"query_id": "q", ' + b" " * 8_000_000 + b'"doc_id": "d"}\n'))
     with pytest.raises(rs.InputError, match=r"x\.jsonl\.gz: the compressed file grows to more than 500 times its size"):
         read(path)
+
+
+def parquet(path: Path, text: str, ids: int = 20) -> Path:
+    """A Parquet file with a passage of a text in each row."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    numbers = range(ids)
+    columns = {"query_id": [f"q{i // 10}" for i in numbers], "doc_id": [f"d{i}" for i in numbers], "grade": [1] * ids}
+    table = pyarrow.table({**columns, "text": [text] * ids})
+    write_table(table, path, compression="zstd", use_dictionary=False)
+    return path
+
+
+def test_a_parquet_bomb_is_refused_by_its_footer(tmp_path, restored) -> None:
+    path = parquet(tmp_path / "bomb.parquet", "a" * 1_000_000)
+    MAX_INPUT.ratio = 500
+    with pytest.raises(rs.InputError, match=r"bomb\.parquet: .* grows to more than 500 .* without compression if"):
+        list(read_records(path))
+    MAX_INPUT.ratio, MAX_INPUT.bytes = 10**6, 10_000_000
+    with pytest.raises(rs.InputError, match=r"bomb\.parquet: the compressed file of .* bytes grows above 10,000,000"):
+        list(read_records(path))
+    # The text is not read with the labels.
+    assert len(read_qrels(path)) == 2
+
+
+def test_many_rows_of_one_value_are_a_bomb_too(tmp_path, restored) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    path, rows = tmp_path / "bomb.parquet", 1_500_000
+    same = {"query_id": ["q"] * rows, "doc_id": ["d"] * rows, "grade": [1] * rows}
+    write_table(pyarrow.table(same), path)
+    MAX_INPUT.ratio = 50
+    for read in (read_qrels, lambda path: evaluate_out_of_core(tmp_path, {"r": tmp_path}, corpus_size=9)):
+        with pytest.raises(rs.InputError, match="grows to more than 50 times"):
+            read(path)
 
 
 def test_real_text_that_is_packed_well_is_read(tmp_path) -> None:

@@ -21,7 +21,7 @@ def may_use_log(path: Path) -> bool:
 
     Without it the store is written with a rollback journal: slower, and readers and a writer wait for each other.
     """
-    folder = path.absolute().parent
+    folder = Path(os.path.realpath(path)).parent
     try:
         return _has_locks(folder.stat().st_dev, folder)
     except OSError:

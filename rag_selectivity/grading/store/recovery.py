@@ -7,11 +7,12 @@ import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store.migration import copy_to, former_tables, migrate
+from rag_selectivity.grading.store.migration import former_tables, migrate
 from rag_selectivity.grading.store.opening import connection_to, log_of
 from rag_selectivity.grading.store.records import digest
 from rag_selectivity.grading.store.schema import (
@@ -23,6 +24,7 @@ from rag_selectivity.grading.store.schema import (
     transaction,
 )
 from rag_selectivity.io.own_folder import OwnFolder
+from rag_selectivity.io.replacing import write_whole
 
 #: Not copied: a lease is of a process that is no more.
 _LEFT_OUT = ("leases",)
@@ -92,14 +94,11 @@ def recover(path: Path, target: Path) -> Recovered:
             raise _nothing(path, error) from error
         if not recovered.rows.get("labels") and not recovered.rows.get("human") and not recovered.rows.get("answers"):
             raise _nothing(path, "no label is left")
-        with closing(connection_to(saved, "rw")) as whole:
-            try:
-                copy_to(whole, target)
-            except BaseException as error:
-                target.unlink(missing_ok=True)
-                if not isinstance(error, (OSError, sqlite3.Error)):
-                    raise
-                raise InputError(f"{target}: cannot be written ({error}); give a file on a disk with space") from None
+        try:
+            with saved.open("rb") as whole:
+                write_whole(target, partial(shutil.copyfileobj, whole), private=True)
+        except InputError as error:
+            raise InputError(f"{error}; give a file on a disk with space") from None
     return recovered
 
 
