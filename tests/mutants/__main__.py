@@ -15,7 +15,7 @@ import resource
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import SystemRandom
 
@@ -28,6 +28,7 @@ from tests.mutants.reach import measure_reach
 from tests.mutants.trying import BROKEN, KILLED, LATE, SURVIVED, UNREACHED, Tried, Trier, all_killers, digest_of
 
 ROOT = Path(__file__).resolve().parents[2]
+CONTROL = "without any change"
 #: One mutant in so many is also tried without its change: a failure then would show that kills are not real.
 CONTROLS = 20
 
@@ -38,12 +39,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=600, help="how many mutants to draw")
     parser.add_argument("--seed", type=int, default=None, help="chooses the mutants; drawn and printed if not given")
     parser.add_argument("--budget", type=float, default=20.0, help="seconds of tests for a mutant that survives")
+    parser.add_argument("--workers", type=int, default=1, help="how many are tried at the same time")
     parser.add_argument("--again", action="store_true", help="try those again that survived the last run of this seed")
     parser.add_argument(
         "--work",
         type=Path,
         default=Path(tempfile.gettempdir()) / "rag-selectivity-mutants",
-        help="folder for all of it",
+        help="the folder that keeps what was measured and drawn",
     )
     options = parser.parse_args()
     seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
@@ -53,27 +55,30 @@ def main() -> int:
     print(f"seed {seed}: {options.count} of {len(mutants):,} mutants; {left_out:,} more change annotations", flush=True)
     drawn = draw(ROOT, mutants, options.count, seed)
     tree = Tree(ROOT, work)
-    trier = Trier(tree, measure_reach(tree, work / "reach.json"))
+    reach = measure_reach(tree, work / "reach.json")
 
     results = work / f"results-{seed}.jsonl"
     known = _stored(results)
-    failing: list[str] = []
-    with results.open("a", encoding="utf-8") as file:
-        for number, (mutant, source) in enumerate(drawn):
-            before = known.get(mutant.key)
-            same = before is not None and before.digest == digest_of(source)
-            if before is not None and same and not (options.again and before.outcome not in (KILLED, LATE)):
-                continue
-            if number % CONTROLS == 0:
-                control = trier.attempt(mutant, None, options.budget)
-                if control.outcome not in (SURVIVED, UNREACHED):
-                    failing.append(f"{control.outcome}: {control.killer} {control.error}")
-            tried = known[mutant.key] = trier.attempt(mutant, source, options.budget)
-            file.write(json.dumps(asdict(tried)) + "\n")
-            file.flush()
-            print(f"{number + 1} {tried.outcome} {tried.seconds:.1f} s {mutant.key} {tried.killer}", flush=True)
+    waiting = []
+    for mutant, source in drawn:
+        before = known.get(mutant.key)
+        done = before is not None and before.digest == digest_of(source)
+        if before is None or not done or (options.again and before.outcome not in (KILLED, LATE)):
+            waiting.append((mutant, source))
+    workers = []
+    for number in range(options.workers):
+        pid = os.fork()
+        if pid == 0:
+            own = Trier(Tree(ROOT, work / f"worker-{number}", tree), reach)
+            _work(own, waiting[number :: options.workers], results, options.budget)
+            os._exit(0)
+        workers.append(pid)
+    if any(os.waitpid(pid, 0)[1] for pid in workers):
+        return 1
+    known = _stored(results)
     tried_now = [known[mutant.key] for mutant, _ in drawn]
-    failing += trier.pass_unmutated(all_killers(tried_now))
+    failing = [f"{key}: {each.killer} {each.error}" for key, each in known.items() if key.startswith(CONTROL)]
+    failing += Trier(tree, reach).pass_unmutated(all_killers(tried_now))
     for (mutant, source), tried in zip(drawn, tried_now, strict=True):
         if tried.outcome not in (KILLED, LATE):
             print(
@@ -83,6 +88,19 @@ def main() -> int:
     for line in failing:
         print(f"fails without any change: {line}", file=sys.stderr)
     return 1 if failing or any(tried.outcome == BROKEN for tried in tried_now) else 0
+
+
+def _work(trier: Trier, waiting: list[tuple[Mutant, str]], results: Path, budget: float) -> None:
+    for number, (mutant, source) in enumerate(waiting):
+        tried = [trier.attempt(mutant, source, budget)]
+        if number % CONTROLS == 0:
+            control = trier.attempt(mutant, None, budget)
+            if control.outcome not in (SURVIVED, UNREACHED):
+                tried.append(replace(control, key=f"{CONTROL} {control.key}"))
+        # One write, since several processes write.
+        with results.open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(asdict(each)) + "\n" for each in tried))
+        print(f"{tried[0].outcome} {tried[0].seconds:.1f} s {mutant.key} {tried[0].killer}", flush=True)
 
 
 def _stored(results: Path) -> dict[str, Tried]:

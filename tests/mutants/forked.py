@@ -64,12 +64,14 @@ class Ran:
 class Tree:
     """A copy of the checkout, in which the mutants are put, and the processes that test it."""
 
-    def __init__(self, root: Path, work: Path) -> None:
+    def __init__(self, root: Path, work: Path, like: Tree | None = None) -> None:
         self.root, self.folder, self._work = root, work / "tree", work
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(
-            root, self.folder, ignore=shutil.ignore_patterns(".git", "__pycache__", "_build", ".*_cache", "mutants")
-        )
+        if like is None:
+            left_out = shutil.ignore_patterns(".git", "__pycache__", "_build", ".*_cache", "mutants")
+            shutil.copytree(root, self.folder, ignore=left_out)
+        else:
+            shutil.copytree(like.folder, self.folder)  # with what is compiled already
         data, beside = root.parent / "shared", work / "shared"
         if data.exists() and not beside.exists():
             beside.symlink_to(data.resolve())

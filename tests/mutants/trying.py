@@ -18,8 +18,8 @@ from tests.mutants.forked import Ran, Tree
 from tests.mutants.reach import LONGEST, Reach
 
 KILLED, LATE, SURVIVED, UNREACHED, BROKEN = "killed", "killed: time ran out", "survived", "no test", "broken run"
-#: Seconds of the first run of a mutant, with the files of tests that are likeliest to kill it.
-_FIRST = 5.0
+#: The first run of a mutant, with the files of tests that are likeliest to kill it: seconds, files, tests of a file.
+_FIRST, _FIRST_FILES, _FIRST_TESTS = 4.0, 4, 6
 #: What a file of tests costs besides its tests, in seconds.
 _OF_FILE = 0.3
 #: The exit code of pytest where a file of tests could not be imported.
@@ -64,6 +64,7 @@ class Trier:
         self._tree, self._reach = tree, reach
         self._trees = {path: ast.parse((tree.root / path).read_text(encoding="utf-8")) for path in sources(tree.root)}
         self._killers: dict[str, Counter[str]] = {path: Counter() for path in self._trees}
+        self._all_killers: Counter[str] = Counter()
         self._by_line: dict[tuple[str, int], list[tuple[str, str]]] = {}
         for file, tests in reach.items():
             for test, reached in tests.items():
@@ -100,9 +101,13 @@ class Trier:
         finally:
             self._tree.restore(mutant.path)
         if tried.outcome == KILLED and source is not None:
-            self._killers[mutant.path][tried.killer.split("::")[0]] += 1
+            self._note(mutant.path, tried.killer)
         tried.left = sum(map(len, choice.tests.values())) - tried.run if tried.outcome == SURVIVED else 0
         return tried
+
+    def _note(self, path: str, killer: str) -> None:
+        self._killers[path][killer.split("::")[0]] += 1
+        self._all_killers[killer.split("::")[0]] += 1
 
     def pass_unmutated(self, tests: Iterable[str]) -> list[str]:
         """Run tests on the checkout as it is, by the way in which mutants are run; those that fail."""
@@ -130,28 +135,32 @@ class Trier:
         kills = self._killers[path]
 
         def order(file: str) -> tuple[int, float]:
-            named = 2 * (file == path) + (stem in file)
-            return -(kills[file] + named), self._seconds(file, tests[file])
+            named = (file == path) + (stem in file)
+            often = self._all_killers[file] / (1 + self._seconds(file, tests[file][:_FIRST_TESTS]))
+            return -(kills[file] + named), -often
 
-        stage: dict[str, list[str]] = {}
-        spent, first = 0.0, True
-        for file in sorted(tests, key=order):
-            names = []
-            cost = _OF_FILE
-            for name in sorted(tests[file], key=lambda name: self._reach[file][name].seconds):
-                cost += self._reach[file][name].seconds
-                if spent + cost > budget:
+        files = sorted(tests, key=order)
+        first = self._within({file: tests[file] for file in files[:_FIRST_FILES]}, _FIRST, _FIRST_TESTS)
+        if first:
+            yield first
+        rest = {file: [name for name in tests[file] if name not in first.get(file, ())] for file in files}
+        second = self._within(rest, budget - sum(self._seconds(*each) for each in first.items()))
+        if second:
+            yield second
+
+    def _within(self, tests: dict[str, list[str]], budget: float, most: int | None = None) -> dict[str, list[str]]:
+        """The quickest tests of each file, `most` of a file, that fit into the budget."""
+        chosen: dict[str, list[str]] = {}
+        for file, names in tests.items():
+            kept: list[str] = []
+            for name in sorted(names, key=lambda name: self._reach[file][name].seconds)[:most]:
+                if self._seconds(file, [*kept, name]) > budget:
                     break
-                names.append(name)
-            if not names:
-                continue
-            spent += self._seconds(file, names)
-            stage[file] = names
-            if first and (spent > _FIRST or len(stage) == 3):
-                yield stage
-                stage, first = {}, False
-        if stage:
-            yield stage
+                kept.append(name)
+            if kept:
+                chosen[file] = kept
+                budget -= self._seconds(file, kept)
+        return chosen
 
     def _reaching(self, lines: Iterable[tuple[str, int]]) -> dict[str, list[str]]:
         chosen: dict[str, dict[str, None]] = {}
