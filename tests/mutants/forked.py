@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -22,6 +23,7 @@ MEMORY = 8 << 30
 #: polars is not among them: its threads do not survive a fork.
 PRELOADED = (
     "_pytest.doctest",
+    "_pytest.junitxml",
     "aiohttp",
     "coverage",
     "fractions",
@@ -32,6 +34,7 @@ PRELOADED = (
     "krippendorff",
     "mpmath",
     "pandas",
+    "pdb",
     "pyarrow.parquet",
     "pydantic",
     "pytest",
@@ -79,6 +82,7 @@ class Tree:
         for name in PRELOADED:
             with suppress(ImportError):
                 import_module(name)
+        gc.freeze()  # what the forks share is not looked at by their collectors, and so not copied
         loaded = [name for name in sys.modules if name.split(".")[0].startswith("rag_selectivity")]
         if loaded:
             raise RuntimeError(f"imported before the fork: {loaded}")

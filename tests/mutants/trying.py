@@ -6,7 +6,7 @@ import ast
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.mutants.drawing import Mutant, sources
 from tests.mutants.forked import Ran, Tree
-from tests.mutants.reach import LONGEST, Reach
+from tests.mutants.reach import LONGEST, Reach, Reached
 
 KILLED, LATE, SURVIVED, UNREACHED, BROKEN = "killed", "killed: time ran out", "survived", "no test", "broken run"
 #: The first run of a mutant, with the files of tests that are likeliest to kill it: seconds, files, tests of a file.
@@ -65,6 +65,8 @@ class Trier:
         self._trees = {path: ast.parse((tree.root / path).read_text(encoding="utf-8")) for path in sources(tree.root)}
         self._killers: dict[str, Counter[str]] = {path: Counter() for path in self._trees}
         self._all_killers: Counter[str] = Counter()
+        #: How much of what a file of tests reaches is in each module: the largest share is of the module it is about.
+        self._share = {file: _shares(tests.values()) for file, tests in reach.items()}
         self._by_line: dict[tuple[str, int], list[tuple[str, str]]] = {}
         for file, tests in reach.items():
             for test, reached in tests.items():
@@ -79,10 +81,10 @@ class Trier:
         What runs at import only is tested by what reaches the body of the function or the names it defines.
         """
         statement, lines = _statement(self._trees[mutant.path], mutant.start[0])
-        tests = self._reaching((mutant.path, line) for line in lines)
-        if tests:
-            return Choice(tests, imported=False)
-        return Choice(self._reaching(self._users(mutant.path, statement)), imported=self._at_import(mutant))
+        reached = ((mutant.path, line) for line in lines)
+        # A test may have been the first to import the module: what it runs then says nothing of what it tests.
+        imported = self._at_import(mutant)
+        return Choice(self._reaching(self._users(mutant.path, statement) if imported else reached), imported)
 
     def attempt(self, mutant: Mutant, source: str | None, budget: float) -> Tried:
         """Run the tests on a mutant, or on the checkout as it is if `source` is None."""
@@ -125,7 +127,7 @@ class Trier:
         expected = sum(self._seconds(file, names) for file, names in tests.items())
         chosen = {name for names in tests.values() for name in names}
         seconds = {name: self._reach[file][name].seconds for file, names in tests.items() for name in names}
-        return self._tree.run(list(tests), lambda told: Choosing(chosen, seconds, told), seconds=8 + 3 * expected)
+        return self._tree.run(list(tests), lambda told: Choosing(chosen, seconds, told), seconds=4 + 2 * expected)
 
     def _seconds(self, file: str, names: Sequence[str]) -> float:
         return _OF_FILE + sum(self._reach[file][name].seconds for name in names)
@@ -134,8 +136,8 @@ class Trier:
         stem = Path(path).stem
         kills = self._killers[path]
 
-        def order(file: str) -> tuple[int, float]:
-            named = (file == path) + (stem in file)
+        def order(file: str) -> tuple[float, float]:
+            named = (file == path) + (stem in file) + 4 * self._share[file][path]
             often = self._all_killers[file] / (1 + self._seconds(file, tests[file][:_FIRST_TESTS]))
             return -(kills[file] + named), -often
 
@@ -197,6 +199,14 @@ class Trier:
         return True
 
 
+def _shares(tests: Iterable[Reached]) -> defaultdict[str, float]:
+    lines: Counter[str] = Counter()
+    for test in tests:
+        lines.update({path: len(each) for path, each in test.lines.items()})
+    total = lines.total()
+    return defaultdict(float, {path: count / total for path, count in lines.items()})
+
+
 def _judge(tried: Tried, ran: Ran) -> None:
     if ran.late:
         tried.outcome = LATE
@@ -240,6 +250,7 @@ class Choosing:
         self._run = 0
 
     def pytest_collection_modifyitems(self, session: Any, items: list[Any]) -> None:
+        session.config.option.maxfail = 1
         files = {file: place for place, file in enumerate(dict.fromkeys(item.nodeid.split("::")[0] for item in items))}
         items[:] = sorted(
             (item for item in items if item.nodeid in self._chosen),
