@@ -151,3 +151,12 @@ def test_bca_is_efrons_with_students_quantile(n: int) -> None:
     assert Percentile().ends(estimand, figures[None, :], 0.05)[:, 0] == pytest.approx(
         np.quantile(figures, [0.05, 0.95]), rel=1e-12
     )
+
+
+def test_the_effective_number_of_queries_is_kishs() -> None:
+    outcome = Outcome((GAINS[:, None], CHANCE[:, None], 1 - CHANCE[:, None]), "-", _BITS, baseline=1)
+    expected = pytest.approx([CHANCE.sum() ** 2 / (CHANCE**2).sum()], rel=1e-12)
+    assert list(outcome.effective_queries()) == expected
+    assert list(Moments.of(outcome).effective_queries()) == expected
+    same = Outcome((GAINS[:, None], np.full((60, 1), 0.2), np.full((60, 1), 0.8)), "-", _BITS, baseline=1)
+    assert list(same.effective_queries()) == list(Moments.of(same).effective_queries()) == [math.inf]
