@@ -275,7 +275,7 @@ def test_good_input_warns_of_nothing() -> None:
 
 
 def test_a_count_that_is_none_is_named_with_its_query() -> None:
-    with pytest.raises(InputError, match=r"counts: R of query number 3 is 2\.5; give a whole number ≥ 0"):
-        rs.JudgedRun.from_counts(N=[9, 9, 9], K=[3, 3, 3], R=[1, 0, 2.5], hit=[1, 0, 1])
+    with pytest.raises(InputError, match=r"counts: R of query number 2 is 2\.5; give a whole number ≥ 0"):
+        rs.JudgedRun.from_counts(N=[9, 9, 9], K=[3, 3, 3], R=[1, 2.5, 0.5], hit=[1, 0, 1])
     with pytest.raises(InputError, match="counts: K of query number 1 is -1; give a whole number ≥ 0"):
         rs.JudgedRun.from_counts(N=[9], K=[-1], R=[1], hit=[0])
