@@ -91,12 +91,13 @@ class Tree:
         """Replace a file; its time of change is one that no file had, since that tells whether it must be compiled."""
         self._changes += 1
         file = self.folder / path
+        shutil.copy2(file, self._work / "before.py")
         file.write_text(source, encoding="utf-8")
         os.utime(file, (2e9 + self._changes,) * 2)
 
     def restore(self, path: str) -> None:
-        """Put back what the checkout has, with its time of change."""
-        shutil.copy2(self.root / path, self.folder / path)
+        """Put back what `put` replaced, with its time of change; the checkout may have changed since."""
+        shutil.copy2(self._work / "before.py", self.folder / path)
 
     def run(
         self, files: Sequence[str], make_plugin: Callable[[Path], Any], *, seconds: float, compiles: bool = False

@@ -62,7 +62,7 @@ class Trier:
 
     def __init__(self, tree: Tree, reach: Reach) -> None:
         self._tree, self._reach = tree, reach
-        self._trees = {path: ast.parse((tree.root / path).read_text(encoding="utf-8")) for path in sources(tree.root)}
+        self._trees = {path: ast.parse((tree.folder / path).read_text(encoding="utf-8")) for path in sources(tree.root)}
         self._killers: dict[str, Counter[str]] = {path: Counter() for path in self._trees}
         self._all_killers: Counter[str] = Counter()
         #: How much of what a file of tests reaches is in each module: the largest share is of the module it is about.
@@ -101,7 +101,8 @@ class Trier:
                 if tried.outcome != SURVIVED:
                     break
         finally:
-            self._tree.restore(mutant.path)
+            if source is not None:
+                self._tree.restore(mutant.path)
         if tried.outcome == KILLED and source is not None:
             self._note(mutant.path, tried.killer)
         tried.left = sum(map(len, choice.tests.values())) - tried.run if tried.outcome == SURVIVED else 0
@@ -182,7 +183,7 @@ class Trier:
         lines = [
             (other, number)
             for other in self._trees
-            for number, text in enumerate((self._tree.root / other).read_text(encoding="utf-8").split("\n"), 1)
+            for number, text in enumerate((self._tree.folder / other).read_text(encoding="utf-8").split("\n"), 1)
             if used.search(text)
         ]
         if not any(line in self._by_line for line in lines):
