@@ -69,7 +69,13 @@ def claims(
     ] = None,
     k: Annotated[
         int | None,
-        o.option(o.MEASURES, "K", "Passages of each list to check (default: 10; of samples all).", "--k", "-k"),
+        o.option(
+            o.MEASURES,
+            "K",
+            "Passages of each list to check (default: the deepest of --depths, else 10; of samples all).",
+            "--k",
+            "-k",
+        ),
     ] = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 1,3,5 (default: 1,2,3,5,10,20).")] = None,
     whole_context: Annotated[
@@ -155,6 +161,7 @@ def claims(
     from rag_selectivity.grading.claim_verdicts import verdict_sheet
     from rag_selectivity.grading.claims import check_claims
     from rag_selectivity.io.writing import write_rows
+    from rag_selectivity.results.claims import SAMPLES
 
     is_page = format is None and output is not None and output.suffix.lower() in _PAGES
     if not is_page:
@@ -163,6 +170,7 @@ def claims(
     gates = ClaimGates.parse(fail_if, max_drop, against, on, require_trust)
     bootstrap = rs.Bootstrap(resamples, seed, level)
     judge = j.openai_judge(model, base_url, api_key_env, header, temperature, key=True)
+    gates.refuse_other(judge.name, list(retrieved.get("run", {SAMPLES: samples})))
     with j.resumable():
         result = check_claims(
             **retrieved,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import typer
 
 from rag_selectivity.against import Against
 from rag_selectivity.cli.output import NOT_PASSED, note, tell
-from rag_selectivity.compare.claims import ClaimsAgainst
+from rag_selectivity.compare.claims import ClaimsAgainst, refuse_other
 from rag_selectivity.errors import InputError
 from rag_selectivity.gates import FailIf, MaxDrop, check_level, check_options, failures, parse_fail_if, parse_max_drop
 from rag_selectivity.measures import Measure
@@ -103,6 +104,11 @@ class ClaimGates:
     def measures(self) -> list[str]:
         """What the gates look at."""
         return [*(str(gate.measure) for gate in self.conditions), *(str(drop.measure) for drop in self.drops)]
+
+    def refuse_other(self, judge: str, runs: Sequence[str]) -> None:
+        """Refuse, before anything is asked, stored claims that cannot be compared."""
+        if self.stored is not None:
+            refuse_other(self.stored, judge, runs)
 
     def check(self, report: ClaimReport, bootstrap: Bootstrap) -> None:
         """Exit with 1 if a gate fails; `bootstrap` makes the paired intervals."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,11 +56,7 @@ class ClaimsAgainst:
         """
         if on not in ON:
             raise InputError(f"--on must be one of {', '.join(ON)}, got {on!r}")
-        if report.judge != stored.judge:
-            raise InputError(
-                f"{stored.path} cannot be compared: the judge is {report.judge} here and {stored.judge} there, and two "
-                f"judges differ in what they take for support; check both with one judge"
-            )
+        refuse_other(stored, report.judge, list(report.runs))
         pairs = {
             name: _pair(name, run, stored.run(name, len(report.runs)), stored, on == "shared")
             for name, run in report.runs.items()
@@ -100,6 +96,22 @@ class ClaimsAgainst:
             path=self.stored.path,
             bootstrap=self.bootstrap,
         )
+
+
+def refuse_other(stored: StoredClaims, judge: str, runs: Sequence[str]) -> None:
+    """Refuse stored claims of another judge, or without one of the runs; this can be known before anything is asked.
+
+    Raises
+    ------
+    InputError
+    """
+    if judge != stored.judge:
+        raise InputError(
+            f"{stored.path} cannot be compared: the judge is {judge} here and {stored.judge} there, and two judges "
+            f"differ in what they take for support; check both with one judge"
+        )
+    for name in runs:
+        stored.run(name, len(runs))
 
 
 def _pair(name: str, run: ClaimRun, then: StoredClaimRun, stored: StoredClaims, shared: bool) -> _Pair:

@@ -74,7 +74,8 @@ def check_claims(
         What was answered with the passages of the run, in a column such as `response`, `answer` or `text`. Several runs
         need one each.
     k : int, optional
-        The number of passages of each list that are read. Default: 10 of a run, all of a sample.
+        The number of passages of each list that are read. Default: the deepest of `depths` and `measures`, without
+        them 10 of a run and all of a sample.
     baseline : str, optional
         The run that the others are compared with. Default: the first one.
     store : str or Path
@@ -85,7 +86,7 @@ def check_claims(
         first four; of runs, `groundedness` too if there are responses, and `relevance` without references. Only
         `relevance` and `groundedness` need no reference.
     depths : sequence of int, optional
-        Default: 1, 2, 3, 5, 10 and 20, up to the length of the longest list, and `k`.
+        Up to `k`. Default: 1, 2, 3, 5, 10 and 20, up to the length of the longest list, and `k`.
     measures : sequence of str
         What the report must have, such as "ContextRecall@4": its depth is added to `depths`, and an error says so
         before any request if its check is not made.
@@ -184,6 +185,11 @@ async def acheck_claims(
     of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
     chosen_checks = _checks(checks, references=samples is not None or references is not None, responses=responses)
     needed = _needed(measures, chosen_checks, whole_context)
+    too_deep = [depth for depth in (*(depths or ()), *whole_context, *needed) if k is not None and depth > k]
+    if too_deep:
+        raise InputError(
+            f"depth {too_deep[0]} is below the top {k} that is read: give k={too_deep[0]} (-k), or a depth ≤ {k}"
+        )
     if samples is not None:
         given = [name for name, value in of_runs.items() if value is not None]
         if given:
@@ -193,7 +199,7 @@ async def acheck_claims(
         raise InputError("say what was retrieved: give samples, or run=… with corpus=…, queries=… and references=…")
     else:
         _check_needs(chosen_checks, references, responses)
-        k = DEFAULT_K if k is None else k
+        k = max((*(depths or ()), *whole_context, *needed), default=DEFAULT_K) if k is None else k
         read = samples_of_runs(run, corpus, queries, references, responses, k)
     base = next(iter(read.by_run)) if baseline is None else baseline
     if base not in read.by_run:

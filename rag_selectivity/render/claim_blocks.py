@@ -53,10 +53,15 @@ def _missed(run: ClaimRun, depth: int) -> Iterable[Block]:
         return
     every = sum(len(check.claims) for check in run.samples if check.known.get("recall", False))
     lines = [f"In no passage of the top {depth}: {len(missed):,} of {counted(every, 'claim')}."]
-    lines += [f"  {_cut(f'{visible(query)}: {visible(claim)}')}" for query, claim in missed[:_SHOWN]]
+    lines += [f"  {_cut(f'{visible(query)}: {visible(in_one_line(claim))}')}" for query, claim in missed[:_SHOWN]]
     if len(missed) > _SHOWN:
         lines.append(f"  {len(missed) - _SHOWN:,} more are on the page (--output FILE.html) and in JSON.")
     yield Lines("\n".join(lines))
+
+
+def in_one_line(text: str) -> str:
+    """A text with single spaces between its words."""
+    return " ".join(text.split())
 
 
 def _cut(line: str) -> str:
@@ -87,8 +92,8 @@ def agreement_blocks(agreement: Agreement) -> Iterable[Block]:
     """How far the judge's verdicts agree with people's."""
     verdict = agreement.verdict if agreement.verdict in (TOO_FEW, UNDETERMINED) else f"the judge is {agreement.verdict}"
     of_queries = counted(agreement.queries, "query", "queries")
-    yield Heading(f"The judge against people: {counted(agreement.n, 'verdict')} of {of_queries}")
-    yield Note(f"{verdict}. {agreement.reason}")
+    yield Heading("The judge against people")
+    yield Note(f"{counted(agreement.n, 'verdict')} of {of_queries}: {verdict}. {agreement.reason}")
     figures = {"kappa": agreement.kappa, "AC2": agreement.ac2, "same verdict": agreement.exact, "bias": agreement.bias}
     yield Table(["", "value [interval]"], [[name, with_interval(each)] for name, each in figures.items()], breaks=False)
     words = ("not supported", "supported")

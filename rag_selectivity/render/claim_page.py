@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS
 from rag_selectivity.render.blocks import Heading, Table
-from rag_selectivity.render.claim_blocks import agreement_blocks, figure_tables, notes_of_claims
+from rag_selectivity.render.claim_blocks import agreement_blocks, figure_tables, in_one_line, notes_of_claims
 from rag_selectivity.render.difference_blocks import difference_blocks
 from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.templates import PAGE, environment
@@ -66,7 +66,7 @@ def claim_page(report: ClaimReport) -> str:
             "titled": name != SAMPLES or len(report.runs) > 1,
             "tables": [block for block in figure_tables(run, report.depths) if isinstance(block, Table)],
             "missed": [
-                (f"run-{place}-{i}", check.sample.id, claim)
+                (f"run-{place}-{i}", check.sample.id, in_one_line(claim))
                 for i, check in enumerate(run.samples)
                 for claim in check.missed(depth)
             ],
@@ -126,7 +126,10 @@ def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
 
 
 def _matrix(caption: str, claims: Sequence[str], table: Iterable[list[bool]], ids: tuple[str, ...]) -> Matrix:
-    rows = [Row(claim, cells, _where(sum(cells)), not any(cells)) for claim, cells in zip(claims, table, strict=True)]
+    rows = [
+        Row(in_one_line(claim), cells, _where(sum(cells)), not any(cells))
+        for claim, cells in zip(claims, table, strict=True)
+    ]
     return Matrix(caption, ids, rows)
 
 
