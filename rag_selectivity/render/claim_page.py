@@ -12,7 +12,7 @@ from rag_selectivity.render.difference_blocks import difference_blocks
 from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.claims import SAMPLES, ClaimCheck, ClaimReport
-from rag_selectivity.wording import counted, number, visible, visible_lines
+from rag_selectivity.wording import counted, percent, visible, visible_lines
 
 #: To how many characters the texts of passages are cut.
 _LONGEST = 600
@@ -66,7 +66,7 @@ def claim_page(report: ClaimReport) -> str:
             "titled": name != SAMPLES or len(report.runs) > 1,
             "tables": [block for block in figure_tables(run, report.depths) if isinstance(block, Table)],
             "missed": [
-                (f"run-{place}-{i}", check.sample.id, in_one_line(claim))
+                (f"run-{place}-{i}", check.sample.id, in_one_line(claim).rstrip("."))
                 for i, check in enumerate(run.samples)
                 for claim in check.missed(depth)
             ],
@@ -113,8 +113,8 @@ def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
             kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
             facts.append(f"{kind} that supports every supported claim: {size} ({named}).")
             facts.append(
-                f"A supported claim is in {number(check.supporting_passages(depth))} passages on average; "
-                f"{number(check.repeated_claims(depth))} of the supported claims are in more than one."
+                f"A supported claim is in {check.supporting_passages(depth):.1f} passages on average; "
+                f"{percent(check.repeated_claims(depth))} of the supported claims are in more than one."
             )
     if check.known.get(GROUNDEDNESS, False):
         table = check.grounds[:, :depth].tolist()
