@@ -9,6 +9,7 @@ import math
 import re
 from html.parser import HTMLParser
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from rag_selectivity.data.samples import Sample
 from rag_selectivity.gates import failures, parse_fail_if, parse_max_drop
 from rag_selectivity.grading.claim_verdicts import verdict_sheet
 from rag_selectivity.grading.claims import check_claims
-from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.measures.claims import DEFINITIONS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.statistics.covers import smallest_cover
@@ -30,6 +31,7 @@ from tests.judge_server import KEY, JudgeServer
 from tests.schemas import problems, written
 from tests.test_claims import FAST, respond
 
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "claims.md"
 #: A text holds the claims that it names: c1, c2, …
 CORPUS = {"a": "c1 useful", "b": "c2 c3", "c": "c1 c2", "d": "nothing", "e": "c4", "f": "c1 c2 c3 c4"}
 QUERIES = {f"q{i}": f"question {i}?" for i in range(12)}
@@ -148,7 +150,14 @@ def test_figures_of_support_at_a_depth_by_brute_force(table, depth) -> None:
     claims, passages = support.shape
     none = np.zeros(passages, np.int64)
     check = ClaimCheck(
-        Sample("q", ("p",) * passages), ("c",) * claims, (), support, support[:0], none.astype(bool), none, none
+        Sample("q", tuple(map(str, range(passages)))),
+        ("c",) * claims,
+        (),
+        support,
+        support[:0],
+        none.astype(bool),
+        none,
+        none,
     )
     top = support[:, :depth]
     wanted = top.any(axis=1)
@@ -169,6 +178,30 @@ def test_figures_of_support_at_a_depth_by_brute_force(table, depth) -> None:
     assert figures == pytest.approx([sum(n > 1 for n in counts) / len(counts), sum(counts) / len(counts), smallest])
     if depth >= passages:
         assert check.redundancy == pytest.approx(1 - 1 / figures[1])
+
+
+def test_a_passage_that_stands_twice_counts_once(tmp_path) -> None:
+    twice = checked(tmp_path, run={query: ["a", "a", "c"] for query in QUERIES}, checks=["recall"])
+    once = checked(tmp_path, run={query: ["a", "c"] for query in QUERIES}, checks=["recall"])
+    for name in ("RepeatedClaims@3", "SupportingPassages@3", "SmallestSet@3"):
+        assert twice[name].value == once[name].value
+    assert twice["RepeatedClaims@2"].value == 0
+    assert twice["SupportingPassages@2"].value == 1
+
+
+def test_what_was_not_checked_is_not_missed(tmp_path) -> None:
+    report = checked(tmp_path, checks=["precision"])
+    assert [str(measure) for measure in report.estimates if measure.depth == 3] == ["ContextPrecision@3"]
+    assert report.samples[0].missed(3) == ()
+    assert math.isnan(report.samples[0].context_recall(3))
+    assert "In no passage" not in str(report)
+    assert "in no passage" not in report.to_html()
+    assert report.runs["run"].samples[0].to_dict(report.checks, report.depths)["missed"] == []
+
+
+def test_the_page_of_the_documentation_defines_every_measure() -> None:
+    rows = dict(re.findall(r"^\| `(\S+)@K` \| (.+?) \|", PAGE.read_text(encoding="utf-8"), flags=re.M))
+    assert rows == {name: definition for name, definition in DEFINITIONS.items() if name != WHOLE}
 
 
 def test_beyond_twenty_supporting_passages_the_cover_is_greedy_within_its_bound() -> None:

@@ -21,7 +21,7 @@ from rag_selectivity.grading.claim_questions import (
     whole_question,
 )
 from rag_selectivity.grading.runner import Runner
-from rag_selectivity.measures.claims import GROUNDEDNESS
+from rag_selectivity.measures.claims import CHECKS, GROUNDEDNESS
 from rag_selectivity.results.claims import ClaimCheck
 
 
@@ -110,7 +110,7 @@ def result_of(
         statements,
         relevant,
         whole={depth: _whole_share(sample, parts, depth, asker) for depth in whole},
-        known={**dict.fromkeys(of_reference_checks, complete), GROUNDEDNESS: grounded},
+        known={**{check: complete and check in checks for check in CHECKS}, GROUNDEDNESS: grounded},
         response_claims=response_claims,
         grounds=grounds,
     )

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from random import Random
 from typing import Any
 
-from rag_selectivity.data.cells import iterated
+from rag_selectivity.data.cells import checked_id, iterated
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     QUERY_NAMES,
@@ -155,9 +155,9 @@ class PeoplesVerdicts:
             if given is None:
                 continue
             key = (
-                _cell(row, ("query_id", *QUERY_NAMES), "query", where),
+                checked_id(_cell(row, ("query_id", *QUERY_NAMES), "query", where), where, "query"),
                 _cell(row, ("claim",), "claim", where),
-                _cell(row, ("passage_id", *PASSAGE_NAMES), "passage", where),
+                checked_id(_cell(row, ("passage_id", *PASSAGE_NAMES), "passage", where), where, "passage"),
             )
             before = found.get(key)
             if before is not None and before.supported != given:

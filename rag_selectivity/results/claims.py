@@ -71,7 +71,7 @@ class ClaimCheck:
         The number of statements of each passage, and how many of them are relevant to the question.
     whole : {K: share of claims that the top K support when read together}
     known : {check: bool}
-        False if a call failed; the figures of that check are then NaN.
+        False if a call failed or the check was not asked for; its figures are then NaN.
     response_claims : tuple of str
         The claims of the response.
     grounds : bool[response claims, passages]
@@ -126,7 +126,8 @@ class ClaimCheck:
     def repeated_claims(self, depth: int) -> float:
         """Supported claims that more than one passage of the top K supports / all supported claims.
 
-        From 0 to 1; NaN if the top K support no claim, or a call failed.
+        From 0 to 1; NaN if the top K support no claim, or a call failed. A passage that stands twice in the list (under
+        one id, or without ids with one text) counts once.
         """
         supporting = self._supporting(depth)
         return float((supporting > 1).mean()) if len(supporting) else float("nan")
@@ -134,8 +135,8 @@ class ClaimCheck:
     def supporting_passages(self, depth: int) -> float:
         """The mean number of passages of the top K that support a claim, over the supported claims.
 
-        From 1 to K; NaN if the top K support no claim, or a call failed. `redundancy` is 1 − 1 / this, over the whole
-        list.
+        From 1 to K; NaN if the top K support no claim, or a call failed. A passage that stands twice in the list counts
+        once. Without such passages, `redundancy` is 1 − 1 / this, over the whole list.
         """
         supporting = self._supporting(depth)
         return float(supporting.mean()) if len(supporting) else float("nan")
@@ -172,7 +173,7 @@ class ClaimCheck:
         return int(self.support[:, :depth].any(axis=0).sum()) <= EXACT
 
     def missed(self, depth: int) -> tuple[str, ...]:
-        """The claims of the reference that no passage of the top K supports; none if a call failed."""
+        """The claims of the reference that no passage of the top K supports; none if that is not known."""
         if not self._known("recall"):
             return ()
         rows = self.support[:, :depth]
@@ -222,8 +223,9 @@ class ClaimCheck:
         return self.known.get(check, True)
 
     def _supporting(self, depth: int) -> NDArray[np.int64]:
-        """How many passages of the top K support each claim that any of them supports."""
-        counts: NDArray[np.int64] = self.support[:, :depth].sum(axis=1)
+        """How many passages of the top K support each claim that any of them supports; each passage counts once."""
+        first = {id_: place for place, id_ in reversed(list(enumerate(self.sample.passage_ids[:depth])))}
+        counts: NDArray[np.int64] = self.support[:, sorted(first.values())].sum(axis=1)
         return counts[counts > 0] if self._known("recall") else counts[:0]
 
     @staticmethod

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
 from rag_selectivity.io.opening import json_document
 from rag_selectivity.io.shapes import Misfit, by_name, digits, each, fields, mapping, number, or_null, text
@@ -22,8 +23,16 @@ from rag_selectivity.results.stored_shape import ESTIMATE
 
 _SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
 _AGAIN = "write it again with claims -o claims.json"
+
+
+def _id(value: Any, place: str) -> None:
+    text(value, place)
+    if id_fault(value) is not None:
+        raise Misfit(place, "an id", value)
+
+
 _SAMPLE = fields(
-    {"id": text, "fingerprint": digits, "measures": by_name(or_null(number))},
+    {"id": _id, "fingerprint": digits, "measures": by_name(or_null(number))},
     {"whole_context": by_name(or_null(number))},
 )
 _RUN = fields({"measures": by_name(ESTIMATE), "per_sample": each(_SAMPLE)})
