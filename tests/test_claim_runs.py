@@ -26,6 +26,7 @@ from rag_selectivity.measures.claims import DEFINITIONS, WHOLE, ClaimMeasure
 from rag_selectivity.results.claims import ClaimCheck, ClaimReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.statistics.covers import smallest_cover
+from tests.browser import Window, axe, overflow
 from tests.forked_cli import run_command
 from tests.judge_server import KEY, JudgeServer
 from tests.schemas import problems, written
@@ -555,6 +556,21 @@ def test_the_page_has_a_matrix_of_claims_and_passages_and_obeys_no_text(tmp_path
     text = str(report)
     assert f"other compared with {hostile}: 12 queries" in text
     assert "In no passage of the top 3:" in text
+
+
+@pytest.mark.slow
+def test_the_page_fits_a_phone_and_can_be_used_by_everyone(chromium, tmp_path) -> None:
+    texts = {**CORPUS, "a": "c1 useful " + "long" * 100}
+    report = checked(tmp_path, run={"x" * 90: ONE, "other": OTHER}, corpus=texts)
+    path = tmp_path / "claims.html"
+    path.write_text(report.to_html(), encoding="utf-8")
+    window = Window(chromium, path)
+    try:
+        window.resize(360)
+        assert [*overflow(window.page), *axe(window.page)] == []
+        assert window.is_quiet()
+    finally:
+        window.context.close()
 
 
 @pytest.mark.slow
