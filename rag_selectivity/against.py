@@ -139,20 +139,22 @@ class Against:
                 return Change(before, now, now.n, reason=reason)
             return Change(before, now, now.n)
         outcomes = self.outcomes(run, measure, pair.rows)
-        defined_now, defined_then = (outcome.defined[:, 0] for outcome in outcomes)
-        n = int((defined_now & defined_then).sum())
         if pair.shared and (now.possible or before.possible):
+            defined_now, defined_then = (outcome.defined[:, 0] for outcome in outcomes)
             return Change(
                 before,
                 now,
-                n,
+                int((defined_now & defined_then).sum()),
                 reason="lists are judged in part, so it is a range, and --on shared cannot compare ranges",
             )
-        if pair.shared:
-            now, before = (_over(outcome, defined_now & defined_then) for outcome in outcomes)
-        elif (defined_now != defined_then).any():
-            return Change(before, now, n, reason=_undefined_in_one(pair.rows, defined_now, defined_then, pair.path))
-        return Change(before, now, n, *self._interval(outcomes, pair.rows.queries))
+        return change_of(
+            outcomes, pair.rows.queries, before, now, shared=pair.shared, path=pair.path, bootstrap=self.bootstrap
+        )
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether both reports have the figures of each query."""
+        return all(pair.rows is not None for pair in self.pairs.values())
 
     def outcomes(self, run: str, measure: Measure, rows: Rows) -> tuple[Outcome, Outcome]:
         """The outcomes of the paired queries, now and stored; figures that differ only by rounding are made equal."""
@@ -166,17 +168,37 @@ class Against:
         then = (part[rows.then, None] for part in stored)
         return (
             replace(outcome, parts=now),
-            replace(outcome, parts=tuple(map(_without_last_digits, then, now))),
+            replace(outcome, parts=tuple(map(without_last_digits, then, now))),
         )
 
-    def _interval(self, outcomes: tuple[Outcome, Outcome], queries: Sequence[str]) -> tuple[float, float, float]:
-        """The paired interval of now − before, and its p-value."""
-        if self.bootstrap is None:
-            return math.nan, math.nan, math.nan
-        difference = paired_difference(
-            *outcomes, level=self.bootstrap.level, seed=self.bootstrap.seed, units=self.bootstrap.units(queries)
-        )
-        return float(difference.low[0]), float(difference.high[0]), float(difference.p[0])
+
+def change_of(
+    outcomes: tuple[Outcome, Outcome],
+    queries: Sequence[str],
+    before: Estimate,
+    now: Estimate,
+    *,
+    shared: bool,
+    path: Path,
+    bootstrap: Bootstrap | None,
+) -> Change:
+    """How a figure changed, over the paired queries, with the interval of the difference and its p-value.
+
+    `outcomes` are those of now and of the stored file. With `shared`, both figures are computed anew over the queries
+    that have one in both.
+    """
+    defined_now, defined_then = (outcome.defined[:, 0] for outcome in outcomes)
+    n = int((defined_now & defined_then).sum())
+    if shared:
+        now, before = (_over(outcome, defined_now & defined_then) for outcome in outcomes)
+    elif (defined_now != defined_then).any():
+        return Change(before, now, n, reason=_undefined_in_one(queries, defined_now, defined_then, path))
+    if bootstrap is None:
+        return Change(before, now, n)
+    difference = paired_difference(
+        *outcomes, level=bootstrap.level, seed=bootstrap.seed, units=bootstrap.units(queries)
+    )
+    return Change(before, now, n, float(difference.low[0]), float(difference.high[0]), float(difference.p[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,19 +254,21 @@ class Pair:
             )
 
 
-def _without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
+def without_last_digits(part: FloatArray, other: FloatArray) -> FloatArray:
     """The part, with the figures of the other where the two differ only by rounding."""
     same = np.abs(part - other) <= SAME * np.maximum(np.abs(part), np.abs(other))
     return np.where(same, other, part)
 
 
-def _undefined_in_one(rows: Rows, defined_now: NDArray[np.bool_], defined_then: NDArray[np.bool_], path: Path) -> str:
+def _undefined_in_one(
+    queries: Sequence[str], defined_now: NDArray[np.bool_], defined_then: NDArray[np.bool_], path: Path
+) -> str:
     """A text that names the queries that have a figure in only one of the reports."""
-    counts = [
-        f"{counted(int(only.sum()), 'query', 'queries')} with a figure only {where} ({examples(rows.named(only))})"
-        for only, where in ((defined_now & ~defined_then, "now"), (defined_then & ~defined_now, f"in {path}"))
-        if only.any()
-    ]
+    counts = []
+    for only, where in ((defined_now & ~defined_then, "now"), (defined_then & ~defined_now, f"in {path}")):
+        if only.any():
+            named = [queries[i] for i in np.flatnonzero(only).tolist()]
+            counts.append(f"{counted(len(named), 'query', 'queries')} with a figure only {where} ({examples(named)})")
     return f"{' and '.join(counts)}; --on shared compares the queries with a figure in both"
 
 
@@ -298,7 +322,7 @@ def _paired(pair: Pair, records: QueryRecords, stored: QueryRecords, settings: l
         relabelled = records.labels[rows_now] != stored.labels[rows_then]
     common = Rows(tuple(records.queries[row] for row in rows_now.tolist()), rows_now, rows_then, stored)
     known = set(common.queries)
-    left_out = _queries_that_differ(
+    left_out = queries_that_differ(
         pair.path,
         [query for query in records.queries if query not in known],
         [query for query in stored.queries if query not in known],
@@ -385,13 +409,18 @@ def _sizes_that_differ(records: QueryRecords, rows: Rows, path: Path) -> list[st
     return [f"the corpus size N of {counted(len(differing), 'query', 'queries')} is not that in {path} ({shown})"]
 
 
-def _queries_that_differ(
-    path: Path, only_here: Sequence[str], only_there: Sequence[str], relabelled: Sequence[str]
+def queries_that_differ(
+    path: Path,
+    only_here: Sequence[str],
+    only_there: Sequence[str],
+    relabelled: Sequence[str],
+    otherwise: str = "other judgments",
 ) -> list[str]:
+    """What of the queries differs, one text for each kind of difference; `otherwise` names what `relabelled` have."""
     groups = (
         (only_here, "only here"),
         (only_there, f"only in {path}"),
-        (relabelled, f"with other judgments in {path}"),
+        (relabelled, f"with {otherwise} in {path}"),
     )
     return [f"{counted(len(names), 'query', 'queries')} {what} ({examples(names)})" for names, what in groups if names]
 

@@ -9,8 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag_selectivity.against import ON, SAME, Against, Change
+from rag_selectivity.compare.claims import ClaimsAgainst
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures import Measure, parse_measure
+from rag_selectivity.measures.claims import ClaimMeasure
+from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.estimate import LEVELS, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.wording import counted
@@ -63,16 +66,16 @@ class FailIf:
     the figure without the controls.
     """
 
-    measure: Measure
+    measure: Measure | ClaimMeasure
     bound: str
     comparison: str
     limit: float
 
-    def failures(self, report: Report) -> list[str]:
+    def failures(self, report: Report | ClaimReport) -> list[str]:
         """A line for each run whose figure meets the condition or is undefined."""
         lines = []
         for run in report:
-            estimate = report[run, self.measure]
+            estimate = report[run, str(self.measure)]
             value = figure(estimate, self.bound)
             what = str(self.measure) if self.bound == "value" else f"{self.bound}({self.measure})"
             if estimate.possible is not None and self.bound != "low":
@@ -101,13 +104,13 @@ class MaxDrop:
     that the figure is at most 0.02 worse.
     """
 
-    measure: Measure
+    measure: Measure | ClaimMeasure
     amount: float
     bound: str = "value"
 
-    def failures(self, report: Report, against: Against) -> list[str]:
+    def failures(self, report: Report | ClaimReport, against: Against | ClaimsAgainst) -> list[str]:
         """A line for each run that is worse by more than the amount, or whose figures cannot be compared."""
-        lines = [self._failure(run, against.change(run, self.measure)) for run in report]
+        lines = [self._failure(run, _change(against, run, self.measure)) for run in report]
         return [line for line in lines if line is not None]
 
     def _failure(self, run: str, change: Change) -> str | None:
@@ -153,7 +156,7 @@ class MaxDrop:
 # -- words ------------------------------------------------------------------------------------------------
 
 
-def _for_the_worse(change: Change, measure: Measure) -> tuple[float, float, float]:
+def _for_the_worse(change: Change, measure: Measure | ClaimMeasure) -> tuple[float, float, float]:
     """How much worse the figure is now, and the ends of the interval of that, the worse end last."""
     gain = figure(change.now) - figure(change.before)
     if measure.higher_is_better:
@@ -177,10 +180,11 @@ def _worse(drop: float, bounds: Sequence[float], places: int) -> str:
 # -- reading ----------------------------------------------------------------------------------------------
 
 
-def parse_fail_if(text: str, *, what: str | None = None) -> FailIf:
+def parse_fail_if(text: str, *, what: str | None = None, of_claims: bool = False) -> FailIf:
     """Read `BoR@10 < 4.5` or `low(BoR@10) < 4.5`.
 
-    `what` is what an error calls the condition, where it does not come from the option `--fail-if`.
+    `what` is what an error calls the condition, where it does not come from the option `--fail-if`. With `of_claims`
+    the measure is one of claim checks, as in `ContextRecall@5 < .8`.
 
     >>> parse_fail_if("low(BoR(rel=5)@10) < 4.5").failures.__name__
     'failures'
@@ -189,12 +193,12 @@ def parse_fail_if(text: str, *, what: str | None = None) -> FailIf:
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is not a condition such as 'BoR@10 < 4.5' or 'low(BoR@10) < 4.5'")
-    measure = _with_depth(match["inner"] or match["plain"], what)
+    measure = _with_depth(match["inner"] or match["plain"], what, of_claims)
     return FailIf(measure, match["bound"] or "value", match["op"], _limit(match["limit"], what))
 
 
-def parse_max_drop(text: str) -> MaxDrop:
-    """Read `RA-nWG@10:0.02` or `low(RA-nWG@10):0.02`.
+def parse_max_drop(text: str, *, of_claims: bool = False) -> MaxDrop:
+    """Read `RA-nWG@10:0.02` or `low(RA-nWG@10):0.02`; `of_claims` as in `parse_fail_if`.
 
     >>> drop = parse_max_drop("low(RA-nWG@10):0.02")
     >>> drop.bound, str(drop.measure), drop.amount
@@ -203,11 +207,16 @@ def parse_max_drop(text: str) -> MaxDrop:
     match = _DROP.fullmatch(text)
     if match is None:
         raise InputError(f"--max-drop {text!r} is not MEASURE@K:AMOUNT, as in RA-nWG@10:0.02 or low(RA-nWG@10):0.02")
-    measure = _with_depth(match["inner"] or match["plain"], f"--max-drop {text!r}")
+    measure = _with_depth(match["inner"] or match["plain"], f"--max-drop {text!r}", of_claims)
     if match["bound"] == "high":
         raise InputError(
             f"--max-drop {text!r}: high(…) cannot be used here; use {measure}:{match['amount']} for the figures "
             f"themselves, or low({measure}):{match['amount']} for the worst end of the interval"
+        )
+    if measure.higher_is_better is None and isinstance(measure, ClaimMeasure):
+        raise InputError(
+            f"--max-drop {text!r}: {measure.name} cannot get worse, since neither more nor less of it is better; "
+            f"name another measure"
         )
     if measure.higher_is_better is None:
         raise InputError(
@@ -243,7 +252,7 @@ def check_level(level: str | None) -> None:
         )
 
 
-def distrusted(report: Report, level: str, measures: Sequence[Measure] = ()) -> list[str]:
+def distrusted(report: Report | ClaimReport, level: str, measures: Sequence[Measure | ClaimMeasure] = ()) -> list[str]:
     """A line for each caveat of this level or above that a figure has.
 
     Parameters
@@ -270,10 +279,10 @@ def distrusted(report: Report, level: str, measures: Sequence[Measure] = ()) -> 
 
 
 def failures(
-    report: Report,
+    report: Report | ClaimReport,
     conditions: Sequence[FailIf],
     drops: Sequence[MaxDrop] = (),
-    against: Against | None = None,
+    against: Against | ClaimsAgainst | None = None,
     *,
     require_trust: str | None = None,
 ) -> list[str]:
@@ -301,19 +310,32 @@ def failures(
     return lines
 
 
-def _check_paired(drop: MaxDrop, against: Against) -> None:
+def _check_paired(drop: MaxDrop, against: Against | ClaimsAgainst) -> None:
     """Refuse `low(…)` if no interval can be computed."""
     what = f"--max-drop 'low({drop.measure}):{drop.amount:g}'"
     if against.bootstrap is None:
         raise InputError(f"{what} needs intervals: leave out --resamples 0")
-    if any(pair.rows is None for pair in against.pairs.values()):
+    if not against.has_queries:
         raise InputError(
             f"{what} needs the figures of each query in both reports, but one of them holds only sums over queries: "
             f"use --max-drop '{drop.measure}:{drop.amount:g}', or evaluate in memory"
         )
 
 
-def _with_depth(name: str, what: str) -> Measure:
+def _change(against: Against | ClaimsAgainst, run: str, measure: Measure | ClaimMeasure) -> Change:
+    if isinstance(measure, ClaimMeasure) and isinstance(against, ClaimsAgainst):
+        return against.change(run, measure)
+    if isinstance(measure, Measure) and isinstance(against, Against):
+        return against.change(run, measure)
+    raise InputError(f"{measure} is not a measure of {against.stored.path}")
+
+
+def _with_depth(name: str, what: str, of_claims: bool = False) -> Measure | ClaimMeasure:
+    if of_claims:
+        try:
+            return ClaimMeasure.parse(name)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
     measure = parse_measure(name)
     if measure.at is None and not measure.takes_whole_lists:
         raise InputError(f"{what}: name the depth, as in {measure}@10")

@@ -5,33 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
-from rag_selectivity.data.columns import is_frame
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
-from rag_selectivity.data.run import Run
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.io.groups import groups_of
 from rag_selectivity.io.lengths import passage_tokens
-from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_of, run_parts
+from rag_selectivity.io.reading import named_runs, passage_counts_of, qrels_of, run_of, run_parts
 from rag_selectivity.join.controls import with_controls
 from rag_selectivity.join.corpus import CorpusIds
 from rag_selectivity.join.grouped import with_groups
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import with_fitting
-
-_ONLY_DICT = frozenset([dict])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,29 +130,6 @@ def settled_labels(
     if scale is not None and not isinstance(scale, str):
         scale = scale_named(scale)
     return labels.on_scale(scale or labels.scale or (None if policy is None else policy.scale))
-
-
-def named_runs(runs: Any) -> dict[str, Any]:
-    """{name: run}; a single run is named `run`, or like its file."""
-    if isinstance(runs, Mapping):
-        if not runs:
-            raise InputError("there are no runs to evaluate")
-        values = list(runs.values())
-        # A dict is known at once; whether something else is a mapping takes longer.
-        only_dicts = _ONLY_DICT.issuperset(map(type, values))
-        if (
-            only_dicts or all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values)
-        ) and not any(
-            isinstance(value, Mapping)
-            and all(isinstance(score, (int, float, np.number)) for score in value.values())
-            and value
-            for value in values
-        ):
-            return {str(name): run for name, run in runs.items()}
-        return {"run": runs}
-    if is_path(runs):
-        return {Path(runs).name.split(".")[0]: runs}
-    return {"run": runs}
 
 
 def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:

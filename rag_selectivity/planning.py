@@ -18,9 +18,9 @@ from rag_selectivity.data.columns import find_column, whole_count
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import evaluate_joined
-from rag_selectivity.io.reading import read_records, run_of
+from rag_selectivity.io.reading import named_runs, read_records, run_of
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.joined import join_runs, named_runs, settled_labels
+from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt, Lambda, RandomSuccess, Success, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths

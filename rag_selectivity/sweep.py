@@ -18,10 +18,10 @@ from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError
 from rag_selectivity.evaluate import figures_at
 from rag_selectivity.io.lengths import passage_tokens
-from rag_selectivity.io.reading import run_of
+from rag_selectivity.io.reading import named_runs, run_of
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import ListTokens
-from rag_selectivity.joined import join_runs, named_runs
+from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import RANWG, BoR, BoR_max, Harm, Judged, Lambda, Measure, RandomSuccess, Success
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import delta_bor, regime

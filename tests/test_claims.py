@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import rag_selectivity as rs
 from rag_selectivity.data.samples import Sample
-from rag_selectivity.grading.claims import check_claims, folded
+from rag_selectivity.grading.claim_results import folded
+from rag_selectivity.grading.claims import check_claims
 from rag_selectivity.grading.judge import GradingError
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.openai_judge import OpenAIJudge
@@ -172,7 +173,7 @@ def test_failed_calls_leave_their_sample_undefined_and_counted(tmp_path) -> None
     assert report.failed == 1
     recall = report["ContextRecall@2"]
     assert (recall.value, recall.n, recall.n_total) == (1.0, 1, 2)
-    assert report.to_dict()["per_sample"][1]["measures"]["ContextRecall@2"] is None
+    assert report.to_dict()["runs"]["samples"]["per_sample"][1]["measures"]["ContextRecall@2"] is None
 
 
 def test_relevance_alone_needs_no_reference_and_no_call_for_it(tmp_path) -> None:
@@ -260,8 +261,8 @@ def test_the_command_line_and_ragas_own_samples(tmp_path) -> None:
             env={"PATH": "/usr/bin:/bin"},
         )
     found = json.loads(done.stdout)
-    assert found["measures"]["ContextRecall@2"]["value"] == 0.75
-    assert found["per_sample"][0]["smallest_set"] == [1]
+    assert found["runs"]["samples"]["measures"]["ContextRecall@2"]["value"] == 0.75
+    assert found["runs"]["samples"]["per_sample"][0]["smallest_set"] == [1]
     ragas = pytest.importorskip("ragas")
     dataset = ragas.EvaluationDataset(
         [ragas.SingleTurnSample(user_input="who?", retrieved_contexts=["c1"], reference=REFERENCE)]

@@ -21,6 +21,7 @@ import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.annotation.answers import read_answers
 from rag_selectivity.grading.annotation.sheet import read_sheet
+from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.rubric import Rubric
 from rag_selectivity.grading.store import Store
@@ -32,6 +33,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 HASH = "0" * 32
@@ -48,6 +50,12 @@ EXPORTED = dict.fromkeys(("reason", "failure", "error", "last_answer", "served_m
     "passage_hash": HASH,
 }
 REPORT = rs.evaluate({"QUERY": {"a": 1, "b": 0}}, {"run": {"QUERY": ["a"]}}, corpus_size=987, bootstrap=None).to_dict()
+CLAIMS = {
+    "schema": "rag-selectivity/claims/2",
+    "judge": "m",
+    "calls": 987,
+    "runs": {"run": {"measures": {}, "per_sample": [{"id": "QUERY", "fingerprint": "0" * 16, "measures": {}}]}},
+}
 RUBRIC = 'name = "QUERY"\ninstructions = "i"\n[levels]\n' + "".join(f'{i} = "PASSAGE"\n' for i in range(1, 6))
 SPAN = {
     "traceId": "a" * 32,
@@ -135,6 +143,14 @@ READERS = {
         "987",
         True,
     ),
+    "claims": Reader(".json", json.dumps(CLAIMS), lambda p: [*StoredClaims.read(p).runs["run"].queries], "987", True),
+    "verdicts": Reader(
+        ".jsonl",
+        objects({"query_id": "QUERY", "claim": "c", "passage_id": "PASSAGE", "verdict": "yes", "n": 987}),
+        lambda p: [text for query, _, passage in PeoplesVerdicts.read(p).by_pair for text in (query, passage)],
+        "987",
+        True,
+    ),
     "trace": Reader(
         ".jsonl",
         objects({"query": "q", "query_id": "QUERY", "shown": ["PASSAGE"], "corpus_size": 987}),
@@ -184,7 +200,7 @@ READERS = {
     ),
 }
 #: Where a line is a row, so that it has the limit of one.
-LINES = [name for name in READERS if name not in ("report", "spans", "rubric", "answers", "sheet")]
+LINES = [name for name in READERS if name not in ("report", "claims", "spans", "rubric", "answers", "sheet")]
 IDS = [name for name, reader in READERS.items() if reader.has_ids]
 
 
@@ -278,7 +294,7 @@ def test_a_nul_character_in_an_id_is_refused_with_its_place(tmp_path, name, wher
     if where.upper() not in reader.text or (name, where) == ("trace", "query"):
         return  # the texts of queries that users type are a test of their own
     path = file_of(tmp_path, reader, content(reader, **{where: "x\0y"}))
-    with pytest.raises(rs.InputError, match=r"x\.\w+:( the report is damaged: runs\.run\.per_query|\d+: ).*") as told:
+    with pytest.raises(rs.InputError, match=r"x\.\w+:( the .* damaged: runs\.run\.per_|\d+: ).*") as told:
         reader.read(path)
     assert "NUL" in str(told.value) or "must be an id" in str(told.value)
 
@@ -289,7 +305,7 @@ def test_half_of_a_surrogate_pair_in_an_id_is_refused_with_its_place(tmp_path, n
     reader = READERS[name]
     if where.upper() not in reader.text or (name, where) == ("trace", "query"):
         return
-    with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the report)") as told:
+    with pytest.raises(rs.InputError, match=r"x\.jsonl?:(\d+| the (report|claim checks))") as told:
         reader.read(file_of(tmp_path, reader, content(reader, **{where: "x\ud800y"})))
     str(told.value).encode()
 

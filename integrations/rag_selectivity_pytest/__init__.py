@@ -63,7 +63,7 @@ def assert_selectivity(report: Report, *conditions: str, require_trust: str | No
         measures.append(read.measure)
         for failure in opposite.failures(report):
             run = max((name for name in report if failure.startswith(f"{name}: ")), key=len)
-            lines += [f"{condition} does not hold for {failure}", *_facts(report[run, read.measure])]
+            lines += [f"{condition} does not hold for {failure}", *_facts(report[run, str(read.measure)])]
     if require_trust is not None:
         lines += distrusted(report, require_trust, measures)
     if lines:

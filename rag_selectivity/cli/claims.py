@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import rag_selectivity as rs
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import whole_numbers
-from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, show
+from rag_selectivity.cli.inputs import named_files, one_or_named, whole_numbers
+from rag_selectivity.cli.output import SETTINGS, TABLE_FORMATS, chosen_format, note, put, show
+from rag_selectivity.cli.writable import OF_OUTPUT, OF_TABLE
+from rag_selectivity.errors import InputError
 
 EXAMPLES = (
-    "rag-selectivity claims --samples ragas.jsonl --store claims.db --model gpt-5-mini --depths 1,3",
+    "rag-selectivity claims --run bm25.trec --run dense.trec --corpus corpus.jsonl --queries queries.jsonl "
+    "--references ragas.jsonl -k 3 --store claims.db --model gpt-5-mini --output claims.html",
     "rag-selectivity claims --samples ragas.jsonl --store claims.db --model gpt-5-mini --check recall --batch "
     "--format json",
 )
+_PAGES = (".html", ".htm")
 
 
 def claims(
-    samples: Annotated[Path, o.input_file("Samples: JSONL or Parquet of user_input, retrieved_contexts, reference.")],
     store: j.StoreOption,
     model: j.ModelOption,
+    run: o.OptionalRunOption = None,
+    corpus: Annotated[Path | None, o.input_file("Texts of the passages: JSONL, TSV, CSV or Parquet.")] = None,
+    queries: o.QueryTextsOption = None,
+    references: Annotated[
+        Path | None, o.input_file("Right answers: a table of query_id and reference (or answer, or text).")
+    ] = None,
+    responses: Annotated[
+        list[str] | None,
+        o.input_file("What was answered: a table of query_id and response. FILE, or NAME=FILE for each run."),
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        o.input_file("Samples, in place of a run: JSONL or Parquet of user_input, retrieved_contexts, reference."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        o.option(o.INPUT, "NAME", "Run that the others are compared with (default: the first)."),
+    ] = None,
+    human: Annotated[
+        Path | None,
+        o.input_file("Verdicts by people, as --sheet draws them, to see how far the judge agrees with people."),
+    ] = None,
+    used_model: o.UsedModelOption = None,
     base_url: j.BaseUrlOption = None,
     api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
     header: j.HeaderOption = None,
@@ -33,7 +61,20 @@ def claims(
     check: Annotated[
         list[str] | None,
         o.option(
-            o.MEASURES, "NAME", "Check: precision, recall, entities or relevance (default: all). Repeat for more."
+            o.MEASURES,
+            "NAME",
+            "Check: precision, recall, entities, relevance or groundedness (default: the first four; with --responses "
+            "all). Repeat for more.",
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        o.option(
+            o.MEASURES,
+            "K",
+            "Passages of each list to check (default: the deepest of --depths, else 10; of samples all).",
+            "--k",
+            "-k",
         ),
     ] = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 1,3,5 (default: 1,2,3,5,10,20).")] = None,
@@ -41,6 +82,9 @@ def claims(
         str | None,
         o.option(o.MEASURES, "K,K", "Depths at which the judge reads all passages together as well."),
     ] = None,
+    resamples: o.ResamplesOption = 5000,
+    seed: o.SeedOption = 7,
+    level: o.LevelOption = 0.95,
     max_calls: j.MaxCallsOption = None,
     max_tokens: j.MaxTokensOption = None,
     max_cost: j.MaxCostOption = None,
@@ -52,33 +96,137 @@ def claims(
     timeout: j.TimeoutOption = 60.0,
     attempts: j.AttemptsOption = 6,
     max_wait: j.MaxWaitOption = 120.0,
+    fail_if: Annotated[
+        list[str] | None,
+        o.option(
+            o.GATES,
+            "TEXT",
+            "Exit with 1 if this holds: 'ContextRecall@5 < .8', 'low(ContextRecall@5) < .8'. Repeat for more.",
+        ),
+    ] = None,
+    max_drop: Annotated[
+        list[str] | None,
+        o.option(
+            o.GATES,
+            "TEXT",
+            "Exit with 1 if a measure is worse than in --against by more than this: 'ContextRecall@5:0.02'. "
+            "'low(ContextRecall@5):0.02' also fails if the interval allows a larger loss. Repeat for more.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        o.input_file(
+            "Claim checks saved as JSON, for --max-drop. Judge and reference answers must be the same.", o.GATES
+        ),
+    ] = None,
+    on: Annotated[
+        str | None,
+        o.option(
+            o.GATES,
+            "NAME",
+            "Queries to compare with --against: all (default), or shared (in both with the same reference answers).",
+        ),
+    ] = None,
+    require_trust: o.RequireTrustOption = None,
+    sheet: Annotated[
+        Path | None,
+        o.option(
+            o.OUTPUT, OF_TABLE, "Sheet to write for people: random claims and passages (.csv, .jsonl or .parquet)."
+        ),
+    ] = None,
+    sheet_pairs: Annotated[int, o.option(o.OUTPUT, "COUNT", "Claims with a passage on the sheet.")] = 200,
     format: o.TableFormatOption = None,
-    output: o.OutputOption = None,
+    output: Annotated[
+        Path | None,
+        o.option(
+            o.OUTPUT,
+            OF_OUTPUT,
+            "File to write; its suffix sets the format, and .html gives a page with all claims and passages. Default: "
+            "standard output.",
+            "--output",
+            "-o",
+        ),
+    ] = None,
     csv_safe: o.CsvSafeOption = False,
 ) -> None:
     """Check which claims of reference answers the passages support.
 
-    An LLM reads the passages. The result is context precision, recall, entity recall and relevance at every depth.
+    An LLM reads the passages. The result is context precision, recall, entity recall and relevance at every depth, and
+    with several runs their differences. With responses it also is groundedness: which claims of the responses the
+    passages support.
 
     The key is read from OPENAI_API_KEY, or from the variable of --api-key-env.
     """
+    from rag_selectivity.cli.gates import ClaimGates
+    from rag_selectivity.grading.claim_verdicts import verdict_sheet
     from rag_selectivity.grading.claims import check_claims
-    from rag_selectivity.results.claims import CHECKS
+    from rag_selectivity.io.writing import write_rows
+    from rag_selectivity.results.claims import SAMPLES
 
-    chosen_format(format, output, TABLE_FORMATS)
+    is_page = format is None and output is not None and output.suffix.lower() in _PAGES
+    if not is_page:
+        chosen_format(format, output, TABLE_FORMATS)
+    retrieved = _retrieved(samples, run, corpus, queries, references, responses)
+    gates = ClaimGates.parse(fail_if, max_drop, against, on, require_trust)
+    bootstrap = rs.Bootstrap(resamples, seed, level)
     judge = j.openai_judge(model, base_url, api_key_env, header, temperature, key=True)
+    gates.refuse_other(judge.name, list(retrieved.get("run", {SAMPLES: samples})))
     with j.resumable():
         result = check_claims(
-            samples,
+            **retrieved,
+            k=k,
+            baseline=baseline,
             store=store,
             judge=judge,
-            checks=check or CHECKS,
+            checks=check,
             depths=whole_numbers(depths, "--depths"),
+            measures=gates.measures,
             whole_context=whole_numbers(whole_context, "--whole-context") or (),
             batch=batch,
+            human=human,
+            used_models=used_model or (),
             limits=j.limits_of(concurrency, rpm, tpm, timeout, attempts, max_wait, max_answer_tokens),
             budget=j.budget_of(max_calls, max_tokens, max_cost, price_in, price_out),
+            bootstrap=bootstrap,
             progress=not SETTINGS.quiet,
         )
-    show(result if result.stopped is None else replace(result, resume=j.resume_command()), format, output)
+    result = result if result.stopped is None else replace(result, resume=j.resume_command())
+    if sheet is not None and result.stopped is None:
+        rows = verdict_sheet(result, sheet_pairs, seed=seed)
+        write_rows(sheet, rows)
+        note(f"wrote {sheet}: {len(rows)} claims with a passage; fill in the column verdict, and give it as --human")
+    if is_page:
+        put(result.to_html().rstrip("\n"), output, is_data=True)
+        note(f"{output}: open it in a browser")
+    else:
+        show(result, format, output)
     j.exit_unless_complete(result.stopped_by, result.failed)
+    gates.check(result, bootstrap)
+
+
+def _retrieved(
+    samples: Path | None,
+    run: Sequence[str] | None,
+    corpus: Path | None,
+    queries: Path | None,
+    references: Path | None,
+    responses: Sequence[str] | None,
+) -> Mapping[str, Any]:
+    """What was retrieved: samples, or runs with the texts of their queries and passages."""
+    if samples is not None:
+        texts = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
+        given = [f"--{name}" for name, value in texts.items() if value]
+        if given:
+            raise InputError(f"--samples holds its own texts and lists: leave {', '.join(given)} out")
+        return {"samples": samples}
+    if not run or corpus is None or queries is None or (references is None and not responses):
+        raise InputError(
+            "say what to check: give --run, --corpus, --queries and --references (or --responses), or --samples"
+        )
+    return {
+        "run": named_files(run),
+        "corpus": corpus,
+        "queries": queries,
+        "references": references,
+        "responses": one_or_named(responses, run, "--responses"),
+    }

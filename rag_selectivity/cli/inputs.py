@@ -108,15 +108,16 @@ def named_files(runs: Sequence[str], option: str = "--run") -> dict[str, Path]:
 
 def pools_of(pools: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:
     """One pool for all runs, or {run: its pool}."""
-    return _one_or_named(pools, runs, "--pool")
+    return one_or_named(pools, runs, "--pool")
 
 
 def costs_of(costs: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:
     """One table of costs, or {run: its table}."""
-    return _one_or_named(costs, runs, "--costs")
+    return one_or_named(costs, runs, "--costs")
 
 
-def _one_or_named(files: Sequence[str] | None, runs: Sequence[str], option: str) -> Path | dict[str, Path] | None:
+def one_or_named(files: Sequence[str] | None, runs: Sequence[str], option: str) -> Path | dict[str, Path] | None:
+    """One file for all runs, or {run: its file}."""
     if not files:
         return None
     if len(files) == 1 and ("=" not in files[0] or Path(files[0]).exists()):

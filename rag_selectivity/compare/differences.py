@@ -8,26 +8,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.calibrated.differences import CalibratedDifference, calibrated_differences
 from rag_selectivity.calibrated.reporting import WITHOUT_GRADES, sampling_of
 from rag_selectivity.caveats import AS_JUDGED_BASELINE, equals_placebo
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.estimates import corrected, difference_row
 from rag_selectivity.evaluate import Measured
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.chance import BoR
-from rag_selectivity.results.comparison import COMPLETED, Moved, RunDifference
+from rag_selectivity.results.comparison import COMPLETED, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED, WITH_CONTROLS, Caveat, Estimate
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import detectable
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.paired import Difference, holm, paired_difference
+from rag_selectivity.statistics.paired import Difference, paired_difference
 from rag_selectivity.statistics.unpaired import unpaired_difference
-
-_SHOWN_QUERIES = 5
 
 
 def differences(
@@ -76,18 +73,7 @@ class _Differences:
                 for column, row in enumerate(self._rows_of(name, base, i)):
                     rows.append(row)
                     shows.append(self._sensitivity(row, i, column))
-        # A test that several rows share counts once in Holm's correction.
-        tests = {(row.run, row.baseline, row.tested_as): row.p for row in rows if row.test}
-        adjusted = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
-        level = (1 - self.bootstrap.level) / max(1, len(tests))
-        return tuple(
-            replace(
-                row,
-                p_adjusted=adjusted.get((row.run, row.baseline, row.tested_as), math.nan) if row.test else math.nan,
-                detectable=sensitivity(level, self.power) if sensitivity is not None else math.nan,
-            )
-            for row, sensitivity in zip(rows, shows, strict=True)
-        )
+        return corrected(rows, shows, self.bootstrap.level, self.power)
 
     def _shown(self) -> set[Measure]:
         return {replace(measure, at=None) for measure in self.measured.measures}
@@ -122,46 +108,18 @@ class _Differences:
         column: int,
         difference: Difference,
     ) -> RunDifference:
-        known = [outcome.defined[:, column] for outcome in pair]
-        if self.paired:
-            known = [known[0] & known[1]] * 2
-        values = [_value(outcome, some, column) for outcome, some in zip(pair, known, strict=True)]
-        reason = None
-        if not all(some.any() for some in known):
-            refused = [outcome for outcome in pair if outcome.refused is not None]
-            reason = [*refused, *pair][0].undefined
-        elif not all(map(math.isfinite, values)):
-            reason = "no query succeeded: log2 of 0" if -math.inf in values else "undefined for one of the runs"
-        gaps = _gaps(*(outcome.parts[0][:, column] for outcome in pair)) if self.paired else np.full(0, np.nan)
-        better = gaps[~np.isnan(gaps)] * (1 if measure.higher_is_better else -1)
+        row = difference_row(
+            runs, measure, pair, column, difference, self.judged[runs[1]].queries, self.bootstrap.level, self.paired
+        )
         estimates = [self.report.runs[run].estimates.get(str(measure)) for run in runs]
-        values, of_baseline = self._with_controls(measure, estimates, values, float(difference.value[column]))
-        return RunDifference(
-            run=runs[0],
-            baseline=runs[1],
-            measure=measure,
+        values, of_baseline = self._with_controls(measure, estimates, [row.value, row.baseline_value], row.difference)
+        return replace(
+            row,
             value=values[0],
             baseline_value=values[1],
-            difference=float(difference.value[column]),
-            low=float(difference.low[column]),
-            high=float(difference.high[column]),
-            p=float(difference.p[column]),
-            p_adjusted=math.nan,
-            test=difference.test[column],
             tested_as=str(self._test_of(measure, pair, column)),
-            effect=_effect(gaps),
-            wins=int((better > 0).sum()),
-            ties=int((better == 0).sum()),
-            losses=int((better < 0).sum()),
-            n=int(known[0].sum()),
-            n_baseline=int(known[1].sum()),
-            n_total=len(known[0]) if self.paired else len(known[0]) + len(known[1]),
-            detectable=math.nan,
-            level=self.bootstrap.level,
             possible=_possible(*estimates),
             caveats=(*of_baseline, *_caveats_of_both(dict(zip(runs, estimates, strict=True)))),
-            moved=self._moved(self.judged[runs[1]].queries, pair, column, gaps),
-            reason=reason,
             equal_to_placebos=all(each is not None and equals_placebo(each) for each in estimates),
         )
 
@@ -203,16 +161,6 @@ class _Differences:
         units = self.bootstrap.units(self.judged[row.baseline].queries)
         return detectable.sensitivity(*pair, column, units=units, draws=self.draws)
 
-    @staticmethod
-    def _moved(
-        queries: Sequence[str], pair: tuple[Outcome, Outcome], column: int, gaps: FloatArray
-    ) -> tuple[Moved, ...]:
-        known = np.flatnonzero(~np.isnan(gaps) & (gaps != 0))
-        order = known[np.argsort(-np.abs(gaps[known]), kind="stable")][:_SHOWN_QUERIES]
-        return tuple(
-            Moved(queries[i], *(float(outcome.parts[0][i, column]) for outcome in pair)) for i in order.tolist()
-        )
-
 
 def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifference:
     """The row with the difference over completions of the labels, and the one as judged beside it."""
@@ -231,31 +179,6 @@ def _calibrated(row: RunDifference, change: CalibratedDifference) -> RunDifferen
         as_judged=row.difference,
         as_judged_interval=(row.low, row.high),
     )
-
-
-def _value(outcome: Outcome, some: NDArray[np.bool_], column: int) -> float:
-    if not some.any():
-        return math.nan
-    means = [np.asarray(part[some, column].mean()) for part in outcome.parts]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(outcome.aggregate.value(*means))
-
-
-def _gaps(values: FloatArray, others: FloatArray) -> FloatArray:
-    """The differences query by query; a difference that is only rounding is a tie."""
-    gaps = values - others
-    same = np.abs(gaps) <= 1e-11 * np.maximum(np.abs(values), np.abs(others))
-    return np.where(same, 0.0, gaps)
-
-
-def _effect(gaps: FloatArray) -> float:
-    known = gaps[~np.isnan(gaps)]
-    if not len(known):
-        return math.nan
-    if not known.any():
-        return 0.0
-    spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
-    return float(known.mean()) / spread if spread > 0 else math.nan
 
 
 def _caveats_of_both(estimates: Mapping[str, Estimate | None]) -> list[Caveat]:

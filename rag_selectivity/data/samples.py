@@ -1,18 +1,28 @@
-"""Sample: a question with its retrieved texts and a reference answer."""
+"""Sample: a question with its retrieved texts, a reference answer and a response."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rag_selectivity.data.ids import text_id
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A question with its retrieved texts and a reference answer; the field names are those of Ragas.
+    """A question with its retrieved texts, a reference answer and a response; the field names are those of Ragas.
 
-    `retrieved_contexts` are in rank order. `response` and the other fields of Ragas are not needed.
+    `retrieved_contexts` are in rank order; `passages` are their ids, empty if they have none. The other fields of Ragas
+    are not needed.
     """
 
     user_input: str
     retrieved_contexts: tuple[str, ...]
     reference: str | None = None
     id: str = ""
+    response: str | None = None
+    passages: tuple[str, ...] = ()
+
+    @property
+    def passage_ids(self) -> tuple[str, ...]:
+        """The ids of the passages; hashes of their texts if they have none."""
+        return self.passages or tuple(map(text_id, self.retrieved_contexts))

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from rag_selectivity.data.samples import Sample
-from rag_selectivity.errors import InputError, MissingExtraError
-from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.errors import MissingExtraError
 
 try:
     from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -29,34 +28,6 @@ from rag_selectivity.grading.store import Store, StoredAnswer, digest
 
 #: Part of every answer's key: raise it when a wording below changes, so that everything is asked again.
 PROMPT_VERSION = "1"
-
-
-def read_samples(source: Any, *, needs_reference: bool = True) -> list[Sample]:
-    """Samples from dicts, objects with Ragas' fields, a Ragas dataset, or a JSONL or Parquet file."""
-    if is_path(source):
-        rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
-    else:
-        rows = ((f"sample {number}", row) for number, row in enumerate(getattr(source, "samples", source), 1))
-    samples = [_sample(row, where, needs_reference) for where, row in rows]
-    if not samples:
-        raise InputError("there are no samples to check")
-    return samples
-
-
-def _sample(row: Any, where: str, needs_reference: bool) -> Sample:
-    def value(name: str) -> Any:
-        return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
-
-    question, contexts, reference = value("user_input"), value("retrieved_contexts"), value("reference")
-    if not isinstance(question, str) or not question.strip():
-        raise InputError(f"{where}: user_input (the question) is missing")
-    if not isinstance(contexts, (list, tuple)) or not all(isinstance(text, str) for text in contexts):
-        raise InputError(f"{where}: retrieved_contexts must be a list of texts, got {contexts!r}")
-    if reference is not None and not isinstance(reference, str):
-        raise InputError(f"{where}: reference must be a text, got {reference!r}")
-    if needs_reference and not (reference or "").strip():
-        raise InputError(f"{where}: reference (the right answer) is missing; only the check `relevance` does without")
-    return Sample(question, tuple(contexts), reference, str(value("id") or value("query_id") or where.split()[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +63,12 @@ class ReferenceParts(_Lenient):
 
     claims: list[str] = Field(description="short statements that can be true or false by themselves")
     entities: list[str] = Field(description="named entities: people, places, organisations, works, dates, numbers")
+
+
+class ResponseParts(_Lenient):
+    """A response taken apart."""
+
+    claims: list[str] = Field(description="short statements that can be true or false by themselves")
 
 
 class Statement(_Lenient):
@@ -137,6 +114,18 @@ def of_reference(sample: Sample) -> Question:
         "Take the reference answer apart: its claims, each a short statement that can be true or false by itself, and "
         "the entities it names. Add nothing that it does not say.",
         ReferenceParts,
+    )
+
+
+def of_response(sample: Sample) -> Question:
+    """What the claims of a sample's response are."""
+    return _question(
+        "response",
+        _JUDGE,
+        [("question", sample.user_input), ("response", sample.response or "")],
+        "Take the response apart: its claims, each a short statement that can be true or false by itself. Add nothing "
+        "that it does not say.",
+        ResponseParts,
     )
 
 

@@ -1,85 +1,112 @@
-"""Claim checks: which passage supports which claim of a reference answer, and the measures that follow.
+"""Claim checks: which passage supports which claim of an answer, and the measures that follow.
 
 A judge splits the reference into claims and entities once. Then it checks every passage against them, one call for
 each passage. The results give Context Precision, Recall, Entity Recall and Relevance at every K, the redundancy of the
-passages, and the smallest set of passages that supports as much.
+passages, and the smallest set of passages that supports as much. The claims of a response are checked in the same way:
+that is Groundedness.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rag_selectivity.data.samples import Sample
-from rag_selectivity.errors import InputError
-from rag_selectivity.estimates import estimates_with
-from rag_selectivity.grading.claim_questions import (
-    PROMPT_VERSION,
-    Asker,
-    Question,
-    of_passages,
-    of_reference,
-    passage_questions,
-    read_samples,
-    whole_question,
-)
+from rag_selectivity.errors import InputError, did_you_mean
+from rag_selectivity.grading.claim_figures import differences_of, estimates_of_checks, settings_of
+from rag_selectivity.grading.claim_questions import PROMPT_VERSION, Asker
+from rag_selectivity.grading.claim_results import ask, result_of
+from rag_selectivity.grading.claim_samples import DEFAULT_K, WITHOUT_REFERENCE, Samples, read_samples, samples_of_runs
+from rag_selectivity.grading.claim_verdicts import PeoplesVerdicts, compared_with_people
 from rag_selectivity.grading.gate import Gate
 from rag_selectivity.grading.judge import GradingError, judge_of
 from rag_selectivity.grading.limits import Budget, Limits
 from rag_selectivity.grading.runner import Runner
 from rag_selectivity.grading.session import interruptible, progress_line, run_blocking
 from rag_selectivity.grading.store import Settings, Store
-from rag_selectivity.measures import Outcome as Figures
-from rag_selectivity.measures.base import FloatArray
-from rag_selectivity.results.claims import CHECKS, ClaimCheck, ClaimMeasure, ClaimReport
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.measures.claims import ALL_CHECKS, GROUNDEDNESS, WHOLE, ClaimMeasure
+from rag_selectivity.results.claims import CHECKS, SAMPLES, ClaimCheck, ClaimReport, ClaimRun
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 
 def check_claims(
-    samples: Any,
+    samples: Any = None,
     *,
+    run: Any = None,
+    corpus: Any = None,
+    queries: Any = None,
+    references: Any = None,
+    responses: Any = None,
+    k: int | None = None,
+    baseline: str | None = None,
     store: str | Path,
     judge: Any,
-    checks: Sequence[str] = CHECKS,
+    checks: Sequence[str] | None = None,
     depths: Sequence[int] | None = None,
+    measures: Sequence[str] = (),
     whole_context: Sequence[int] = (),
     batch: bool = False,
+    human: Any = None,
+    used_models: Sequence[str] = (),
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     gate: Gate | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     progress: bool = True,
 ) -> ClaimReport:
-    """Check the retrieved passages against the claims of reference answers.
+    """Check the retrieved passages against the claims of reference answers, of responses, or of both.
+
+    Give either samples, or a run with the texts of its queries and passages.
 
     Parameters
     ----------
     samples : list of dict or objects, or path
         Samples with Ragas' fields: `user_input`, `retrieved_contexts` (in rank order) and `reference`. They may be
         the samples of a Ragas dataset, or a JSONL or Parquet file.
+    run : run, or {name: run}
+        What was retrieved. Several runs are compared query by query. A passage that several of them hold is checked
+        once.
+    corpus, queries : {id: text}, records, DataFrame or path
+        The texts of the passages and of the questions.
+    references : {query: text}, records, DataFrame or path, optional
+        The right answers, in a column such as `reference`, `ground_truth`, `answer` or `text`.
+    responses : {query: text}, records, DataFrame or path, or {run: one of these}, optional
+        What was answered with the passages of the run, in a column such as `response`, `answer` or `text`. Several runs
+        need one each.
+    k : int, optional
+        The number of passages of each list that are read. Default: the deepest of `depths` and `measures`, without
+        them 10 of a run and all of a sample.
+    baseline : str, optional
+        The run that the others are compared with. Default: the first one.
     store : str or Path
         Holds the judge's answers; no question is asked twice.
     judge : Judge or async function
-    checks : sequence of {"precision", "recall", "entities", "relevance"}
-        All four need no more calls than one of them. Only `relevance` needs no reference.
+    checks : sequence of {"precision", "recall", "entities", "relevance", "groundedness"}, optional
+        The first four need no more calls than one of them; `groundedness` takes one more for each passage. Default: the
+        first four; of runs, `groundedness` too if there are responses, and `relevance` without references. Only
+        `relevance` and `groundedness` need no reference.
     depths : sequence of int, optional
-        Default: 1, 2, 3, 5, 10 and 20, up to the length of the longest list.
+        Up to `k`. Default: 1, 2, 3, 5, 10 and 20, up to the length of the longest list, and `k`.
+    measures : sequence of str
+        What the report must have, such as "ContextRecall@4": its depth is added to `depths`, and an error says so
+        before any request if its check is not made.
     whole_context : sequence of int
         Depths K at which the judge also reads the top K together, for `ContextRecall(whole)@K`. This finds claims
         that only several passages together support. It takes one more call for each sample and K.
     batch : bool
-        Check all passages of a sample in one call: cheaper than a call for each, but less reliable for long lists.
+        Check all passages of a sample in one call: cheaper than a call for each, but less reliable for long lists, and
+        runs share no passages.
+    human : path, records, or DataFrame, optional
+        People's verdicts for some of the claims and passages: `query_id`, `claim`, `passage_id` and `verdict`, as a
+        sheet of `rag_selectivity.grading.claim_verdicts.verdict_sheet` has them. The report then says how far the
+        judge agrees with them.
+    used_models : sequence of str
+        Models that answer or embed in your system, to warn of a judge of their family.
     limits, budget : Limits, Budget
     gate : Gate, optional
         As in `rag_selectivity.grade`.
     bootstrap : Bootstrap
-        For the intervals of the means over samples.
+        For the intervals of the means over samples, and the level and seed of the differences.
     progress : bool
         Show a progress bar on a terminal.
 
@@ -90,7 +117,7 @@ def check_claims(
     Raises
     ------
     InputError
-        If a sample lacks a field that its checks need.
+        If a sample lacks a field that its checks need, or a text of a run is missing.
     GradingError
         If the judge cannot be used at all.
 
@@ -102,12 +129,22 @@ def check_claims(
     return run_blocking(
         lambda: acheck_claims(
             samples,
+            run=run,
+            corpus=corpus,
+            queries=queries,
+            references=references,
+            responses=responses,
+            k=k,
+            baseline=baseline,
             store=store,
             judge=judge,
             checks=checks,
             depths=depths,
+            measures=measures,
             whole_context=whole_context,
             batch=batch,
+            human=human,
+            used_models=used_models,
             limits=limits,
             budget=budget,
             gate=gate,
@@ -118,14 +155,24 @@ def check_claims(
 
 
 async def acheck_claims(
-    samples: Any,
+    samples: Any = None,
     *,
+    run: Any = None,
+    corpus: Any = None,
+    queries: Any = None,
+    references: Any = None,
+    responses: Any = None,
+    k: int | None = None,
+    baseline: str | None = None,
     store: str | Path,
     judge: Any,
-    checks: Sequence[str] = CHECKS,
+    checks: Sequence[str] | None = None,
     depths: Sequence[int] | None = None,
+    measures: Sequence[str] = (),
     whole_context: Sequence[int] = (),
     batch: bool = False,
+    human: Any = None,
+    used_models: Sequence[str] = (),
     limits: Limits = Limits(),
     budget: Budget = Budget(),
     gate: Gate | None = None,
@@ -133,8 +180,33 @@ async def acheck_claims(
     progress: bool = True,
 ) -> ClaimReport:
     """`check_claims` for a running event loop."""
-    chosen_checks = _checks(checks)
-    read = read_samples(samples, needs_reference=chosen_checks != ("relevance",))
+    _whole_numbers("depth", (*(depths or ()), *whole_context))
+    _whole_numbers("k", () if k is None else (k,))
+    of_runs = {"run": run, "corpus": corpus, "queries": queries, "references": references, "responses": responses}
+    chosen_checks = _checks(checks, references=samples is not None or references is not None, responses=responses)
+    needed = _needed(measures, chosen_checks, whole_context)
+    too_deep = [depth for depth in (*(depths or ()), *whole_context, *needed) if k is not None and depth > k]
+    if too_deep:
+        raise InputError(
+            f"depth {too_deep[0]} is below the top {k} that is read: give k={too_deep[0]} (-k), or a depth ≤ {k}"
+        )
+    if samples is not None:
+        given = [name for name, value in of_runs.items() if value is not None]
+        if given:
+            raise InputError(f"samples hold their own texts and lists: leave {', '.join(given)} out")
+        read = Samples({SAMPLES: read_samples(samples, chosen_checks, k)})
+    elif run is None:
+        raise InputError("say what was retrieved: give samples, or run=… with corpus=…, queries=… and references=…")
+    else:
+        _check_needs(chosen_checks, references, responses)
+        k = max((*(depths or ()), *whole_context, *needed), default=DEFAULT_K) if k is None else k
+        read = samples_of_runs(run, corpus, queries, references, responses, k)
+    base = next(iter(read.by_run)) if baseline is None else baseline
+    if base not in read.by_run:
+        raise InputError(
+            f"the baseline {base!r} is none of the runs {', '.join(read.by_run)}{did_you_mean(base, read.by_run)}"
+        )
+    people = None if human is None else PeoplesVerdicts.read(human)
     asked = judge_of(judge)
     gate = gate or Gate(limits, budget)
     settings = Settings("claims", asked.name, asked.parameters, prompt_version=PROMPT_VERSION)
@@ -144,29 +216,27 @@ async def acheck_claims(
         runner = Runner(asked, gate, watch)
         try:
             with interruptible(runner):
-                referenced = [sample for sample in read if sample.reference is not None]
-                await asker.ask(runner, [of_reference(sample) for sample in referenced])
-                parts = {id(sample): asker.answer(of_reference(sample)) for sample in referenced}
-                questions = [
-                    question
-                    for sample in read
-                    for question in of_passages(sample, parts.get(id(sample)), chosen_checks, whole_context, batch)
-                ]
-                await asker.ask(runner, questions)
+                parts = await ask(asker, runner, read.by_run, chosen_checks, whole_context, batch)
         finally:
             close()
         done, spending, stop = runner.progress, gate.spending, gate.stop
         if stop is not None and stop.cause == "fatal":
             raise GradingError(f"{stop.why}; nothing more was sent (how-to: stopped-grading)")
-        results = tuple(
-            _result(sample, parts.get(id(sample)), asker, chosen_checks, whole_context, batch) for sample in read
-        )
-    at = _depths(depths, results)
+        results = {
+            name: tuple(result_of(sample, parts, asker, chosen_checks, whole_context, batch) for sample in of_run)
+            for name, of_run in read.by_run.items()
+        }
+    at = tuple(sorted({*_depths(depths, [each for of_run in results.values() for each in of_run], k), *needed}))
+    figures = {
+        name: estimates_of_checks(of_run, chosen_checks, at, whole_context, bootstrap)
+        for name, of_run in results.items()
+    }
+    differences = differences_of(results, base, chosen_checks, at, whole_context, bootstrap)
+    compared = compared_with_people(results, asked.name, people, bootstrap, used_models)
     return ClaimReport(
-        samples=results,
+        runs={name: ClaimRun(of_run, figures[name], compared.provenance.caveats) for name, of_run in results.items()},
         checks=chosen_checks,
         depths=at,
-        estimates=_estimates(results, chosen_checks, at, whole_context, bootstrap),
         usage=spending.usage,
         cost=spending.cost,
         calls=spending.requests,
@@ -176,127 +246,59 @@ async def acheck_claims(
         errors=dict(done.errors),
         last_error=done.last_error,
         judge=asked.name,
+        baseline=base,
+        differences=differences,
+        settings={**bootstrap.settings, **settings_of(differences)},
+        agreement=compared.provenance.agreement,
+        notes=(*read.notes, *compared.notes),
     )
 
 
-def _checks(checks: Sequence[str]) -> tuple[str, ...]:
+def _checks(checks: Sequence[str] | None, *, references: bool, responses: Any) -> tuple[str, ...]:
+    """The checks in their order; by default those that what was given allows."""
+    if checks is None:
+        checks = (*(CHECKS if references else ("relevance",)), *(() if responses is None else (GROUNDEDNESS,)))
     for name in checks:
-        if name not in CHECKS:
-            raise InputError(f"checks are {', '.join(CHECKS)}, got {name!r}")
+        if name not in ALL_CHECKS:
+            raise InputError(f"checks are {', '.join(ALL_CHECKS)}, got {name!r}")
     if not checks:
         raise InputError("no check was asked for")
-    return tuple(name for name in CHECKS if name in checks)
+    return tuple(name for name in ALL_CHECKS if name in checks)
 
 
-def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck]) -> tuple[int, ...]:
-    if depths is not None:
-        for depth in depths:
-            if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-                raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
-        return tuple(sorted(set(depths)))
-    longest = max(len(result.sample.retrieved_contexts) for result in results)
-    return tuple(depth for depth in (1, 2, 3, 5, 10, 20) if depth <= max(1, longest))
+def _needed(measures: Sequence[str], checks: Sequence[str], whole: Sequence[int]) -> list[int]:
+    """The depths of measures that the report must have; an InputError if the check of one is not made."""
+    given = {measure.name for check in checks for measure in ClaimMeasure.all_of(check, 1)}
+    depths = []
+    for measure in map(ClaimMeasure.parse, measures):
+        if measure.name == WHOLE:
+            if measure.depth not in whole:
+                raise InputError(f"{measure} needs whole_context=[{measure.depth}] (--whole-context {measure.depth})")
+        elif measure.name not in given:
+            raise InputError(f"{measure} is not checked: the checks are {', '.join(checks)} (checks=…, --check NAME)")
+        else:
+            depths.append(measure.depth)
+    return depths
 
 
-# -- results -------------------------------------------------------------------------------------------
+def _check_needs(checks: Sequence[str], references: Any, responses: Any) -> None:
+    """Refuse checks of a run without the answers that they are about."""
+    about_references = [check for check in checks if check not in WITHOUT_REFERENCE]
+    if about_references and references is None:
+        raise InputError(f"the check {about_references[0]} needs reference answers: references=… (--references FILE)")
+    if GROUNDEDNESS in checks and responses is None:
+        raise InputError(f"the check {GROUNDEDNESS} needs responses: responses=… (--responses FILE)")
 
 
-def _result(
-    sample: Sample, parts: Any, asker: Asker, checks: tuple[str, ...], whole: Sequence[int], batch: bool
-) -> ClaimCheck:
-    passages = sample.retrieved_contexts
-    claims = tuple(parts["claims"]) if parts else ()
-    entities = tuple(parts["entities"]) if parts else ()
-    support = np.zeros((len(claims), len(passages)), bool)
-    mentions = np.zeros((len(entities), len(passages)), bool)
-    useful = np.zeros(len(passages), bool)
-    statements, relevant = np.zeros(len(passages), np.int64), np.zeros(len(passages), np.int64)
-    complete = parts is not None or checks == ("relevance",)
-    answers: list[Any] = [None] * len(passages)
-    if complete:
-        answers = _answers(asker, passage_questions(sample, parts, checks, batch), len(passages), batch)
-    complete = complete and all(answer is not None for answer in answers)
-    for i, answer in enumerate(answers):
-        if answer is None:
-            continue
-        _mark(support, answer.get("supported", ()), i)
-        _mark(mentions, answer.get("mentioned", ()), i)
-        mentions[:, i] |= np.array([_names(entity, passages[i]) for entity in entities], bool)
-        useful[i] = bool(answer.get("useful", False))
-        statements[i] = len(answer.get("statements", ()))
-        relevant[i] = sum(bool(statement["relevant"]) for statement in answer.get("statements", ()))
-    return ClaimCheck(
-        sample,
-        claims,
-        entities,
-        support,
-        mentions,
-        useful,
-        statements,
-        relevant,
-        whole={depth: _whole_share(sample, parts, depth, asker) for depth in whole},
-        known=dict.fromkeys(checks, complete),
-    )
-
-
-def _answers(asker: Asker, questions: Sequence[Question], passages: int, batch: bool) -> list[Any]:
-    """The answer for each passage, or None."""
-    if not batch:
-        return [asker.answer(question) for question in questions]
-    by_passage: list[Any] = [None] * passages
-    for question in questions:
-        for item in (asker.answer(question) or {"passages": ()})["passages"]:
-            if 1 <= item["passage"] <= passages:
-                by_passage[item["passage"] - 1] = item
-    return by_passage
-
-
-def _mark(table: NDArray[np.bool_], numbers: Iterable[int], column: int) -> None:
+def _whole_numbers(what: str, numbers: Sequence[Any]) -> None:
     for number in numbers:
-        if 1 <= number <= len(table):
-            table[number - 1, column] = True
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InputError(f"{what} {number!r} is not a whole number ≥ 1")
 
 
-def _whole_share(sample: Sample, parts: Any, depth: int, asker: Asker) -> float:
-    if parts is not None and parts["claims"] and not sample.retrieved_contexts:
-        return 0.0
-    question = whole_question(sample, parts, depth)
-    answer = asker.answer(question) if question is not None else None
-    if answer is None:
-        return float("nan")
-    count = len(parts["claims"])
-    return len({number for number in answer["supported"] if 1 <= number <= count}) / count
-
-
-def _names(entity: str, passage: str) -> bool:
-    """Whether the passage contains the entity's name as whole words, whatever the case and accents."""
-    name, text = folded(entity), f" {folded(passage)} "
-    return bool(name) and f" {name} " in text
-
-
-def folded(text: str) -> str:
-    """Letters and digits without case and accents, single spaces between words.
-
-    >>> folded("Béla  Bartók's")
-    'bela bartok s'
-    """
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
-    return " ".join("".join(c if c.isalnum() else " " for c in plain).split())
-
-
-def _estimates(
-    results: Sequence[ClaimCheck],
-    checks: tuple[str, ...],
-    depths: Sequence[int],
-    whole: Sequence[int],
-    bootstrap: Bootstrap,
-) -> dict[ClaimMeasure, Estimate]:
-    columns: dict[ClaimMeasure, FloatArray] = {}
-    for check in checks:
-        for depth in depths:
-            columns[ClaimMeasure.of(check, depth)] = np.array([result.figure(check, depth) for result in results])
-    for depth in whole:
-        columns[ClaimMeasure("ContextRecall(whole)", depth)] = np.array([result.whole[depth] for result in results])
-    table = Figures((np.stack(list(columns.values()), axis=1),), "no sample has what the check needs")
-    ((low, high),) = bootstrap.intervals([table], [str(i) for i in range(len(results))])
-    return dict(zip(columns, estimates_with(table, low, high), strict=True))
+def _depths(depths: Sequence[int] | None, results: Sequence[ClaimCheck], k: int | None) -> tuple[int, ...]:
+    if depths is not None:
+        return tuple(sorted(set(depths)))
+    longest = max(len(result.sample.retrieved_contexts) for result in results) if k is None else k
+    usual = {depth for depth in (1, 2, 3, 5, 10, 20) if depth <= max(1, longest)}
+    return tuple(sorted(usual if k is None else {*usual, k}))

@@ -6,9 +6,11 @@ names the file and the line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rag_selectivity.data.cells import checked_id, id_fault
 from rag_selectivity.data.columns import COUNT_NAMES, DOCUMENT_NAMES, PASSAGE_NAMES, find_column, is_frame
@@ -24,6 +26,8 @@ from rag_selectivity.io.opening import first_bytes, is_folder
 from rag_selectivity.io.side_file import has_side_file, with_side_file
 from rag_selectivity.io.tables import CommaSeparated, TabSeparated, header
 from rag_selectivity.io.trec import Trec
+
+_ONLY_DICT = frozenset([dict])
 
 
 def read_qrels(
@@ -125,6 +129,29 @@ def run_parts(value: Any) -> Run | Iterable[Run]:
     if is_path(value):
         return stream_run(value)
     return parts_of_frame(value) if is_frame(value) and not isinstance(value, Run) else Run.of(value)
+
+
+def named_runs(runs: Any) -> dict[str, Any]:
+    """{name: run}; a single run is named `run`, or like its file."""
+    if isinstance(runs, Mapping):
+        if not runs:
+            raise InputError("there are no runs to evaluate")
+        values = list(runs.values())
+        # A dict is known at once; whether something else is a mapping takes longer.
+        only_dicts = _ONLY_DICT.issuperset(map(type, values))
+        if (
+            only_dicts or all(isinstance(value, (str, Path, Run, Mapping)) or is_frame(value) for value in values)
+        ) and not any(
+            isinstance(value, Mapping)
+            and all(isinstance(score, (int, float, np.number)) for score in value.values())
+            and value
+            for value in values
+        ):
+            return {str(name): run for name, run in runs.items()}
+        return {"run": runs}
+    if is_path(runs):
+        return {Path(runs).name.split(".")[0]: runs}
+    return {"run": runs}
 
 
 def is_path(value: Any) -> bool:

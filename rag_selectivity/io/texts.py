@@ -25,20 +25,25 @@ TEXT_NAMES = ("text", "contents", "content", "body", "passage_text", "query", "q
 
 
 def read_texts(
-    source: Any, what: str, names: Sequence[str] = (*QUERY_NAMES, *PASSAGE_NAMES)
+    source: Any,
+    what: str,
+    names: Sequence[str] = (*QUERY_NAMES, *PASSAGE_NAMES),
+    columns: Sequence[str] = TEXT_NAMES,
 ) -> Iterator[tuple[str, str]]:
     """(id, text) of {id: text}, a frame, a file, or an iterable of records or pairs; titles go in front.
 
-    `names` are further names of the id's column.
+    `names` are further names of the id's column, `columns` the names of the text's, the most fitting first.
     """
     rows = ((str(key), value) for key, value in source.items()) if isinstance(source, Mapping) else None
-    return checked_texts(rows if rows is not None else _texts(source, what, names), what)
+    return checked_texts(rows if rows is not None else _texts(source, what, names), what, columns)
 
 
-def checked_texts(rows: Iterable[tuple[str, Any]], what: str) -> Iterator[tuple[str, str]]:
+def checked_texts(
+    rows: Iterable[tuple[str, Any]], what: str, columns: Sequence[str] = TEXT_NAMES
+) -> Iterator[tuple[str, str]]:
     """(id, text) of (id, text or record) rows; one without a text is an InputError."""
     for id_, record in rows:
-        text = passage_text(record) if isinstance(record, Mapping) else record
+        text = passage_text(record, columns) if isinstance(record, Mapping) else record
         if not isinstance(text, str):
             raise InputError(f"{what}: {id_!r} has no text, but {text!r}")
         if not text.isascii() and holds_half(text):
@@ -46,11 +51,12 @@ def checked_texts(rows: Iterable[tuple[str, Any]], what: str) -> Iterator[tuple[
         yield checked_id(id_, what, "text's"), text
 
 
-def passage_text(record: Mapping[str, Any]) -> Any:
+def passage_text(record: Mapping[str, Any], columns: Sequence[str] = TEXT_NAMES) -> Any:
     """The text of a BEIR-like record, its title in front."""
-    column = optional_column(list(record), TEXT_NAMES)
+    column = optional_column(list(record), columns)
     text = record[column] if column is not None else None
-    title = record.get("title")
+    # An answer is not a part of what has the title.
+    title = record.get("title") if columns is TEXT_NAMES else None
     return f"{title}\n{text}" if title and isinstance(text, str) and text else text if text is not None else title
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import fill
+from typing import Any
 
 from rag_selectivity.render.github import escaped
-from rag_selectivity.wording import visible, visible_lines
+from rag_selectivity.wording import number, visible, visible_lines
 
 WIDTH = 80
 BLANK = "·"
@@ -66,6 +68,15 @@ class Note:
 
 
 Block = Heading | Table | Lines | Paragraph | Note
+
+
+def with_interval(estimate: Any) -> str:
+    """A cell with a figure and the ends of its interval, if it has one."""
+    if estimate is None:
+        return BLANK
+    if math.isnan(estimate.low):
+        return number(estimate.value)
+    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
 
 
 def text_of(blocks: Iterable[Block], *, ruled: bool = True) -> str:

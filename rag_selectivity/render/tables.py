@@ -13,7 +13,6 @@ from rag_selectivity.render.blocks import (
     BLANK,
     Block,
     Heading,
-    Id,
     Lines,
     Note,
     Paragraph,
@@ -21,16 +20,18 @@ from rag_selectivity.render.blocks import (
     latex_of,
     markdown_of,
     text_of,
+    with_interval,
 )
+from rag_selectivity.render.claim_blocks import claim_blocks
 from rag_selectivity.render.control_words import control_power_lines, drawn_lines
-from rag_selectivity.render.decision_blocks import decision_blocks, decision_lines
-from rag_selectivity.render.report_table import caveat_lines, report_blocks
+from rag_selectivity.render.decision_blocks import decision_blocks
+from rag_selectivity.render.difference_blocks import comparison_blocks
+from rag_selectivity.render.report_table import report_blocks
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.canary import CanaryResult
-from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
-from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
+from rag_selectivity.results.claims import ClaimReport
+from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision
-from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
@@ -38,7 +39,7 @@ from rag_selectivity.results.sweep import RunSweep, Sweep
 from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
 from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
-from rag_selectivity.wording import between, counted, level_text, number, signed
+from rag_selectivity.wording import counted, level_text, number, signed
 
 
 @singledispatch
@@ -49,6 +50,8 @@ def blocks_of(result: Result) -> Iterable[Block]:
 
 blocks_of.register(Report)(report_blocks)
 blocks_of.register(Decision)(decision_blocks)
+blocks_of.register(Comparison)(comparison_blocks)
+blocks_of.register(ClaimReport)(claim_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
@@ -64,77 +67,6 @@ def as_markdown(result: Result) -> str:
 def as_latex(result: Result) -> str:
     """LaTeX; needs booktabs."""
     return latex_of(blocks_of(result))
-
-
-# -- comparison ----------------------------------------------------------------------------------------
-
-_COMPARED = ("", "base", "run", "difference [{}, unadjusted]", "p Holm", "W/T/L", "shows ≥")
-
-
-@blocks_of.register
-def _comparison_blocks(comparison: Comparison) -> Iterable[Block]:
-    header = [name.format(level_text(comparison.settings["level"])) for name in _COMPARED]
-    for name in dict.fromkeys(row.run for row in comparison.rows):
-        of_run = [row for row in comparison.rows if row.run == name]
-        yield Heading(Id(name), " compared with ", Id(comparison.baseline), f": {_counted(of_run, comparison)}")
-        yield Table(header, [_compared_cells(row) for row in of_run], breaks=False)
-        yield from map(Note, _findings(of_run, comparison))
-    if comparison.report.decision is not None:
-        yield Lines(decision_lines(comparison.report.decision))
-
-
-def _counted(rows: Sequence[RunDifference], comparison: Comparison) -> str:
-    if comparison.settings["paired"]:
-        return f"{rows[0].n_total} queries"
-    return f"{max(row.n for row in rows)} and {max(row.n_baseline for row in rows)} queries, unpaired"
-
-
-def _compared_cells(row: RunDifference) -> list[str]:
-    figures = [str(row.measure), number(row.baseline_value), number(row.value)]
-    if not row.test:
-        return [*figures, "", "", "", ""]
-    return [
-        *figures,
-        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
-        f"{row.p_adjusted:.4f}" if not math.isnan(row.p_adjusted) else "–",
-        f"{row.wins}/{row.ties}/{row.losses}" if row.wins + row.ties + row.losses else "–",
-        number(row.detectable),
-    ]
-
-
-def _difference_as_judged(row: RunDifference) -> str:
-    low, high = row.as_judged_interval or (math.nan, math.nan)
-    value = math.nan if row.as_judged is None else row.as_judged
-    return f"{signed(value)} [{signed(low)}, {signed(high)}]"
-
-
-def _findings(rows: Sequence[RunDifference], comparison: Comparison) -> Iterable[str]:
-    """The notes below a table: verdicts, ranges, caveats, and the queries with the largest differences."""
-    tested = [row for row in rows if row.test]
-    for verdict in dict.fromkeys(sorted((row.verdict for row in tested), key=VERDICTS.index)):
-        yield f"{verdict}: {', '.join(str(row.measure) for row in tested if row.verdict == verdict)}"
-    for row in tested:
-        if row.possible is not None:
-            yield f"{row.measure}: the difference is {between(row.possible)}, whatever the unjudged passages are"
-    yield from caveat_lines([(row.measure, row.caveats) for row in rows])
-    as_judged = [f"{row.measure} {_difference_as_judged(row)}" for row in rows if row.basis == CALIBRATED]
-    if as_judged:
-        yield f"differences as judged: {', '.join(as_judged)}; W/T/L and the queries below are as judged too"
-    for row in rows:
-        if row.basis == CALIBRATED and row.reason is not None:
-            yield f"no calibrated difference for {row.measure}: {row.reason}"
-    settings = comparison.settings
-    if any(not math.isnan(row.detectable) for row in tested):
-        power, family = level_text(settings["power"]), counted(settings["family"], "test")
-        yield (
-            f"shows ≥: the smallest true difference that is shown with a power of {power}, at the level of Holm's "
-            f"correction for a family of {family}"
-        )
-    yield from comparison.notes
-    first = next((row for row in rows if row.moved), None)
-    if first is not None:
-        moved = ", ".join(f"{m.query} ({number(m.baseline_value)} → {number(m.value)})" for m in first.moved)
-        yield f"largest differences in {first.measure}: {moved}"
 
 
 # -- sweep ---------------------------------------------------------------------------------------------
@@ -239,13 +171,13 @@ def _agreement_blocks(report: JudgeReport) -> Iterable[Block]:
     header = ["", "value [interval]", *(["with itself"] if report.itself is not None else [])]
     rows = []
     for name in names:
-        row = [name.replace("_", " "), _interval(getattr(agreement, name))]
+        row = [name.replace("_", " "), with_interval(getattr(agreement, name))]
         rows.append([*row, number(getattr(report.itself, name).value)] if report.itself is not None else row)
     yield Table(header, rows, breaks=False)
     yield Table(
         ["human \\ judge", *map(str, agreement.levels), "bias"],
         [
-            [str(level), *map(str, counts), _interval(agreement.bias_by_grade.get(level))]
+            [str(level), *map(str, counts), with_interval(agreement.bias_by_grade.get(level))]
             for level, counts in zip(agreement.levels, agreement.confusion.tolist(), strict=True)
         ],
         breaks=False,
@@ -270,40 +202,14 @@ def _expected_blocks(report: JudgeReport) -> Iterable[Block]:
     yield Table(
         ["", "mean error [interval]", f"AUC for grades ≥ {found.relevant_from}"],
         [
-            ["expected grade", _interval(found.expected_error), number(found.expected_auc)],
-            ["grade", _interval(found.grade_error), number(found.grade_auc)],
-            ["difference", _interval(found.error_difference), BLANK],
+            ["expected grade", with_interval(found.expected_error), number(found.expected_auc)],
+            ["grade", with_interval(found.grade_error), number(found.grade_auc)],
+            ["difference", with_interval(found.error_difference), BLANK],
         ],
         breaks=False,
     )
     if found.auc_reason:
         yield Paragraph(found.auc_reason)
-
-
-def _interval(estimate: Any) -> str:
-    if estimate is None:
-        return BLANK
-    if math.isnan(estimate.low):
-        return number(estimate.value)
-    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
-
-
-# -- claims --------------------------------------------------------------------------------------------
-
-
-@blocks_of.register
-def _claim_blocks(report: ClaimReport) -> Iterable[Block]:
-    failed = f", {report.failed} calls failed" if report.failed else ""
-    stopped = f", stopped: {report.stopped}" if report.stopped else ""
-    yield Heading(f"{len(report.samples)} samples, {report.calls} requests to {report.judge}{failed}{stopped}")
-    if report.resume is not None:
-        yield Note(f"go on with: {report.resume}")
-    names = list(dict.fromkeys(measure.name for measure in report.estimates))
-    rows = []
-    for depth in report.depths:
-        cells = [report.estimates.get(ClaimMeasure(name, depth)) for name in names]
-        rows.append([str(depth), *(BLANK if cell is None else _interval(cell) for cell in cells)])
-    yield Table(["K", *names], rows, breaks=False)
 
 
 # -- grading -------------------------------------------------------------------------------------------

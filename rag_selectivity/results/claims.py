@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -12,35 +12,45 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.samples import Sample
 from rag_selectivity.errors import InputError
-from rag_selectivity.results.estimate import Estimate, finite
+from rag_selectivity.measures.claims import (
+    CHECKS,
+    GROUNDEDNESS,
+    MEASURES,
+    REPEATED,
+    SMALLEST,
+    SUPPORTING,
+    WHOLE,
+    ClaimMeasure,
+)
+from rag_selectivity.results.comparison import RunDifference
+from rag_selectivity.results.estimate import Caveat, Estimate, finite
 from rag_selectivity.results.result import Result
+from rag_selectivity.results.run_report import RunCaveat, caveats_of
 from rag_selectivity.results.usage import Usage
+from rag_selectivity.statistics.agreement import Agreement
+from rag_selectivity.statistics.covers import EXACT, smallest_cover
 
-SCHEMA = "rag-selectivity/claims/1"
-CHECKS = ("precision", "recall", "entities", "relevance")
-MEASURES = {
-    "precision": "ContextPrecision",
-    "recall": "ContextRecall",
-    "entities": "ContextEntityRecall",
-    "relevance": "ContextRelevance",
-}
-_EXACT_COVER = 18
+__all__ = ["CHECKS", "MEASURES", "SCHEMA", "ClaimCheck", "ClaimMeasure", "ClaimReport", "ClaimRun"]
+
+SCHEMA = "rag-selectivity/claims/2"
+#: The run of samples that come without a run.
+SAMPLES = "samples"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimMeasure:
-    """A measure of claims at a depth; it prints as `ContextRecall@10`."""
+def fingerprint_of(sample: Sample) -> str:
+    """16 hexadecimal digits that change if the question or the reference answer changes."""
+    texts = "\0".join((sample.user_input, sample.reference or ""))
+    return blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
-    name: str
-    depth: int
 
-    @classmethod
-    def of(cls, check: str, depth: int) -> ClaimMeasure:
-        """The measure that a check gives."""
-        return cls(MEASURES[check], depth)
+def _as_data(agreement: Agreement) -> dict[str, Any]:
+    """What is to be said of two verdicts; all weights give the same kappa."""
+    names = ("n", "queries", "exact", "kappa", "ac2", "bias", "confusion", "verdict", "reason")
+    return {name: value for name, value in agreement.to_dict().items() if name in names}
 
-    def __str__(self) -> str:
-        return f"{self.name}@{self.depth}"
+
+def _nothing() -> NDArray[np.bool_]:
+    return np.zeros((0, 0), bool)
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,11 @@ class ClaimCheck:
         The number of statements of each passage, and how many of them are relevant to the question.
     whole : {K: share of claims that the top K support when read together}
     known : {check: bool}
-        False if a call failed; the figures of that check are then NaN.
+        False if a call failed or the check was not asked for; its figures are then NaN.
+    response_claims : tuple of str
+        The claims of the response.
+    grounds : bool[response claims, passages]
+        Whether a passage alone supports a claim of the response.
     """
 
     sample: Sample
@@ -74,6 +88,8 @@ class ClaimCheck:
     relevant: NDArray[np.int64]
     whole: Mapping[int, float] = field(default_factory=dict)
     known: Mapping[str, bool] = field(default_factory=dict)
+    response_claims: tuple[str, ...] = ()
+    grounds: NDArray[np.bool_] = field(default_factory=_nothing)
 
     def context_precision(self, depth: int) -> float:
         """Mean precision at the ranks of the useful passages in the top K; 0 without any, NaN without passages."""
@@ -100,6 +116,36 @@ class ClaimCheck:
             return float("nan")
         return float(self.relevant[:depth].sum() / total)
 
+    def groundedness(self, depth: int) -> float:
+        """Claims of the response that at least one passage of the top K supports alone / all of them; NaN without any.
+
+        It says whether the response keeps to the passages, not whether the passages hold the right answer.
+        """
+        return self._share(self.grounds, depth) if self._known(GROUNDEDNESS) else float("nan")
+
+    def repeated_claims(self, depth: int) -> float:
+        """Supported claims that more than one passage of the top K supports / all supported claims.
+
+        From 0 to 1; NaN if the top K support no claim, or a call failed. A passage that stands twice in the list (under
+        one id, or without ids with one text) counts once.
+        """
+        supporting = self._supporting(depth)
+        return float((supporting > 1).mean()) if len(supporting) else float("nan")
+
+    def supporting_passages(self, depth: int) -> float:
+        """The mean number of passages of the top K that support a claim, over the supported claims.
+
+        From 1 to K; NaN if the top K support no claim, or a call failed. A passage that stands twice in the list counts
+        once. Without such passages, `redundancy` is 1 − 1 / this, over the whole list.
+        """
+        supporting = self._supporting(depth)
+        return float(supporting.mean()) if len(supporting) else float("nan")
+
+    def smallest_set_size(self, depth: int) -> float:
+        """The size of `smallest_set_at`: from 1 to K; NaN if the top K support no claim, or a call failed."""
+        size = len(self.smallest_set_at(depth)) if self._known("recall") else 0
+        return float(size) if size else float("nan")
+
     @property
     def redundancy(self) -> float:
         """The share of (claim, passage) supports whose claim an earlier passage supports too; NaN without any."""
@@ -110,65 +156,123 @@ class ClaimCheck:
     def smallest_set(self) -> tuple[int, ...]:
         """The smallest set of passages (positions from 1) that supports every claim that any passage supports.
 
-        Exact up to 18 supporting passages. With more, it is the greedy cover, which may be larger than the smallest.
+        Exact up to 20 supporting passages. With more, it is the greedy cover, which may be larger than the smallest.
         """
-        supported = self.support.any(axis=1)
-        useful = [i for i in range(self.support.shape[1]) if self.support[:, i].any()]
-        if len(useful) <= _EXACT_COVER:
-            for size in range(len(useful) + 1):
-                for chosen in combinations(useful, size):
-                    if (self.support[:, chosen].any(axis=1) >= supported).all():
-                        return tuple(i + 1 for i in chosen)
-        left, greedy = supported.copy(), []
-        while left.any():
-            best = max(useful, key=lambda i: int((self.support[:, i] & left).sum()))
-            greedy.append(best + 1)
-            left &= ~self.support[:, best]
-        return tuple(sorted(greedy))
+        return self.smallest_set_at(self.support.shape[1])
+
+    def smallest_set_at(self, depth: int) -> tuple[int, ...]:
+        """The smallest set of passages of the top K that supports every claim that any of them supports.
+
+        Positions from 1; empty if the top K support no claim. Exact up to 20 supporting passages. With more, it is
+        the greedy cover, at most 1 + ½ + … + 1/m times as large, where m is the most claims that a passage supports.
+        """
+        return tuple(place + 1 for place in smallest_cover(self.support[:, :depth]))
+
+    def smallest_is_exact(self, depth: int) -> bool:
+        """Whether no set smaller than `smallest_set_at` supports as much."""
+        return int(self.support[:, :depth].any(axis=0).sum()) <= EXACT
+
+    def missed(self, depth: int) -> tuple[str, ...]:
+        """The claims of the reference that no passage of the top K supports; none if that is not known."""
+        if not self._known("recall"):
+            return ()
+        rows = self.support[:, :depth]
+        return tuple(claim for claim, row in zip(self.claims, rows, strict=True) if not row.any())
 
     def figure(self, check: str, depth: int) -> float:
-        """The measure of a check, at a depth."""
-        by_check = {
-            "precision": self.context_precision,
-            "recall": self.context_recall,
-            "entities": self.context_entity_recall,
-            "relevance": self.context_relevance,
+        """The measure that a check is named for, at a depth."""
+        return self.value(ClaimMeasure.of(check, depth))
+
+    def value(self, measure: ClaimMeasure) -> float:
+        """The figure of a measure; NaN if it is undefined."""
+        if measure.name == WHOLE:
+            return self.whole.get(measure.depth, float("nan"))
+        by_name: dict[str, Callable[[int], float]] = {
+            MEASURES["precision"]: self.context_precision,
+            MEASURES["recall"]: self.context_recall,
+            MEASURES["entities"]: self.context_entity_recall,
+            MEASURES["relevance"]: self.context_relevance,
+            MEASURES[GROUNDEDNESS]: self.groundedness,
+            REPEATED: self.repeated_claims,
+            SUPPORTING: self.supporting_passages,
+            SMALLEST: self.smallest_set_size,
         }
-        return by_check[check](depth)
+        return by_name[measure.name](measure.depth)
 
     def to_dict(self, checks: Sequence[str], depths: Sequence[int]) -> dict[str, Any]:
         """As plain data, ready for JSON."""
+        measures = [measure for check in checks for depth in depths for measure in ClaimMeasure.all_of(check, depth)]
         return {
             "id": self.sample.id,
             "user_input": self.sample.user_input,
+            "fingerprint": fingerprint_of(self.sample),
+            "passages": list(self.sample.passage_ids),
             "claims": list(self.claims),
             "support": [[int(cell) for cell in row] for row in self.support.tolist()],
+            "missed": list(self.missed(self.support.shape[1])),
             "entities": list(self.entities),
+            "response_claims": list(self.response_claims),
+            "grounds": [[int(cell) for cell in row] for row in self.grounds.tolist()],
             "redundancy": finite(self.redundancy),
             "smallest_set": list(self.smallest_set),
-            "measures": {
-                str(ClaimMeasure.of(check, depth)): finite(self.figure(check, depth))
-                for check in checks
-                for depth in depths
-            },
+            "measures": {str(measure): finite(self.value(measure)) for measure in measures},
             **({"whole_context": {str(k): finite(v) for k, v in self.whole.items()}} if self.whole else {}),
         }
 
     def _known(self, check: str) -> bool:
         return self.known.get(check, True)
 
-    def _share(self, table: NDArray[np.bool_], depth: int) -> float:
+    def _supporting(self, depth: int) -> NDArray[np.int64]:
+        """How many passages of the top K support each claim that any of them supports; each passage counts once."""
+        first = {id_: place for place, id_ in reversed(list(enumerate(self.sample.passage_ids[:depth])))}
+        counts: NDArray[np.int64] = self.support[:, sorted(first.values())].sum(axis=1)
+        return counts[counts > 0] if self._known("recall") else counts[:0]
+
+    @staticmethod
+    def _share(table: NDArray[np.bool_], depth: int) -> float:
         return float(table[:, :depth].any(axis=1).mean()) if len(table) else float("nan")
+
+
+@dataclass(frozen=True)
+class ClaimRun:
+    """The claim checks of one run: a ClaimCheck for each query, and the means with their intervals.
+
+    `label_caveats` are the caveats about the judge, which concern every figure.
+    """
+
+    samples: tuple[ClaimCheck, ...]
+    estimates: Mapping[ClaimMeasure, Estimate]
+    label_caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def caveats(self) -> tuple[RunCaveat, ...]:
+        """The caveats of all figures: one for each code and level."""
+        return caveats_of(self.label_caveats, {str(measure): each for measure, each in self.estimates.items()})
 
 
 @dataclass(frozen=True, repr=False)
 class ClaimReport(Result):
-    """What `check_claims` returns: a ClaimCheck for each sample, and the means with their intervals."""
+    """What `check_claims` returns: `report["ContextRecall@5"]`, or with several runs `report["dense", …]`.
 
-    samples: tuple[ClaimCheck, ...]
+    Attributes
+    ----------
+    runs : {name: ClaimRun}
+        Samples that come without a run are the run `samples`.
+    baseline : str
+        The run that `differences` compare the others with.
+    differences : tuple of RunDifference
+        The paired difference of each measure and depth; empty with one run.
+    settings : {name: value}
+        How the intervals were made.
+    agreement : Agreement or None
+        The judge's verdicts (1: the passage supports the claim) against people's; None without any of people.
+    notes : tuple of str
+        Queries that are left out, and the like.
+    """
+
+    runs: Mapping[str, ClaimRun]
     checks: tuple[str, ...]
     depths: tuple[int, ...]
-    estimates: Mapping[ClaimMeasure, Estimate]
     usage: Usage
     cost: float | None
     calls: int
@@ -179,19 +283,59 @@ class ClaimReport(Result):
     errors: Mapping[str, int] = field(default_factory=dict)
     last_error: str | None = None
     resume: str | None = None
+    baseline: str = SAMPLES
+    differences: tuple[RunDifference, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    agreement: Agreement | None = None
+    notes: tuple[str, ...] = ()
 
-    def __getitem__(self, measure: str | ClaimMeasure) -> Estimate:
-        by_name = {str(checked): estimate for checked, estimate in self.estimates.items()}
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def __getitem__(self, key: str | ClaimMeasure | tuple[str, str | ClaimMeasure]) -> Estimate:
+        run, measure = key if isinstance(key, tuple) else (self._only(), key)
+        if run not in self.runs:
+            raise InputError(f"there is no run {run!r}, but {', '.join(self.runs)}")
+        by_name = {str(checked): estimate for checked, estimate in self.runs[run].estimates.items()}
         if str(measure) not in by_name:
             raise InputError(f"{measure} was not checked; the report has {', '.join(by_name)}")
         return by_name[str(measure)]
+
+    @property
+    def samples(self) -> tuple[ClaimCheck, ...]:
+        """The checks of the only run."""
+        return self.runs[self._only()].samples
+
+    @property
+    def estimates(self) -> Mapping[ClaimMeasure, Estimate]:
+        """The means of the only run."""
+        return self.runs[self._only()].estimates
+
+    def difference(self, run: str, measure: str | ClaimMeasure) -> RunDifference:
+        """The difference between a run and the baseline run under a measure."""
+        for row in self.differences:
+            if row.run == run and str(row.measure) == str(measure):
+                return row
+        known = dict.fromkeys(str(row.measure) for row in self.differences)
+        raise InputError(f"{measure} of {run!r} was not compared with {self.baseline!r}; choose {', '.join(known)}")
+
+    def to_html(self) -> str:
+        """The report as one HTML file: figures, missed claims, and for each query its claims and passages.
+
+        Raises
+        ------
+        MissingExtraError
+            If Jinja2 is not installed (the extra `report`).
+        """
+        from rag_selectivity.render.claim_page import claim_page
+
+        return claim_page(self)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         return {
             "schema": SCHEMA,
             "judge": self.judge,
-            "samples": len(self.samples),
             "calls": self.calls,
             "failed": self.failed,
             "prompt_tokens": self.usage.prompt_tokens,
@@ -201,10 +345,33 @@ class ClaimReport(Result):
             "errors": dict(self.errors),
             "last_error": self.last_error,
             "resume": self.resume,
-            "measures": {str(key): estimate.to_dict() for key, estimate in self.estimates.items()},
-            "per_sample": [sample.to_dict(self.checks, self.depths) for sample in self.samples],
+            "checks": list(self.checks),
+            "depths": list(self.depths),
+            "settings": dict(self.settings),
+            "notes": list(self.notes),
+            "agreement": None if self.agreement is None else _as_data(self.agreement),
+            "baseline": self.baseline,
+            "differences": [row.to_dict() for row in self.differences],
+            "runs": {
+                name: {
+                    "samples": len(run.samples),
+                    "measures": {str(key): estimate.to_dict() for key, estimate in run.estimates.items()},
+                    "caveats": [caveat.to_dict() for caveat in run.caveats],
+                    "per_sample": [sample.to_dict(self.checks, self.depths) for sample in run.samples],
+                }
+                for name, run in self.runs.items()
+            },
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row for each measure and depth."""
-        return [{"measure": str(key), **estimate.to_dict()} for key, estimate in self.estimates.items()]
+        """One row for each run, measure and depth."""
+        return [
+            {"run": name, "measure": str(key), **estimate.to_dict()}
+            for name, run in self.runs.items()
+            for key, estimate in run.estimates.items()
+        ]
+
+    def _only(self) -> str:
+        if len(self.runs) > 1:
+            raise InputError(f"the report has the runs {', '.join(self.runs)}: name one, as in report[RUN, MEASURE]")
+        return next(iter(self.runs))

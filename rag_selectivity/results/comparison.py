@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
@@ -94,7 +95,7 @@ class RunDifference:
 
     run: str
     baseline: str
-    measure: Measure
+    measure: Measure | ClaimMeasure
     value: float
     baseline_value: float
     difference: float

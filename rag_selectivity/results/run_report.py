@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,20 @@ class RunCaveat:
         return {**self.caveat.to_dict(), "measures": list(self.measures)}
 
 
+def caveats_of(label_caveats: Iterable[Caveat], estimates: Mapping[str, Estimate]) -> tuple[RunCaveat, ...]:
+    """The caveats of all figures: one for each code and level, with the text of the first and all its measures.
+
+    `label_caveats` concern every figure.
+    """
+    found: dict[tuple[str, str], tuple[Caveat, list[str]]] = {}
+    for caveat in label_caveats:
+        found[caveat.code, caveat.level] = caveat, list(estimates)
+    for key, estimate in estimates.items():
+        for caveat in estimate.caveats:
+            found.setdefault((caveat.code, caveat.level), (caveat, []))[1].append(key)
+    return tuple(RunCaveat(caveat, tuple(keys)) for caveat, keys in found.values())
+
+
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """One run's estimates and its figures for each query.
@@ -69,13 +83,7 @@ class RunReport:
     @property
     def caveats(self) -> tuple[RunCaveat, ...]:
         """The caveats of all figures: one for each code and level, with the text of the first and all its measures."""
-        found: dict[tuple[str, str], tuple[Caveat, list[str]]] = {}
-        for caveat in self.label_caveats:
-            found[caveat.code, caveat.level] = caveat, list(self.estimates)
-        for key, estimate in self.estimates.items():
-            for caveat in estimate.caveats:
-                found.setdefault((caveat.code, caveat.level), (caveat, []))[1].append(key)
-        return tuple(RunCaveat(caveat, tuple(keys)) for caveat, keys in found.values())
+        return caveats_of(self.label_caveats, self.estimates)
 
     @property
     def fingerprint(self) -> Fingerprint | None:

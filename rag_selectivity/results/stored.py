@@ -85,7 +85,7 @@ class StoredReport:
 
 def _stored_run(part: Mapping[str, Any]) -> StoredRun:
     fingerprint, records = part["fingerprint"], part["per_query"]
-    estimates = {key: _estimate(cell) for key, cell in part["measures"].items()}
+    estimates = {key: stored_estimate(cell) for key, cell in part["measures"].items()}
     of_figures = {caveat.code for estimate in estimates.values() for caveat in estimate.caveats}
     return StoredRun(
         estimates,
@@ -100,7 +100,7 @@ def _caveat(data: Mapping[str, Any]) -> Caveat:
     return Caveat(data["code"], data["text"], data["level"], data.get("figures", {}))
 
 
-def _estimate(cell: Mapping[str, Any]) -> Estimate:
+def stored_estimate(cell: Mapping[str, Any]) -> Estimate:
     """A stored estimate; a null value is −inf if the reason says so, otherwise NaN."""
     value, low, high = (math.nan if cell[name] is None else float(cell[name]) for name in ("value", "low", "high"))
     reason = cell.get("reason")

@@ -80,7 +80,8 @@ def _per_query(value: Any, place: str) -> None:
 
 
 _CAVEAT = fields({"code": text, "text": text, "level": text}, {"figures": mapping})
-_ESTIMATE = fields(
+#: An estimate, of a report or of claim checks.
+ESTIMATE = fields(
     {
         "value": or_null(number),
         "low": or_null(number),
@@ -125,7 +126,7 @@ _PER_QUERY = fields(
     }
 )
 _RUN = fields(
-    {"measures": by_name(_ESTIMATE), "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
+    {"measures": by_name(ESTIMATE), "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
     {"input": mapping, "caveats": each(_CAVEAT)},
 )
 _CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)

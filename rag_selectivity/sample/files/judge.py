@@ -90,8 +90,9 @@ def answer(request: Mapping[str, Any], grades: Mapping[tuple[str, str], int]) ->
     if replays:
         raise Unknown("chat-model repeats grades alone; for claims use word-overlap")
     if "claims" in fields:
-        reference = texts["reference answer"]
-        return {"claims": sentences(reference), "entities": sorted(set(re.findall(r"\b[A-Z]\w+", reference)))}
+        taken_apart = texts["reference answer"] if "reference answer" in texts else texts["response"]
+        parts = {"claims": sentences(taken_apart), "entities": sorted(set(re.findall(r"\b[A-Z]\w+", taken_apart)))}
+        return {name: parts[name] for name in fields}
     return checked(fields, schema, texts, passages)
 
 

@@ -1,0 +1,201 @@
+"""The samples of claim checks: from rows with Ragas' fields, or from runs with texts and reference answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
+from rag_selectivity.data.samples import Sample
+from rag_selectivity.errors import InputError, examples
+from rag_selectivity.io.reading import is_path, named_runs, ranked_lists, read_records
+from rag_selectivity.io.texts import TEXT_NAMES, checked_texts, read_texts
+from rag_selectivity.measures.claims import GROUNDEDNESS
+from rag_selectivity.wording import counted
+
+REFERENCE_NAMES = ("reference", "reference_answer", "ground_truth", "answer", "text", "contents", "content")
+RESPONSE_NAMES = ("response", "generated_answer", "answer", "output", "text", "contents", "content")
+#: How many passages of each list are read, unless the user says so.
+DEFAULT_K = 10
+#: The checks that need no reference answer.
+WITHOUT_REFERENCE = ("relevance", GROUNDEDNESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The samples of each run, over the same queries, and what is to be said of queries that are left out."""
+
+    by_run: Mapping[str, list[Sample]]
+    notes: tuple[str, ...] = ()
+
+
+def read_samples(source: Any, checks: Sequence[str], k: int | None = None) -> list[Sample]:
+    """Samples from dicts, objects with Ragas' fields, a Ragas dataset, or a JSONL or Parquet file.
+
+    `k` is the number of passages of each sample that are read; None reads all.
+    """
+    if is_path(source):
+        rows: Iterable[tuple[str, Any]] = ((f"{source}:{line}", row) for line, row in read_records(source))
+    else:
+        rows = ((f"sample {number}", row) for number, row in enumerate(getattr(source, "samples", source), 1))
+    samples = [_sample(row, where, checks, k) for where, row in rows]
+    if not samples:
+        raise InputError("there are no samples to check")
+    return samples
+
+
+def _sample(row: Any, where: str, checks: Sequence[str], k: int | None) -> Sample:
+    def value(name: str) -> Any:
+        return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+
+    question, contexts, reference = value("user_input"), value("retrieved_contexts"), value("reference")
+    response, ids = value("response"), value("retrieved_context_ids")
+    if not isinstance(question, str) or not question.strip():
+        raise InputError(f"{where}: user_input (the question) is missing")
+    if not isinstance(contexts, (list, tuple)) or not all(isinstance(text, str) for text in contexts):
+        raise InputError(f"{where}: retrieved_contexts must be a list of texts, got {contexts!r}")
+    if reference is not None and not isinstance(reference, str):
+        raise InputError(f"{where}: reference must be a text, got {reference!r}")
+    if not set(checks) <= set(WITHOUT_REFERENCE) and not (reference or "").strip():
+        raise InputError(
+            f"{where}: reference (the right answer) is missing; only the checks `relevance` and `groundedness` do "
+            f"without"
+        )
+    if GROUNDEDNESS in checks and (not isinstance(response, str) or not response.strip()):
+        raise InputError(f"{where}: response (what was answered) is missing; the check `groundedness` needs it")
+    named = isinstance(ids, (list, tuple)) and len(ids) == len(contexts)
+    return Sample(
+        question,
+        tuple(contexts[:k]),
+        reference,
+        str(value("id") or value("query_id") or where.split()[-1]),
+        response if isinstance(response, str) else None,
+        tuple(str(each) for each in ids[:k]) if named else (),
+    )
+
+
+def samples_of_runs(
+    run: Any,
+    corpus: Any,
+    queries: Any,
+    references: Any,
+    responses: Any,
+    k: int,
+) -> Samples:
+    """The samples of one run, or of each of several, over the queries that have a reference answer.
+
+    Without references, over the queries that have a response. A query that a run lacks has an empty list.
+
+    Raises
+    ------
+    InputError
+        If something is missing: an argument, the text of a question or of a passage, or every query of a run.
+    """
+    for name, value in (("corpus", corpus), ("queries", queries)):
+        if value is None:
+            raise InputError(f"a run needs texts: give {name} too, as {{id: text}} or a file")
+    if references is None and responses is None:
+        raise InputError("say what to look for in the passages: give references (right answers), responses, or both")
+    known = {} if references is None else dict(read_texts(references, "references", QUERY_NAMES, REFERENCE_NAMES))
+    runs = named_runs(run)
+    said = _responses_of(responses, runs)
+    asked = (
+        list(known) if references is not None else list(dict.fromkeys(id_ for each in said.values() for id_ in each))
+    )
+    if not asked:
+        raise InputError(f"the {'references' if references is not None else 'responses'} are empty")
+    for what, texts in (("references", known), *((f"responses of {name}", each) for name, each in said.items())):
+        empty = [id_ for id_, text in texts.items() if not text.strip()]
+        if empty:
+            raise InputError(
+                f"{what}: {counted(len(empty), 'query', 'queries')} with an empty text ({examples(empty)})"
+            )
+    questions = _texts(queries, "queries", QUERY_NAMES, dict.fromkeys(asked))
+    lists = {name: dict(ranked_lists(each, k)) for name, each in runs.items()}
+    passages = dict.fromkeys(
+        passage for each in lists.values() for query in asked for passage in dict.fromkeys(each.get(query, ()))
+    )
+    notes = _check_lists(lists, asked, "reference answer" if references is not None else "response")
+    held = _texts(corpus, "corpus", PASSAGE_NAMES, passages)
+    by_run = {}
+    for name, each in lists.items():
+        answers = said.get(name, {})
+        lacking = [query for query in asked if query not in answers] if responses is not None else []
+        if lacking:
+            raise InputError(
+                f"responses of {name}: {counted(len(lacking), 'query', 'queries')} without a response "
+                f"({examples(lacking)}); add them, or leave the responses out"
+            )
+        by_run[name] = [
+            Sample(
+                questions[query],
+                tuple(held[passage] for passage in each.get(query, ())),
+                known.get(query),
+                query,
+                answers.get(query),
+                tuple(each.get(query, ())),
+            )
+            for query in asked
+        ]
+    return Samples(by_run, tuple(notes))
+
+
+def _responses_of(responses: Any, runs: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """{run: {query: response}}; a table for all runs, or {run: its table}."""
+    if responses is None:
+        return {}
+    named = isinstance(responses, Mapping) and bool(responses) and all(str(name) in runs for name in responses)
+    if named and len(responses) < len(runs):
+        raise InputError(
+            f"responses are given of {', '.join(map(str, responses))} alone, but there are {', '.join(runs)}"
+        )
+    tables = {str(name): table for name, table in responses.items()} if named else dict.fromkeys(runs, responses)
+    if not named and len(runs) > 1:
+        raise InputError(
+            f"each run has its own responses, since other passages make other answers: give them by run "
+            f"({', '.join(runs)})"
+        )
+    return {name: dict(read_texts(table, "responses", QUERY_NAMES, RESPONSE_NAMES)) for name, table in tables.items()}
+
+
+def _check_lists(lists: Mapping[str, Mapping[str, Any]], asked: Sequence[str], needed: str) -> list[str]:
+    """What is to be said of queries that a run lacks, or that have no answer to compare with."""
+    notes, known = [], set(asked)
+    for name, each in lists.items():
+        lacking = [query for query in asked if query not in each]
+        if len(lacking) == len(asked):
+            raise InputError(
+                f"run {name} has no list of any query with a {needed}: the run has {examples(list(each)) or 'none'}, "
+                f"the others are {examples(asked)}; do both use the same ids?"
+            )
+        if lacking:
+            notes.append(
+                f"{name} lacks {len(lacking)} of the {counted(len(asked), 'query', 'queries')} ({examples(lacking)}); "
+                f"they count as lists without a passage"
+            )
+        left_out = [query for query in each if query not in known]
+        if left_out:
+            verb = "is" if len(left_out) == 1 else "are"
+            notes.append(
+                f"{counted(len(left_out), 'query', 'queries')} of {name} without a {needed} {verb} left out "
+                f"({examples(left_out)})"
+            )
+    return notes
+
+
+def _texts(source: Any, what: str, names: Sequence[str], needed: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the ids that are needed; an InputError that names those without one."""
+    if isinstance(source, Mapping):
+        # Only the texts that are needed are read: a mapping may fetch them when it is asked.
+        by_id = source if all(isinstance(key, str) for key in source) else {str(k): v for k, v in source.items()}
+        found = dict(checked_texts(((id_, by_id[id_]) for id_ in needed if id_ in by_id), what))
+    else:
+        found = {id_: text for id_, text in read_texts(source, what, names, TEXT_NAMES) if id_ in needed}
+    missing = [id_ for id_ in needed if id_ not in found or (what == "queries" and not found[id_].strip())]
+    if missing:
+        raise InputError(
+            f"{what}: {counted(len(missing), 'id')} without a text ({examples(missing)}); add the texts, or check that "
+            f"all files use the same ids"
+        )
+    return found

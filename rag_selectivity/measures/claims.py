@@ -1,0 +1,93 @@
+"""The measures of claim checks: their names, definitions and ranges. `results.claims` has their figures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rag_selectivity.errors import InputError, did_you_mean
+
+#: What the judge can be asked about each passage; the last one is about a response, not about a reference answer.
+CHECKS = ("precision", "recall", "entities", "relevance")
+GROUNDEDNESS = "groundedness"
+ALL_CHECKS = (*CHECKS, GROUNDEDNESS)
+#: The measure that a check is named for.
+MEASURES = {
+    "precision": "ContextPrecision",
+    "recall": "ContextRecall",
+    "entities": "ContextEntityRecall",
+    "relevance": "ContextRelevance",
+    GROUNDEDNESS: "Groundedness",
+}
+WHOLE = "ContextRecall(whole)"
+REPEATED, SUPPORTING, SMALLEST = "RepeatedClaims", "SupportingPassages", "SmallestSet"
+#: What the check `recall` says beside ContextRecall of the passages that support claims.
+OF_SUPPORT = (REPEATED, SUPPORTING, SMALLEST)
+#: Each measure as `docs/how-to/claims.md` defines it too.
+DEFINITIONS = {
+    "ContextPrecision": "mean precision at the ranks of the useful passages of the top K; 0 without any",
+    "ContextRecall": "claims of the reference that a passage of the top K supports by itself / all of them",
+    "ContextEntityRecall": "entities of the reference that the top K mention / all of them",
+    "ContextRelevance": "statements of the top K that bear on the question / all of them",
+    "Groundedness": "claims of the response that a passage of the top K supports by itself / all of them",
+    WHOLE: "claims of the reference that the top K support when read together / all of them",
+    REPEATED: "supported claims that more than one passage of the top K supports / all supported claims",
+    SUPPORTING: "passages of the top K that support a claim, on average over the supported claims",
+    SMALLEST: "the fewest passages of the top K that together support every claim that any of them supports",
+}
+_PARSED = re.compile(r"(?P<name>[^@]+?)@(?P<depth>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMeasure:
+    """A measure of claims at a depth; it prints as `ContextRecall@10`.
+
+    >>> ClaimMeasure.parse("contextrecall@10")
+    ClaimMeasure(name='ContextRecall', depth=10)
+    """
+
+    name: str
+    depth: int
+
+    @classmethod
+    def of(cls, check: str, depth: int) -> ClaimMeasure:
+        """The measure that a check is named for."""
+        return cls(MEASURES[check], depth)
+
+    @classmethod
+    def all_of(cls, check: str, depth: int) -> list[ClaimMeasure]:
+        """All measures that a check gives."""
+        return [cls(name, depth) for name in (MEASURES[check], *(OF_SUPPORT if check == "recall" else ()))]
+
+    @classmethod
+    def parse(cls, text: str) -> ClaimMeasure:
+        """The measure that a text such as `ContextRecall@5` names.
+
+        Raises
+        ------
+        InputError
+            If there is no such measure, or no depth.
+        """
+        found = _PARSED.fullmatch(text.strip())
+        name = (found["name"] if found else text.partition("@")[0]).strip()
+        by_name = {known.casefold(): known for known in DEFINITIONS}
+        if name.casefold() not in by_name:
+            raise InputError(
+                f"unknown measure of claims {name!r}{did_you_mean(name, DEFINITIONS)}; choose {', '.join(DEFINITIONS)}"
+            )
+        if found is None or not int(found["depth"]):
+            raise InputError(f"{text.strip()}: name the depth, as in {by_name[name.casefold()]}@5")
+        return cls(by_name[name.casefold()], int(found["depth"]))
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """None for what neither more nor less is better of: how many passages support the same claim."""
+        return None if self.name in OF_SUPPORT else True
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which its figures lie."""
+        return (1.0, float(self.depth)) if self.name in (SUPPORTING, SMALLEST) else (0.0, 1.0)
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.depth}"

@@ -1,0 +1,141 @@
+"""Claim checks as one HTML page: the figures, the missed claims, and for each query its claims and passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rag_selectivity.measures.claims import DEFINITIONS, GROUNDEDNESS
+from rag_selectivity.render.blocks import Heading, Table
+from rag_selectivity.render.claim_blocks import agreement_blocks, figure_tables, in_one_line, notes_of_claims
+from rag_selectivity.render.difference_blocks import difference_blocks
+from rag_selectivity.render.policy import page_policy
+from rag_selectivity.render.templates import PAGE, environment
+from rag_selectivity.results.claims import SAMPLES, ClaimCheck, ClaimReport
+from rag_selectivity.wording import counted, percent, visible, visible_lines
+
+#: To how many characters the texts of passages are cut.
+_LONGEST = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A claim, a cell for each passage, and by how many passages it is supported."""
+
+    claim: str
+    cells: list[bool]
+    where: str
+    missed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Claims (rows) and passages (columns)."""
+
+    caption: str
+    passages: tuple[str, ...]
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of one run on the page."""
+
+    anchor: str
+    id: str
+    question: str
+    matrices: list[Matrix]
+    facts: list[str]
+    texts: list[tuple[str, str]]
+
+
+def claim_page(report: ClaimReport) -> str:
+    """The page of a report. It loads nothing, and its policy allows its own style and nothing else.
+
+    Raises
+    ------
+    MissingExtraError
+        If Jinja2 is not installed (the extra `report`).
+    """
+    template = environment("ClaimReport.to_html").get_template("claims.html.j2")
+    style = (PAGE / "claims.css").read_text(encoding="utf-8").strip()
+    depth = max(report.depths, default=1)
+    runs = [
+        {
+            "name": name,
+            "titled": name != SAMPLES or len(report.runs) > 1,
+            "tables": [block for block in figure_tables(run, report.depths) if isinstance(block, Table)],
+            "missed": [
+                (f"run-{place}-{i}", check.sample.id, in_one_line(claim).rstrip("."))
+                for i, check in enumerate(run.samples)
+                for claim in check.missed(depth)
+            ],
+            "claims": sum(len(check.claims) for check in run.samples if check.known.get("recall", False)),
+            "queries": [_query(check, f"run-{place}-{i}", depth) for i, check in enumerate(run.samples)],
+        }
+        for place, (name, run) in enumerate(report.runs.items())
+    ]
+    shown = dict.fromkeys(measure.name for run in report.runs.values() for measure in run.estimates)
+    further = list(difference_blocks(report.differences, report.settings))
+    further += [] if report.agreement is None else list(agreement_blocks(report.agreement))
+    text: str = template.render(
+        title="What passages support",
+        report=report,
+        samples=len(next(iter(report.runs.values())).samples),
+        runs=runs,
+        depth=depth,
+        has_recall="recall" in report.checks,
+        definitions=[(name, DEFINITIONS[name]) for name in shown],
+        further=[(_kind(block), block) for block in further],
+        notes=[note.text for note in notes_of_claims(report)],
+        style=style,
+        policy=page_policy(styles=[style], scripts=[], style_attributes=False),
+        visible=visible,
+        visible_lines=visible_lines,
+    )
+    return text
+
+
+def _kind(block: object) -> str:
+    return "heading" if isinstance(block, Heading) else "table" if isinstance(block, Table) else "note"
+
+
+def _query(check: ClaimCheck, anchor: str, depth: int) -> Query:
+    sample = check.sample
+    ids = (sample.passages or tuple(f"passage {i}" for i in range(1, len(sample.retrieved_contexts) + 1)))[:depth]
+    matrices, facts = [], []
+    if check.known.get("recall", False):
+        matrices.append(_matrix("Claims of the reference answer", check.claims, check.support[:, :depth].tolist(), ids))
+        smallest = check.smallest_set_at(depth)
+        if smallest:
+            named = ", ".join(ids[place - 1] for place in smallest)
+            size = counted(len(smallest), "passage")
+            kind = "Smallest set" if check.smallest_is_exact(depth) else "Small set (a greedy cover)"
+            facts.append(f"{kind} that supports every supported claim: {size} ({named}).")
+            facts.append(
+                f"A supported claim is in {check.supporting_passages(depth):.1f} passages on average; "
+                f"{percent(check.repeated_claims(depth))} of the supported claims are in more than one."
+            )
+    if check.known.get(GROUNDEDNESS, False):
+        table = check.grounds[:, :depth].tolist()
+        matrices.append(_matrix("Claims of the response", check.response_claims, table, ids))
+    if not matrices:
+        facts.append("No verdicts: a call of the judge failed, or claims were not checked.")
+    texts = [(id_, _cut(text)) for id_, text in zip(ids, sample.retrieved_contexts, strict=False)]
+    return Query(anchor, sample.id, sample.user_input, matrices, facts, texts)
+
+
+def _matrix(caption: str, claims: Sequence[str], table: Iterable[list[bool]], ids: tuple[str, ...]) -> Matrix:
+    rows = [
+        Row(in_one_line(claim), cells, _where(sum(cells)), not any(cells))
+        for claim, cells in zip(claims, table, strict=True)
+    ]
+    return Matrix(caption, ids, rows)
+
+
+def _where(count: int) -> str:
+    return f"in {counted(count, 'passage')}" if count else "in no passage"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
