@@ -1,0 +1,64 @@
+"""What is known of a run's labels: it qualifies the figures of the run, and of its slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.estimates import with_caveats
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.join.reach import LabelReach, has_open_tails
+from rag_selectivity.measures import Measure, Outcome
+from rag_selectivity.measures.base import WHOLE_LIST
+from rag_selectivity.measures.plan import Plan, ranks_in
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.placebos import placebo_figures
+
+
+class Labels:
+    """What is known of a run's labels, at all depths of the plan and for whole lists; it qualifies estimates.
+
+    How labels were made is a property of the run's labels, and so it is that of each slice. Placebos are those of the
+    queries that an estimate is about.
+    """
+
+    def __init__(
+        self,
+        run: JudgedRun,
+        plan: Plan,
+        measures: Sequence[Measure],
+        found: IntArray,
+        bootstrap: Bootstrap | None,
+        *,
+        calibrated: bool,
+    ) -> None:
+        depths, self._exhaustive = np.append(ranks_in(plan), WHOLE_LIST), run.policy.unjudged == "worst"
+        reach = LabelReach.of(run, depths, found)
+        self._plan, self._measures = plan, measures
+        self._level = None if bootstrap is None else bootstrap.level
+        self._shuffled = universes(plan, depths, reach, exhaustive=self._exhaustive)
+        self._has_qrels = run.qrels is not None
+        self._facts = LabelFacts(
+            depths,
+            reach,
+            {},
+            tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
+            open_tails=has_open_tails(run.qrels),
+            controls_unused=run.controls is not None and calibrated,
+            exhaustive=self._exhaustive,
+        )
+
+    def qualified(
+        self, estimates: Mapping[str, Estimate], judged: JudgedRun, outcomes: Sequence[Outcome]
+    ) -> dict[str, Estimate]:
+        """Estimates of the run, or of a part of it, with their possible ranges, placebos and caveats."""
+        estimates = with_caveats(estimates, self._measures, exhaustive=self._exhaustive)
+        facts = self._facts
+        if self._has_qrels:
+            facts = replace(facts, placebos=placebo_figures(judged, self._plan, outcomes, self._shuffled, self._level))
+        return with_label_caveats(estimates, facts, dict(self._plan))
