@@ -25,6 +25,7 @@ from rag_selectivity.render.blocks import (
 from rag_selectivity.render.control_words import control_power_lines, drawn_lines
 from rag_selectivity.render.decision_blocks import decision_blocks, decision_lines
 from rag_selectivity.render.report_table import caveat_lines, report_blocks
+from rag_selectivity.render.slice_tables import difference_blocks
 from rag_selectivity.results.agreement import JudgeReport
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimMeasure, ClaimReport
@@ -79,6 +80,7 @@ def _comparison_blocks(comparison: Comparison) -> Iterable[Block]:
         yield Heading(Id(name), " compared with ", Id(comparison.baseline), f": {_counted(of_run, comparison)}")
         yield Table(header, [_compared_cells(row) for row in of_run], breaks=False)
         yield from map(Note, _findings(of_run, comparison))
+        yield from difference_blocks(comparison, name)
     if comparison.report.decision is not None:
         yield Lines(decision_lines(comparison.report.decision))
 
