@@ -19,6 +19,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import show
+from rag_selectivity.cli.slices import ByOption, TextsForLengthOption
 
 EXAMPLES = (
     "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1000",
@@ -48,6 +49,8 @@ def compare(
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
     k: o.KOption = None,
+    by: ByOption = None,
+    queries: TextsForLengthOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -111,6 +114,8 @@ def compare(
         power=power,
         ids=ids,
         human=human,
+        by=by or None,
+        queries=queries,
         **policy_choices(
             order=order,
             ties=ties,

@@ -25,15 +25,15 @@ def slice_blocks(run: str, slices: Slices) -> Iterable[Block]:
     for column, by_value in slices.items():
         header, rows, notes = slice_grid(by_value)
         yield Heading(Id(run), f" by {column}")
-        yield Table(header, rows, breaks=False)
+        yield Table(header, rows)
         yield from (Note(note, "note") for note in notes)
 
 
-def slice_grid(by_value: Mapping[str, Slice]) -> tuple[list[str], list[list[str]], list[str]]:
-    """The header, the rows and the notes of one column: a row for each slice, at one depth."""
+def slice_grid(by_value: Mapping[str, Slice], depth: int = USUAL_DEPTH) -> tuple[list[str], list[list[str]], list[str]]:
+    """The header, the rows and the notes of one column: a row for each slice, at the depth nearest to the given one."""
     parts = list(by_value.values())
     measures = [parse_measure(key) for key in parts[0].estimates]
-    shown = shown_measures(measures)
+    shown = shown_measures(measures, depth)
     header = ["", "queries", *map(str, shown)]
     rows = [
         [f"{part.value}{FEW_MARK if part.few else ''}", str(part.queries)]
@@ -63,12 +63,12 @@ def slice_grid(by_value: Mapping[str, Slice]) -> tuple[list[str], list[list[str]
     return header, rows, notes
 
 
-def shown_measures(measures: Sequence[Measure]) -> list[Measure]:
-    """The measures at the one depth that a table shows: 10, or the depth next to it, and those of whole lists."""
+def shown_measures(measures: Sequence[Measure], wanted: int = USUAL_DEPTH) -> list[Measure]:
+    """The measures at the one depth that a table shows, the nearest to the wanted one, and those of whole lists."""
     depths = {measure.at for measure in measures if isinstance(measure.at, int)}
     if not depths:
         return list(measures)
-    depth = min(depths, key=lambda at: (abs(at - USUAL_DEPTH), at))
+    depth = min(depths, key=lambda at: (abs(at - wanted), at))
     return [measure for measure in measures if not isinstance(measure.at, int) or measure.at == depth]
 
 
@@ -125,7 +125,7 @@ def difference_grid(
                         str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}",
                         f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
                         "–" if math.isnan(row.p_adjusted) else f"{row.p_adjusted:.4f}",
-                        row.verdict,
+                        "–" if row.few else row.verdict,
                     ]
                 )
     return header, cells

@@ -27,7 +27,7 @@ _UNNAMED = "slice"
 
 
 def slicings_of(
-    by: Any, judged: Mapping[str, JudgedRun], *, queries: Any = None, ids: str | None = None
+    by: Any, judged: Mapping[str, JudgedRun], *, queries: Any = None, ids: str | None = None, needed: bool = True
 ) -> list[Slicing]:
     """The slicings of what a user gives as `by`.
 
@@ -41,6 +41,8 @@ def slicings_of(
         For `length`.
     ids : str, optional
         The form of ids, as in `evaluate`.
+    needed : bool
+        False to pass over a table whose columns all have too many values.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def slicings_of(
     if queries is not None and LENGTH not in [each for each in given if isinstance(each, str)]:
         raise InputError('queries (--queries) are read for by="length" (--by length) only: add it, or leave them out')
     for each in given:
-        for slicing in _slicings(each, judged, known, queries, form):
+        for slicing in _slicings(each, judged, known, queries, form, needed):
             if slicing.column in found:
                 raise InputError(f"by: two slicings are called {slicing.column!r}; rename one of the columns")
             found[slicing.column] = slicing
@@ -81,7 +83,7 @@ def _is_row(row: Mapping[Any, Any]) -> bool:
 
 
 def _slicings(
-    by: Any, judged: Mapping[str, JudgedRun], queries: Sequence[str], texts: Any, form: IdForm
+    by: Any, judged: Mapping[str, JudgedRun], queries: Sequence[str], texts: Any, form: IdForm, needed: bool
 ) -> Iterable[Slicing]:
     if isinstance(by, str) and by == LENGTH:
         return [_by_length(queries, texts, form)]
@@ -90,9 +92,9 @@ def _slicings(
     if isinstance(by, Mapping):
         return _of_mapping(by, queries, form)
     if not is_path(by):
-        return _of_table(read_query_table(by, queries, form), queries, "by", None)
+        return _of_table(read_query_table(by, queries, form), queries, "by", None, needed)
     path, column = _path_and_column(str(by))
-    return _of_table(read_query_table(path, queries, form), queries, path, column)
+    return _of_table(read_query_table(path, queries, form), queries, path, column, needed or column is not None)
 
 
 def _path_and_column(text: str) -> tuple[str, str | None]:
@@ -127,7 +129,9 @@ def _of_mapping(by: Mapping[Any, Any], queries: Sequence[str], form: IdForm) -> 
         )
 
 
-def _of_table(table: QueryTable, queries: Sequence[str], where: str, column: str | None) -> Iterable[Slicing]:
+def _of_table(
+    table: QueryTable, queries: Sequence[str], where: str, column: str | None, needed: bool = True
+) -> Iterable[Slicing]:
     """A slicing for each column, or for the one that is asked for."""
     if column is not None and column not in table.columns:
         raise InputError(f"{where} has no column {column!r} (it has {', '.join(table.columns)})")
@@ -141,17 +145,19 @@ def _of_table(table: QueryTable, queries: Sequence[str], where: str, column: str
         texts = {query: values[place] for query, values in table.values.items()}
         slicing = by_value(name, texts, queries, _notes(name, remarks, texts, queries))
         if len(slicing.values) > MOST_VALUES:
-            left_out.append(f"{name!r} has {len(slicing.values):,} different values")
+            left_out.append(f"{name!r} with {len(slicing.values):,}")
         else:
             found.append(slicing)
+    if not found and not needed:
+        return []
     if not found:
         raise InputError(
-            f"{where}: column {' and column '.join(left_out)} for {len(queries):,} queries, and a slicing has at most "
-            f"{MOST_VALUES}; group the values in a column of their own"
+            f"{where}: too many different values for slices (column {', '.join(left_out)}; at most {MOST_VALUES}): "
+            f"group them in a column of their own"
         )
     if left_out:
         first = found[0]
-        note = f"{where} is not sliced by a column with more than {MOST_VALUES} values: {', '.join(left_out)}"
+        note = f"{where}: no slices by columns with more than {MOST_VALUES} different values: {', '.join(left_out)}"
         found[0] = Slicing(first.column, first.values, first.slice_of, (*first.notes, note))
     return found
 
