@@ -49,7 +49,7 @@ from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.results.slices import Slice
-from rag_selectivity.slices.figures import only_of_all, parts_of, remarks_on
+from rag_selectivity.slices.figures import Part, only_of_all, parts_of, remarks_on
 from rag_selectivity.slices.given import slicings_of
 from rag_selectivity.slices.labels import Labels
 from rag_selectivity.slices.slicing import Slicing
@@ -321,17 +321,19 @@ def _report_on(
         else:
             estimates, controls = with_controls(estimates, plan, outcomes[name], run, bootstrap)
             estimates = estimates_with_tails(estimates, calibrated.get(name, {}), bootstrap is not None)
-        labels = Labels(run, plan, measured.measures, found[name], bootstrap, calibrated=ground is not None)
-        estimates = labels.qualified(estimates, run, outcomes[name])
+        labels = Labels(
+            run, plan, measured.measures, outcomes[name], found[name], bootstrap, calibrated=ground is not None
+        )
+        estimates = labels.qualified(estimates)
         slices: dict[str, dict[str, Slice]] = {}
         for part in parts_of(run, outcomes[name], slicings, bootstrap):
-            of_part = _estimates_of(part.judged, measured, part.outcomes, part.ends, bootstrap)
-            if ground is None:
+            of_part = _estimates_of(part, measured, part.outcomes, part.ends, bootstrap)
+            if ground is None and run.controls is not None:
                 of_part, _ = with_controls(of_part, plan, part.outcomes, part.judged, bootstrap)
             of_part = only_of_all(of_part, calibrated.get(name, {}), WITH_TAIL if ground is None else CALIBRATED)
-            of_part = labels.qualified(of_part, part.judged, part.outcomes)
+            of_part = labels.qualified(of_part, part.chosen)
             of_column = slices.setdefault(part.column, {})
-            of_column[part.value] = Slice(part.column, part.value, len(part.judged), of_part)
+            of_column[part.value] = Slice(part.column, part.value, part.queries, of_part)
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
@@ -364,16 +366,15 @@ def _report_on(
         )
 
     size = first.corpus_size
-    measures = tuple(measured.measures)
     return Report(
         runs=reports,
-        measures=measures,
+        measures=tuple(measured.measures),
         depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
         settings=bootstrap.settings if bootstrap else {},
         bootstrap=bootstrap,
-        absent=absent_measures(measures, sized=size is not None),
+        absent=absent_measures(tuple(measured.measures), sized=size is not None),
         ground=ground,
         provenance=provenance,
     )
@@ -408,10 +409,15 @@ def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:
 
 
 def _estimates_of(
-    run: JudgedRun, measured: Measured, outcomes: Sequence[Outcome], ends: Sequence[Any], bootstrap: Bootstrap | None
+    whole: JudgedRun | Part,
+    measured: Measured,
+    outcomes: Sequence[Outcome],
+    ends: Sequence[Any],
+    bootstrap: Bootstrap | None,
 ) -> dict[str, Estimate]:
-    """The estimates of outcomes as judged, with their intervals; `ends` has no use for sums over queries."""
+    """The estimates of a run or a part as judged, with intervals; sums over queries have no use for `ends`."""
     if bootstrap is not None and bootstrap.drawn_by_id:
+        run = whole.judged if isinstance(whole, Part) else whole
         return dict(_summed(run, measured, outcomes, bootstrap))
     estimates: dict[str, Estimate] = {}
     for (measure, at), outcome, (low, high) in zip(measured.plan, outcomes, ends, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +28,29 @@ _ONLY_OF_ALL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
-    """A slice of a run: its join, its outcomes in the plan's order, and the low and high of each; `ends` may be empty.
+    """A slice of a run: its outcomes in the plan's order, and the low and high of each, NaN without intervals.
 
     `chosen` marks its queries among those of the run.
     """
 
     column: str
     value: str
+    run: JudgedRun
     chosen: NDArray[np.bool_]
-    judged: JudgedRun
     outcomes: list[Outcome]
     ends: list[tuple[FloatArray, FloatArray]]
+
+    @property
+    def queries(self) -> int:
+        """The number of its queries."""
+        return int(self.chosen.sum())
+
+    @cached_property
+    def judged(self) -> JudgedRun:
+        """The join of its queries."""
+        return self.run.over(self.chosen)
 
 
 def parts_of(
@@ -58,7 +69,7 @@ def parts_of(
             some = [replace(outcome, parts=tuple(part[chosen] for part in outcome.parts)) for outcome in outcomes]
             none = [(np.full(outcome.parts[0].shape[1], np.nan),) * 2 for outcome in outcomes]
             ends = none if intervals is None else intervals[i][place]
-            yield Part(slicing.column, value, chosen, run.over(chosen), some, ends)
+            yield Part(slicing.column, value, run, chosen, some, ends)
 
 
 def only_of_all(estimates: Mapping[str, Estimate], completed: Iterable[str], basis: str) -> dict[str, Estimate]:

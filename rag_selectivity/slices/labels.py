@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.data.ids import IntArray
@@ -17,7 +18,7 @@ from rag_selectivity.measures.base import WHOLE_LIST
 from rag_selectivity.measures.plan import Plan, ranks_in
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.statistics.placebos import placebo_figures
+from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
 
 
 class Labels:
@@ -32,6 +33,7 @@ class Labels:
         run: JudgedRun,
         plan: Plan,
         measures: Sequence[Measure],
+        outcomes: Sequence[Outcome],
         found: IntArray,
         bootstrap: Bootstrap | None,
         *,
@@ -41,8 +43,8 @@ class Labels:
         reach = LabelReach.of(run, depths, found)
         self._plan, self._measures = plan, measures
         self._level = None if bootstrap is None else bootstrap.level
-        self._shuffled = universes(plan, depths, reach, exhaustive=self._exhaustive)
-        self._has_qrels = run.qrels is not None
+        shuffled = universes(plan, depths, reach, exhaustive=self._exhaustive)
+        self._placebos = placebos_of(run, plan, outcomes, shuffled) if run.qrels is not None else []
         self._facts = LabelFacts(
             depths,
             reach,
@@ -54,11 +56,9 @@ class Labels:
         )
 
     def qualified(
-        self, estimates: Mapping[str, Estimate], judged: JudgedRun, outcomes: Sequence[Outcome]
+        self, estimates: Mapping[str, Estimate], chosen: NDArray[np.bool_] | None = None
     ) -> dict[str, Estimate]:
-        """Estimates of the run, or of a part of it, with their possible ranges, placebos and caveats."""
+        """Estimates of the run, or of its chosen queries, with their possible ranges, placebos and caveats."""
         estimates = with_caveats(estimates, self._measures, exhaustive=self._exhaustive)
-        facts = self._facts
-        if self._has_qrels:
-            facts = replace(facts, placebos=placebo_figures(judged, self._plan, outcomes, self._shuffled, self._level))
+        facts = replace(self._facts, placebos=placebo_figures(self._placebos, self._level, chosen))
         return with_label_caveats(estimates, facts, dict(self._plan))

@@ -45,9 +45,13 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     columns: dict[str, None] = {}
     rows: dict[str, tuple[str, dict[str, str]]] = {}
     seen = []
+    query_columns: dict[tuple[Any, ...], Any] = {}
     for where, row in _rows(by):
-        column = find_column(list(row), QUERY_NAMES, "query", where)
-        columns.update(dict.fromkeys(str(name) for name in row if name != column))
+        names = tuple(row)
+        if names not in query_columns:
+            query_columns[names] = find_column(list(row), QUERY_NAMES, "query", where)
+            columns.update(dict.fromkeys(str(name) for name in row if name != query_columns[names]))
+        column = query_columns[names]
         query = form(_text(row[column]))
         if not query:
             raise InputError(f"{where}: the query id is empty")

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
@@ -23,7 +22,7 @@ from rag_selectivity.statistics.interval_methods import ONLY_FOR_EVALUATE
 #: Sums that are held at once, over all slices and columns, for each resample.
 _SUMS_AT_ONCE = 1536
 #: Groups of queries with more cells than this are summed one by one.
-_MOST_CELLS = 128
+_MOST_CELLS = 512
 
 #: Low and high of an outcome, float64[depths] each.
 Ends = tuple[FloatArray, FloatArray]
@@ -61,8 +60,7 @@ def slice_intervals(
         if columns is not None:
             sums = _resampled_sums(bootstrap, columns.matrix(), numbers, slicings)
         for piece in batch:
-            for own, exact in zip(slices, piece.exact, strict=True):
-                outcome = own.of(piece.outcome)
+            for own, outcome, exact in zip(slices, piece.outcomes, piece.exact, strict=True):
                 estimand = estimand_of(outcome, own.units)
                 resampled = None
                 if piece.places:
@@ -89,13 +87,14 @@ class _Slice:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """An outcome at a few depths: its number, what needs no resamples in each slice, and the places of its columns.
+    """An outcome at a few depths: its number, its part in each slice, the bounds there that need no resamples, and the
+    places of its columns.
 
     There are no places if no slice needs resamples.
     """
 
     number: int
-    outcome: Outcome
+    outcomes: list[Outcome]
     exact: list[FloatArray | None]
     places: list[list[int]]
 
@@ -116,7 +115,7 @@ def _batches(
             if any(_open(each, ends) for each, ends in zip(some, exact, strict=True)):
                 blocks = (*(np.nan_to_num(each, nan=0.0) for each in part.parts), part.defined.astype(np.float64))
                 places = [columns.add(block) for block in blocks]
-            batch.append(_Piece(number, part, exact, places))
+            batch.append(_Piece(number, some, exact, places))
             if len(columns) * len(slices) >= _SUMS_AT_ONCE:
                 yield batch, columns
                 batch, columns = [], Columns()
@@ -142,15 +141,15 @@ def _resampled_sums(
 
     `units` holds the number of each row's unit, of which a resample draws some.
     """
-    groups = [_Cells.of(some, slicings, units, matrix) for some in _grouped(slicings)]
     shape = (bootstrap.resamples, matrix.shape[1])
     sums = [np.empty((int(places.max(initial=-1)) + 1, *shape)) for places in slicings]
-    start = 0
-    for counts in resample_counts(bootstrap.seed, bootstrap.resamples, int(units.max(initial=-1)) + 1):
-        stop = start + len(counts)
-        for group in groups:
-            group.add(counts, sums, slice(start, stop))
-        start = stop
+    drawn_from = int(units.max(initial=-1)) + 1
+    for some in _grouped(slicings):
+        cells, start = _Cells.of(some, slicings, units, matrix), 0
+        for counts in resample_counts(bootstrap.seed, bootstrap.resamples, drawn_from, cells.units):
+            stop = start + len(counts)
+            cells.add(counts, sums, slice(start, stop))
+            start = stop
     return sums
 
 
@@ -172,13 +171,16 @@ def _grouped(slicings: Sequence[IntArray]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The rows of some slicings, sorted by cell: rows of a cell are in the same slice of each slicing."""
+    """The rows of some slicings, sorted by cell: rows of a cell are in the same slice of each slicing.
+
+    `units` are the units of the rows, `blocks` the rows of each cell and their values. `members` has a row for each
+    slice of the slicings, 1 for the cells that it holds.
+    """
 
     slicings: list[int]
     units: IntArray
     blocks: list[tuple[slice, FloatArray]]
-    #: For each slicing, which cells each of its slices holds.
-    members: list[list[NDArray[np.int64]]]
+    members: FloatArray
 
     @classmethod
     def of(cls, some: list[int], slicings: Sequence[IntArray], units: IntArray, matrix: FloatArray) -> _Cells:
@@ -188,18 +190,20 @@ class _Cells:
         sliced = [slice(low, high) for low, high in zip([0, *ends], ends, strict=False)]
         blocks = [(rows, matrix[order[rows]]) for rows in sliced]
         members = [
-            [np.flatnonzero(of_slicing == place) for place in range(int(slicings[i].max(initial=-1)) + 1)]
+            np.arange(int(slicings[i].max(initial=-1)) + 1)[:, None] == of_slicing
             for i, of_slicing in zip(some, keys, strict=True)
         ]
-        return cls(some, units[order], blocks, members)
+        return cls(some, units[order], blocks, np.concatenate(members).astype(np.float64))
 
     def add(self, counts: FloatArray, sums: Sequence[FloatArray], resamples: slice) -> None:
-        """Write the sums of some resamples."""
-        drawn = counts[:, self.units]
-        of_cells = [drawn[:, rows] @ block for rows, block in self.blocks]
-        for i, members in zip(self.slicings, self.members, strict=True):
-            for place, cells in enumerate(members):
-                target = sums[i][place, resamples]
-                target[...] = of_cells[cells[0]]
-                for cell in cells[1:].tolist():
-                    target += of_cells[cell]
+        """Write the sums of some resamples; the columns of `counts` are the rows."""
+        shape = len(counts), sums[0].shape[2]
+        of_cells = np.empty((len(self.blocks), *shape))
+        for i, (rows, block) in enumerate(self.blocks):
+            np.matmul(counts[:, rows], block, out=of_cells[i])
+        of_slices = (self.members @ of_cells.reshape(len(of_cells), -1)).reshape(-1, *shape)
+        first = 0
+        for i in self.slicings:
+            last = first + len(sums[i])
+            sums[i][:, resamples] = of_slices[first:last]
+            first = last
