@@ -38,6 +38,7 @@ from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
     Plan,
     absent_measures,
+    budgets_of,
     default_depths,
     given_depths,
     plan_of,
@@ -80,6 +81,7 @@ def evaluate(
     ids: str | None = None,
     human: Any = None,
     used_models: Sequence[str] = (),
+    tokens: Any = None,
     by: Any = None,
     queries: Any = None,
     **choices: Any,
@@ -101,7 +103,8 @@ def evaluate(
         is a passage. N and the random draw then count passages; without a corpus size N is the sum of all numbers.
         A document's further passages fill their slots and add nothing.
     measures : sequence of str or Measure, optional
-        `"BoR"` is measured at every depth, `"BoR@10"` at 10 only. Default: Success; with a corpus size
+        `"BoR"` is measured at every depth, `"BoR@10"` at 10 only, and `"BoR@2000tok"` at a budget of tokens: the
+        cutoff of each query is then the last passage that fits. Default: Success; with a corpus size
         also BoR, BoR_max and lambda; on the utility scale also RA-nWG and Harm. Judged is always shown
         with the utility measures. `"default"` stands for these, as in `["default", "RR"]`.
     depths : sequence of int, optional
@@ -133,6 +136,9 @@ def evaluate(
         undefined where its strata have no label by a person. Figures of single queries stay as judged.
     used_models : sequence of str, optional
         Names of the models that answer or embed in the evaluated system. A judge of the same family is a caveat.
+    tokens : {passage: tokens}, DataFrame or path, optional
+        The lengths of the passages, which budgets of tokens need. Not needed for a run whose rows have a `tokens`
+        column.
     by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", "length", or several, optional
         Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
         `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
@@ -177,6 +183,8 @@ def evaluate(
         controls=controls,
         ids=ids,
         human=human,
+        tokens=tokens,
+        budgets=budgets_of(measures),
     )
     return evaluate_joined(
         joined.judged,
@@ -211,7 +219,7 @@ def measure_all(
     if not judged:
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
-    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None)
+    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None, at_budgets=True)
     grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
     plan = plan_of(chosen, grid)
     table_depths = ranks_in(plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from rag_selectivity.data.token_budget import is_budget
 from rag_selectivity.measures.base import Measure
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table
@@ -64,12 +65,15 @@ def slice_grid(by_value: Mapping[str, Slice], depth: int = USUAL_DEPTH) -> tuple
 
 
 def shown_measures(measures: Sequence[Measure], wanted: int = USUAL_DEPTH) -> list[Measure]:
-    """The measures at the one depth that a table shows, the nearest to the wanted one, and those of whole lists."""
-    depths = {measure.at for measure in measures if isinstance(measure.at, int)}
-    if not depths:
-        return list(measures)
-    depth = min(depths, key=lambda at: (abs(at - wanted), at))
-    return [measure for measure in measures if not isinstance(measure.at, int) or measure.at == depth]
+    """The measures at the one rank that a table shows, the nearest to the wanted one, and all that are at no rank."""
+    ranks = {measure.at for measure in measures if _at_rank(measure) and measure.at is not None}
+    shown = min(ranks, key=lambda at: (abs(at - wanted), at), default=None)
+    return [measure for measure in measures if not _at_rank(measure) or measure.at == shown]
+
+
+def _at_rank(measure: Measure) -> bool:
+    """Whether it is at a rank K, rather than at a recall level, at a budget of tokens or of whole lists."""
+    return isinstance(measure.at, int) and not is_budget(measure.at)
 
 
 def _cell(measure: Measure, estimate: Estimate | None, queries: int) -> str:

@@ -15,7 +15,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.reach import LabelReach, has_open_tails
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST
-from rag_selectivity.measures.plan import Plan, ranks_in
+from rag_selectivity.measures.plan import Plan, budgets_in, ranks_in
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.placebos import placebo_figures, placebos_of
@@ -39,7 +39,8 @@ class Labels:
         *,
         calibrated: bool,
     ) -> None:
-        depths, self._exhaustive = np.append(ranks_in(plan), WHOLE_LIST), run.policy.unjudged == "worst"
+        depths = np.array([*ranks_in(plan).tolist(), *budgets_in(plan), WHOLE_LIST])
+        self._exhaustive = run.policy.unjudged == "worst"
         reach = LabelReach.of(run, depths, found)
         self._plan, self._measures = plan, measures
         self._level = None if bootstrap is None else bootstrap.level
