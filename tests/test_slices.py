@@ -355,3 +355,12 @@ def test_the_table_marks_slices_with_few_queries(report) -> None:
     assert "easy*" not in text
     assert "* under 20 queries" in text
     assert "hard\\*" in report.to_markdown()
+
+
+def test_the_page_has_a_table_for_each_column(report) -> None:
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    page = report.to_html()
+    assert "<h4>By language</h4>" in page
+    assert "The figures of other by kind" in page
+    assert "By language" not in rs.evaluate(LABELS, RUNS, **OPTIONS).to_html()
