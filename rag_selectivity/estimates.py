@@ -303,11 +303,15 @@ def difference_row(
 
 
 def corrected(
-    rows: Sequence[RunDifference], shows: Sequence[Callable[[float, float], float] | None], level: float, power: float
+    rows: Sequence[RunDifference],
+    shows: Sequence[Callable[[float, float], float] | None],
+    level: float,
+    power: float | None,
 ) -> tuple[RunDifference, ...]:
     """The rows as one family of tests: with Holm's correction, and with their detectable differences.
 
-    `shows` has for each row (level, power) → the detectable difference, or None if it is not known.
+    `shows` has for each row (level, power) → the detectable difference, or None if it is not known. Without a power,
+    that is left out.
     """
     # A test that several rows share counts once in Holm's correction.
     tests = {(row.run, row.baseline, row.tested_as): row.p for row in rows if row.test}
@@ -317,7 +321,7 @@ def corrected(
         replace(
             row,
             p_adjusted=adjusted.get((row.run, row.baseline, row.tested_as), math.nan) if row.test else math.nan,
-            detectable=sensitivity(at_level, power) if sensitivity is not None else math.nan,
+            detectable=math.nan if sensitivity is None or power is None else sensitivity(at_level, power),
         )
         for row, sensitivity in zip(rows, shows, strict=True)
     )

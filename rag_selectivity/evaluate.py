@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,6 @@ from rag_selectivity.calibrated.reporting import (
     estimates_with_tails,
     tails_by_run,
 )
-from rag_selectivity.caveats import LabelFacts, universes, with_label_caveats
 from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.ids import IntArray
@@ -28,18 +28,16 @@ from rag_selectivity.estimates import (
     estimates_with,
     notes_of_refusals,
     values_of,
-    with_caveats,
     with_controls,
 )
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.join.reach import LabelReach, has_open_tails, labels_found_by_any
+from rag_selectivity.join.reach import labels_found_by_any
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure, Outcome
-from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
+from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.measures.plan import (
     Plan,
     absent_measures,
-    budgets_in,
     budgets_of,
     default_depths,
     given_depths,
@@ -47,14 +45,19 @@ from rag_selectivity.measures.plan import (
     ranks_in,
     wanted_measures,
 )
-from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.estimate import CALIBRATED, WITH_TAIL, Estimate
 from rag_selectivity.results.provenance import Provenance, agreement_of
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.slices import Slice
+from rag_selectivity.slices.figures import Part, only_of_all, parts_of, remarks_on
+from rag_selectivity.slices.given import slicings_of
+from rag_selectivity.slices.labels import Labels
+from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import ControlledFigures
+from rag_selectivity.statistics.draws import kept_draws
 from rag_selectivity.statistics.moments import moments_of
-from rag_selectivity.statistics.placebos import placebo_figures
 
 #: The figures of all queries at so few depths stay in the processor's cache.
 _DEPTHS_AT_ONCE = 32
@@ -80,6 +83,8 @@ def evaluate(
     used_models: Sequence[str] = (),
     tokens: Any = None,
     groups: Any = None,
+    by: Any = None,
+    queries: Any = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -138,6 +143,13 @@ def evaluate(
     groups : {passage: group}, DataFrame or path of a table, optional
         Passages that say the same under different ids, for Redundancy and for measures with `distinct=true`, as in
         `"RA-nWG(distinct=true)@5"`: a group counts once, with the highest grade of its passages.
+    by : path, frame, records, {query: value}, {column: {query: value}}, "n5", "R", "length", or several, optional
+        Groups of queries, for each of which every figure is given too (`RunReport.slices`). Each column of a table with
+        `query_id` is a slicing, `"file.csv:column"` one of them; numbers with more than 8 values are cut into
+        quartiles, and queries without a value are the slice `(none)`. `n5` counts decisive passages (grade 5), `R`
+        relevant ones, `length` the words of the query. Intervals come from the resamples of all queries.
+    queries : {query: text}, path or frame, optional
+        The texts of the queries, for `by="length"`.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
         `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
@@ -187,6 +199,7 @@ def evaluate(
         notes=joined.notes,
         ground=joined.ground,
         used_models=used_models,
+        slicings=slicings_of(by, joined.judged, queries=queries, ids=ids),
     )
 
 
@@ -263,10 +276,11 @@ def evaluate_joined(
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
     used_models: Sequence[str] = (),
+    slicings: Sequence[Slicing] = (),
 ) -> Report:
     """Measure joins; `evaluate` joins first and then calls this."""
     measured = measure_all(judged, measures, depths)
-    return report_on(judged, measured, bootstrap, notes, ground, used_models)
+    return report_on(judged, measured, bootstrap, notes, ground, used_models, slicings)
 
 
 def report_on(
@@ -276,8 +290,23 @@ def report_on(
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
     used_models: Sequence[str] = (),
+    slicings: Sequence[Slicing] = (),
 ) -> Report:
     """The report of outcomes that were measured before; `ground` calibrates them by people's labels."""
+    # Slices have the resamples of all queries.
+    with kept_draws() if slicings else nullcontext():
+        return _report_on(judged, measured, bootstrap, notes or {}, ground, used_models, slicings)
+
+
+def _report_on(
+    judged: Mapping[str, JudgedRun],
+    measured: Measured,
+    bootstrap: Bootstrap | str | None,
+    notes: Mapping[str, list[str]],
+    ground: Ground | None,
+    used_models: Sequence[str],
+    slicings: Sequence[Slicing],
+) -> Report:
     plan, outcomes, table_depths = measured.plan, measured.outcomes, measured.depths
     bootstrap = Bootstrap.of(bootstrap)
     calibrated: Mapping[str, Mapping[str, Calibrated]] = {}
@@ -287,29 +316,17 @@ def report_on(
         calibrated = calibrated_by_run(ground, judged, plan, bootstrap)
     elif tails is not None:
         calibrated = tails_by_run(tails[0], judged, plan, tails[1], bootstrap)
-    if bootstrap is not None and bootstrap.drawn_by_id:
-        summed = {name: _summed(run, measured, outcomes[name], bootstrap) for name, run in judged.items()}
-        intervals = None
-    else:
-        summed = {}
-        intervals = _intervals(judged, outcomes, bootstrap)
+    intervals = _intervals(judged, outcomes, bootstrap)
 
     reports = {}
     provenance = _provenance(first, ground, _model_names(used_models))
     found = labels_found_by_any(judged)
-    level = None if bootstrap is None else bootstrap.level
     for name, run in judged.items():
-        estimates: dict[str, Estimate] = {}
         per_query = {}
-        if intervals is None:
-            estimates.update(summed[name])
-        for i, ((measure, at), outcome) in enumerate(zip(plan, outcomes[name], strict=True)):
-            keys = [str(measure @ depth) for depth in at.tolist()]
-            if intervals is not None:
-                low, high = intervals[name][i]
-                estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
+        for (measure, at), outcome in zip(plan, outcomes[name], strict=True):
             if measure.per_query:
-                per_query.update({key: outcome.parts[0][:, column] for column, key in enumerate(keys)})
+                per_query.update({str(measure @ depth): outcome.parts[0][:, i] for i, depth in enumerate(at.tolist())})
+        estimates = _estimates_of(run, measured, outcomes[name], intervals.get(name, ()), bootstrap)
         remarks: list[str] = []
         controls: dict[str, Any] = {}
         if ground is not None:
@@ -317,18 +334,30 @@ def report_on(
         else:
             estimates, controls = with_controls(estimates, plan, outcomes[name], run, bootstrap)
             estimates = estimates_with_tails(estimates, calibrated.get(name, {}), bootstrap is not None)
-        estimates = with_caveats(estimates, measured.measures, exhaustive=run.policy.unjudged == "worst")
-        of_labels = _label_facts(run, plan, outcomes[name], found[name], level, calibrated=ground is not None)
-        estimates = with_label_caveats(estimates, of_labels, dict(plan))
+        labels = Labels(
+            run, plan, measured.measures, outcomes[name], found[name], bootstrap, calibrated=ground is not None
+        )
+        estimates = labels.qualified(estimates)
+        slices: dict[str, dict[str, Slice]] = {}
+        for part in parts_of(run, outcomes[name], slicings, bootstrap):
+            of_part = _estimates_of(part, measured, part.outcomes, part.ends, bootstrap)
+            if ground is None and run.controls is not None:
+                of_part, _ = with_controls(of_part, plan, part.outcomes, part.judged, bootstrap)
+            of_part = only_of_all(of_part, calibrated.get(name, {}), WITH_TAIL if ground is None else CALIBRATED)
+            of_part = labels.qualified(of_part, part.chosen)
+            of_column = slices.setdefault(part.column, {})
+            of_column[part.value] = Slice(part.column, part.value, part.queries, of_part)
         per_query = {key: column for key, column in per_query.items() if key in estimates}
         clipped = run.clipped_at(int(table_depths.max(initial=0)))
         refused = notes_of_refusals((each, o.refused) for (each, _), o in zip(plan, outcomes[name], strict=True))
         run_notes = [
-            *(notes or {}).get(name, ()),
+            *notes.get(name, ()),
             *run.facts.notes(name),
             *run.coverage.notes(clipped),
             *refused,
             *remarks,
+            *(note for slicing in slicings for note in slicing.notes),
+            *remarks_on(slices),
         ]
         facts = run.facts.as_input()
         if run.controls is not None and ground is not None:
@@ -346,19 +375,19 @@ def report_on(
             run,
             input=facts,
             label_caveats=() if provenance is None else provenance.caveats,
+            slices=slices,
         )
 
     size = first.corpus_size
-    measures = tuple(measured.measures)
     return Report(
         runs=reports,
-        measures=measures,
+        measures=tuple(measured.measures),
         depths=tuple(table_depths.tolist()),
         corpus_size=int(size[0]) if size is not None and len(size) and (size == size[0]).all() else None,
         scale=first.scale.name,
         settings=bootstrap.settings if bootstrap else {},
         bootstrap=bootstrap,
-        absent=absent_measures(measures, sized=size is not None),
+        absent=absent_measures(tuple(measured.measures), sized=size is not None),
         ground=ground,
         provenance=provenance,
     )
@@ -392,29 +421,22 @@ def _tails_of(run: JudgedRun) -> tuple[Ground, int] | None:
     return (ground, origins.tail_ranks[0]) if ground.tail_open.any() else None
 
 
-def _label_facts(
-    run: JudgedRun,
-    plan: Plan,
+def _estimates_of(
+    whole: JudgedRun | Part,
+    measured: Measured,
     outcomes: Sequence[Outcome],
-    found: IntArray,
-    level: float | None,
-    *,
-    calibrated: bool,
-) -> LabelFacts:
-    """What is known of a run's labels, at all depths of the plan and for whole lists."""
-    depths = np.array([*ranks_in(plan).tolist(), *budgets_in(plan), WHOLE_LIST])
-    exhaustive = run.policy.unjudged == "worst"
-    reach = LabelReach.of(run, depths, found)
-    shuffled = universes(plan, depths, reach, exhaustive=exhaustive)
-    return LabelFacts(
-        depths,
-        reach,
-        placebo_figures(run, plan, outcomes, shuffled, level) if run.qrels is not None else {},
-        tail_ranks=None if run.qrels is None or run.qrels.origins is None else run.qrels.origins.tail_ranks,
-        open_tails=has_open_tails(run.qrels),
-        controls_unused=run.controls is not None and calibrated,
-        exhaustive=exhaustive,
-    )
+    ends: Sequence[Any],
+    bootstrap: Bootstrap | None,
+) -> dict[str, Estimate]:
+    """The estimates of a run or a part as judged, with intervals; sums over queries have no use for `ends`."""
+    if bootstrap is not None and bootstrap.drawn_by_id:
+        run = whole.judged if isinstance(whole, Part) else whole
+        return dict(_summed(run, measured, outcomes, bootstrap))
+    estimates: dict[str, Estimate] = {}
+    for (measure, at), outcome, (low, high) in zip(measured.plan, outcomes, ends, strict=True):
+        keys = [str(measure @ depth) for depth in at.tolist()]
+        estimates.update(zip(keys, estimates_with(outcome, low, high), strict=True))
+    return estimates
 
 
 def _summed(
@@ -444,7 +466,12 @@ def _usual_depths(judged: Iterable[JudgedRun]) -> IntArray:
 def _intervals(
     judged: Mapping[str, JudgedRun], outcomes: Mapping[str, list[Outcome]], bootstrap: Bootstrap | None
 ) -> dict[str, list[tuple[Any, Any]]]:
-    """The intervals of every run; runs over the same queries use the same resamples, in one pass."""
+    """The intervals of every run; runs over the same queries use the same resamples, in one pass.
+
+    None from the sums that a Poisson bootstrap makes.
+    """
+    if bootstrap is not None and bootstrap.drawn_by_id:
+        return {}
     if bootstrap is None:
         return {
             name: [(np.full(o.parts[0].shape[1], np.nan),) * 2 for o in of_run] for name, of_run in outcomes.items()

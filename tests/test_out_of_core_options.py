@@ -78,6 +78,8 @@ REFUSED = {
     "clusters": "clusters.csv",
     "k": "3",
     "per_query": "rows.csv",
+    "by": "R",
+    "queries": "queries.jsonl",
 }
 #: What choose the way of reading, and how intervals are made there: tests of their own below.
 OF_THEIR_OWN = {"out_of_core", "memory", "method"}

@@ -50,7 +50,11 @@ def documents(tmp_path_factory) -> list[tuple[str, Any]]:
     (place / "log.csv").write_text("N,K,R,hit\n1000,10,1,0\n1000,10,2,0\n", encoding="utf-8")
     monitor = rs.ToolMonitor(catalogue=58, relevant=4)
     monitor.call("q", {"search": 50, "read": 60}, ["search"])
+    by = {"by": ["n5", "R"], **MEASURED}
+    sliced = rs.evaluate(GRADES, {"run": RUN}, **by)
     found = [
+        ("report", sliced),
+        ("comparison", rs.compare(GRADES, {"run": RUN, "other": OTHER}, **by)),
         *(("report", each) for each in (whole, plain, nothing, plain.with_decision(decision))),
         ("report", rs.evaluate(store, {"run": RUN}, corpus_size=50, depths=[1])),
         ("report", rs.evaluate(GRADES, {"run": RUN}, scale="utility", bootstrap=None)),

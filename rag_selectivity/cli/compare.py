@@ -20,6 +20,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import show
+from rag_selectivity.cli.slices import ByOption, TextsForLengthOption
 
 EXAMPLES = (
     "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1000",
@@ -52,6 +53,8 @@ def compare(
     measure: o.MeasureOption = None,
     depths: Annotated[str | None, o.option(o.MEASURES, "K,K", "Depths, as in 5,10 (default: 5,10,20).")] = None,
     k: o.KOption = None,
+    by: ByOption = None,
+    queries: TextsForLengthOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -117,6 +120,8 @@ def compare(
         human=human,
         tokens=tokens_of(tokens, tokenizer),
         groups=groups,
+        by=by or None,
+        queries=queries,
         **policy_choices(
             order=order,
             ties=ties,

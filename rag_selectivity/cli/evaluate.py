@@ -28,6 +28,7 @@ from rag_selectivity.cli.inputs import (
 )
 from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
 from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, Retrieved, refuse_without_trace
+from rag_selectivity.cli.slices import ByOption, TextsForLengthOption
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -52,6 +53,8 @@ NOT_OUT_OF_CORE = {
     "human": "the labels are completed again and again, which needs all of them in memory",
     "k": "a decision needs the lists of the runs",
     "per_query": "the figures of single queries are not kept",
+    "by": "the figures of single queries are not kept",
+    "queries": "they are read for --by, and the figures of single queries are not kept",
     "used_model": "where the labels come from is not looked at",
 }
 #: Options that choose among labels in memory. Labels in a Parquet dataset are all read.
@@ -95,6 +98,8 @@ def evaluate(
         o.option(o.MEASURES, "K,K", "Depths, as in 1,5,10 (default: 1,2,5,10,… 1000)."),
     ] = None,
     k: o.KOption = None,
+    by: ByOption = None,
+    queries: TextsForLengthOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -202,6 +207,8 @@ def evaluate(
         used_models=used_model or (),
         tokens=tokens_of(tokens, tokenizer),
         groups=groups,
+        by=by or None,
+        queries=queries,
         **rules,
     )
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))

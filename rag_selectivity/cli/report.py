@@ -23,6 +23,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
+from rag_selectivity.cli.slices import ByOption
 from rag_selectivity.cli.writable import OF_OUTPUT
 from rag_selectivity.errors import InputError
 
@@ -95,9 +96,7 @@ def report(
     unjudged: o.UnjudgedOption = None,
     short_lists: o.ShortListsOption = None,
     level: o.LevelOption = 0.95,
-    by: Annotated[
-        Path | None, o.input_file("Table of query_id and columns to filter the queries by, such as type or language.")
-    ] = None,
+    by: ByOption = None,
     candidates: Annotated[int, o.option(o.PAGE, "COUNT", "Passages of each list that can be read on the page.")] = 50,
     all_texts: Annotated[
         bool, o.flag(o.PAGE, "--all-texts", "Keep all texts, and keep them whole, even if the page exceeds 10 MB.")
@@ -162,7 +161,7 @@ def report(
         m=m,
         max_k=max_k,
         max_loss=max_loss,
-        by=by,
+        by=by or None,
         candidates=candidates,
         all_texts=all_texts,
         title=title,

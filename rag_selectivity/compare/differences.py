@@ -36,11 +36,12 @@ def differences(
     *,
     paired: bool = True,
     draws: int = 10_000,
-    power: float = 0.8,
+    power: float | None = 0.8,
 ) -> tuple[RunDifference, ...]:
     """Every measured difference of the given pairs (run, baseline): the rows of one comparison, as one family of tests.
 
-    `report` is made of `measured`. If it holds labels by people, the differences rest on them.
+    `report` is made of `measured`. If it holds labels by people, the differences rest on them. Without `power`, no
+    detectable difference is computed.
     """
     calibrated: dict[tuple[str, str, str], CalibratedDifference] = {}
     if report.ground is not None:
@@ -62,7 +63,7 @@ class _Differences:
     bootstrap: Bootstrap
     paired: bool
     draws: int
-    power: float
+    power: float | None
     calibrated: Mapping[tuple[str, str, str], CalibratedDifference]
 
     def rows(self, pairs: Sequence[tuple[str, str]]) -> tuple[RunDifference, ...]:
@@ -155,7 +156,7 @@ class _Differences:
 
     def _sensitivity(self, row: RunDifference, i: int, column: int) -> Callable[[float, float], float] | None:
         """(level, power) → the detectable difference of the row; None if it was not tested query by query."""
-        if not self.paired or not row.test or row.test == COMPLETED:
+        if self.power is None or not self.paired or not row.test or row.test == COMPLETED:
             return None
         pair = self.measured.outcomes[row.run][i], self.measured.outcomes[row.baseline][i]
         units = self.bootstrap.units(self.judged[row.baseline].queries)

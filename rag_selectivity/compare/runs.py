@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rag_selectivity.calibrated.ground import Ground
 from rag_selectivity.calibrated.reporting import calibrated_by
 from rag_selectivity.compare.differences import differences
+from rag_selectivity.compare.slices import sliced_differences
 from rag_selectivity.data.grades import Scale
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.errors import InputError, did_you_mean, examples
@@ -21,6 +22,9 @@ from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure
 from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures
 from rag_selectivity.results.comparison import Comparison
+from rag_selectivity.slices.figures import remarks_on
+from rag_selectivity.slices.given import slicings_of
+from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
 #: Runs that share less than this share of their queries are compared query by query only if the user asks for it.
@@ -50,6 +54,8 @@ def compare(
     human: Any = None,
     tokens: Any = None,
     groups: Any = None,
+    by: Any = None,
+    queries: Any = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
@@ -83,6 +89,10 @@ def compare(
         The number of random swaps (unpaired: permutations), used when there are too many to count all of them.
     power : float
         The power for `detectable`: the probability that a true difference of that size would have been shown.
+    by, queries : optional
+        As in `evaluate`. `Comparison.slices` has the differences within each slice, `Comparison.interactions` a test
+        for each slicing, run and figure: does the difference change between slices? Both have their own Holm
+        correction. Slices under 20 queries have no verdict and are in no test of interaction.
 
     Returns
     -------
@@ -134,6 +144,7 @@ def compare(
         power=power,
         notes=joined.notes,
         ground=joined.ground,
+        slicings=slicings_of(by, joined.judged, queries=queries, ids=ids),
     )
 
 
@@ -150,6 +161,7 @@ def comparison_of(
     power: float = 0.8,
     notes: Mapping[str, list[str]] | None = None,
     ground: Ground | None = None,
+    slicings: Sequence[Slicing] = (),
 ) -> Comparison:
     """Compare joins; `compare` joins first and then calls this.
 
@@ -185,7 +197,7 @@ def comparison_of(
             "labels by people (human) calibrate differences over the same queries only: leave out paired=False "
             "(--unpaired), or evaluate each run alone"
         )
-    report = report_on(judged, measured, bootstrap, notes, ground)
+    report = report_on(judged, measured, bootstrap, notes, ground, slicings=slicings)
     pairs = [(name, base) for name in judged if name != base]
     rows = differences(pairs, judged, measured, report, bootstrap, paired=paired, draws=draws, power=power)
     family = len({(row.run, row.tested_as) for row in rows if row.test})
@@ -199,7 +211,23 @@ def comparison_of(
     }
     if ground is not None:
         query_notes.insert(0, calibrated_by(ground))
-    return Comparison(base, rows, report, settings, tuple(query_notes))
+    if not slicings:
+        return Comparison(base, rows, report, settings, tuple(query_notes))
+    query_notes += [note for slicing in slicings for note in slicing.notes]
+    if ground is not None:
+        query_notes.append("no differences within slices: people's labels calibrate those over all queries only")
+        return Comparison(base, rows, report, settings, tuple(query_notes))
+    slices, interactions = sliced_differences(
+        pairs, judged, measured, report, bootstrap, slicings, paired=paired, draws=draws
+    )
+    in_slices = [row for by_value in slices.values() for part in by_value.values() for row in part.rows]
+    tested = {(row.by, row.run, row.tested_as) for row in in_slices if row.test and not row.few}
+    settings["family_of_slices"] = len(tested)
+    settings["family_of_interactions"] = sum(bool(test.test) for test in interactions)
+    query_notes += remarks_on(report.runs[base].slices)
+    if not paired:
+        query_notes.append("no test of interaction: it needs the same queries under both runs")
+    return Comparison(base, rows, report, settings, tuple(query_notes), slices, interactions)
 
 
 def _over_shared_queries(

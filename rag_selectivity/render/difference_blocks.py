@@ -10,6 +10,7 @@ from rag_selectivity.measures.base import Measure
 from rag_selectivity.render.blocks import Block, Heading, Id, Lines, Note, Table
 from rag_selectivity.render.decision_blocks import decision_lines
 from rag_selectivity.render.report_table import caveat_lines
+from rag_selectivity.render.slice_tables import slice_difference_blocks
 from rag_selectivity.results.comparison import VERDICTS, Comparison, RunDifference
 from rag_selectivity.results.estimate import CALIBRATED
 from rag_selectivity.wording import between, counted, level_text, number, signed
@@ -18,8 +19,11 @@ _COMPARED = ("", "base", "run", "difference [{}, unadjusted]", "p Holm", "W/T/L"
 
 
 def comparison_blocks(comparison: Comparison) -> Iterable[Block]:
-    """All differences of a comparison, and the decision."""
-    yield from difference_blocks(comparison.rows, comparison.settings, comparison.notes)
+    """All differences of a comparison, those within slices, and the decision."""
+    for name in dict.fromkeys(row.run for row in comparison.rows):
+        of_run = [row for row in comparison.rows if row.run == name]
+        yield from difference_blocks(of_run, comparison.settings, comparison.notes)
+        yield from slice_difference_blocks(comparison, name)
     if comparison.report.decision is not None:
         yield Lines(decision_lines(comparison.report.decision))
 

@@ -25,6 +25,8 @@ from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, page_measu
 from rag_selectivity.render.comment import comment_of
 from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.slices.given import NAMES, slicings_of
+from rag_selectivity.slices.slicing import Slicing
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.draws import kept_draws
 
@@ -60,7 +62,7 @@ def report_from_files(
     m: int | None = None,
     max_k: int = DEFAULT_MAX_K,
     max_loss: float = DEFAULT_MAX_LOSS,
-    by: Any = None,
+    by: Sequence[str] | None = None,
     candidates: int = CANDIDATES,
     all_texts: bool = False,
     title: str = "What retrieval is worth",
@@ -130,7 +132,11 @@ def report_from_files(
         reach = max(1, max(int(run.returned.max(initial=1)) for run in joined.judged.values()))
         depths = [depth for depth in DEFAULT_DEPTHS if depth <= reach]
     measured = measure_all(joined.judged, parsed, sorted({*depths, decision.K}))
-    report = report_on(joined.judged, measured, bootstrap, joined.notes, joined.ground)
+    slicings = []
+    if by is not None:
+        texts = queries if "length" in by else None
+        slicings = slicings_of(by, joined.judged, queries=texts, ids=ids, needed=False)
+    report = report_on(joined.judged, measured, bootstrap, joined.notes, joined.ground, slicings=slicings)
     return to_html(
         report,
         decision=decision,
@@ -140,11 +146,24 @@ def report_from_files(
         queries=queries,
         corpus=passages,
         reasons=reasons_in(qrels, list(judges) if judges else None),
-        by=by,
+        by=_filters(by, slicings),
         candidates=candidates,
         all_texts=all_texts,
         title=title,
     )
+
+
+def _filters(by: Sequence[str] | None, slicings: Sequence[Slicing]) -> Any:
+    """What the page filters queries by: all columns of the one table that is given, or else the slices."""
+    if not by:
+        return None
+    if len(by) == 1 and by[0] not in NAMES and (by[0] == "-" or Path(by[0]).exists()):
+        return by[0]
+    rows: dict[str, dict[str, str]] = {}
+    for slicing in slicings:
+        for query, place in slicing.slice_of.items():
+            rows.setdefault(query, {"query_id": query})[slicing.column] = slicing.values[place]
+    return list(rows.values()) or None
 
 
 def _read_once(runs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.policy import page_policy
 from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
 from rag_selectivity.render.run_styles import shape_of_run
+from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_grid
 from rag_selectivity.render.tables import next_grids
 from rag_selectivity.render.templates import PAGE, environment
 from rag_selectivity.results.decision import Decision
@@ -41,6 +42,8 @@ class RunTables:
     notes: list[str]
     is_summed: bool
     queries: int
+    #: For each column: its name, the header, the rows and the notes.
+    slices: list[tuple[str, list[str], list[list[str]], list[str]]]
 
 
 def to_html(
@@ -128,7 +131,10 @@ def to_html(
             facts=facts_of(report, decision),
             first_pictures=pictures[:_FIRST_PICTURES],
             more_pictures=pictures[_FIRST_PICTURES:],
-            tables=[_tables(report, name, found[name]) for name in report.runs],
+            tables=[
+                _tables(report, name, found[name], USUAL_DEPTH if decision is None else decision.K)
+                for name in report.runs
+            ],
             style=style,
             explorer=explored,
             policy=page_policy(
@@ -171,7 +177,7 @@ def decision_on(report: Report) -> Decision | None:
     return decide(report)
 
 
-def _tables(report: Report, name: str, found: tuple[NextPassages, ...]) -> RunTables:
+def _tables(report: Report, name: str, found: tuple[NextPassages, ...], depth: int) -> RunTables:
     run = report.runs[name]
     header, rows = grid(report, name, run)
     bootstrap = resampling_of(report)
@@ -184,6 +190,7 @@ def _tables(report: Report, name: str, found: tuple[NextPassages, ...]) -> RunTa
         notes_of(report, run),
         run.judged is None,
         run.evaluated,
+        [(column, *slice_grid(by_value, depth)) for column, by_value in run.slices.items()],
     )
 
 

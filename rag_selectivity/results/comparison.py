@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rag_selectivity.errors import InputError
@@ -13,18 +13,23 @@ from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
+from rag_selectivity.results.slices import FEWEST
 
 SCHEMA = "rag-selectivity/comparison/2"
 
 BETTER, WORSE = "better", "worse"
 NOT_SHOWN, JUDGED_IN_PART, NOT_TESTED = "no difference shown", "undecided: judged in part", "not tested"
 PLACEBO = "undecided: no more than placebos"
+#: The verdict on a difference within a slice that has too few queries for one.
+TOO_FEW = f"none: under {FEWEST} queries"
 #: The test of a difference over completions of the labels by people's.
 COMPLETED = "completions"
+#: The verdicts of a test of interaction.
+WINNER_CHANGES, CHANGES, NO_CHANGE = "the winner changes", "the difference changes", "no change shown"
 #: What a flat row has no column for.
 _NESTED = ("moved", "possible", "caveats", "as_judged_interval")
 #: In the order of the notes below a table.
-VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, PLACEBO, NOT_SHOWN, NOT_TESTED)
+VERDICTS = (BETTER, WORSE, JUDGED_IN_PART, PLACEBO, NOT_SHOWN, TOO_FEW, NOT_TESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,8 @@ class RunDifference:
         The difference with the judge's labels alone, if it rests on people's labels too; else None.
     as_judged_interval : (low, high) or None
         The interval of that difference.
+    by : (column, value) or None
+        The slice of the queries that the difference is within; None for all queries.
     """
 
     run: str
@@ -122,15 +129,23 @@ class RunDifference:
     basis: str = AS_JUDGED
     as_judged: float | None = None
     as_judged_interval: tuple[float, float] | None = None
+    by: tuple[str, str] | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether it is within a slice, and over fewer than 20 queries."""
+        return self.by is not None and min(self.n, self.n_baseline) < FEWEST
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse`, `no difference shown`, `undecided: …` or `not tested`.
+        """`better`, `worse`, `no difference shown`, `undecided: …`, `none: under 20 queries` or `not tested`.
 
         Better and worse need an adjusted p-value of at most 1 − level, and that unjudged passages cannot change the
         sign of the difference. There is no verdict between two figures neither of which is shown to differ from
-        its placebo.
+        its placebo, and none within a slice over fewer than 20 queries.
         """
+        if self.test and self.few:
+            return TOO_FEW
         if not self.test or math.isnan(self.p_adjusted):
             return NOT_TESTED
         if self.p_adjusted > 1 - self.level:
@@ -165,6 +180,98 @@ class RunDifference:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SliceDifferences:
+    """The differences between runs and the baseline within a slice of the queries.
+
+    Attributes
+    ----------
+    column, value : str
+    queries : int
+        The number of its queries.
+    rows : tuple of RunDifference
+        `p_adjusted` is over all slices of the comparison.
+    """
+
+    column: str
+    value: str
+    queries: int
+    rows: tuple[RunDifference, ...]
+
+    @property
+    def few(self) -> bool:
+        """Whether it has fewer than 20 queries."""
+        return self.queries < FEWEST
+
+    def __getitem__(self, key: tuple[str, str]) -> RunDifference:
+        for row in self.rows:
+            if (row.run, str(row.measure)) == key:
+                return row
+        raise InputError(f"{key[1]} of {key[0]!r} was not compared within slices")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "queries": self.queries,
+            "few": self.few,
+            "differences": [{**row.to_dict(), "few": row.few} for row in self.rows],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """Whether the difference between a run and the baseline changes between the slices of a column.
+
+    Attributes
+    ----------
+    p, p_adjusted : float
+        The p-value of no change, and after Holm's correction over all tests of interaction; NaN without a test.
+    slices : int
+        The number of slices with 20 queries or more, which are tested.
+    test : {"exact", "randomised", ""}
+    winner_changes : bool
+        Whether the run is shown to be better in one slice, and worse in another.
+    reason : str or None
+        Why there is no test.
+    """
+
+    run: str
+    baseline: str
+    column: str
+    measure: Measure
+    p: float
+    p_adjusted: float
+    slices: int
+    test: str
+    winner_changes: bool
+    level: float
+    reason: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """`the winner changes`, `the difference changes`, `no change shown` or `not tested`."""
+        if not self.test:
+            return NOT_TESTED
+        if self.p_adjusted > 1 - self.level:
+            return NO_CHANGE
+        return WINNER_CHANGES if self.winner_changes else CHANGES
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "run": self.run,
+            "baseline": self.baseline,
+            "measure": str(self.measure),
+            "p": finite(self.p),
+            "p_adjusted": finite(self.p_adjusted),
+            "slices": self.slices,
+            "test": self.test,
+            "winner_changes": self.winner_changes,
+            "verdict": self.verdict,
+            **({"reason": self.reason} if self.reason else {}),
+        }
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
     """What `compare` returns: `comparison["hybrid", "BoR@10"]` is a RunDifference; `report` holds the runs' figures."""
@@ -176,6 +283,9 @@ class Comparison(Result):
     report: Report
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    #: The differences within slices of the queries, by column and value.
+    slices: Mapping[str, Mapping[str, SliceDifferences]] = field(default_factory=dict)
+    interactions: tuple[Interaction, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> RunDifference:
         run, measure = key
@@ -197,12 +307,36 @@ class Comparison(Result):
             "settings": dict(self.settings),
             "differences": [row.to_dict() for row in self.rows],
             **({} if self.report.decision is None else {"decision": self.report.decision.to_dict()}),
+            **self._slices_as_data(),
             "notes": list(self.notes),
         }
 
+    def _slices_as_data(self) -> dict[str, Any]:
+        if not self.slices:
+            return {}
+        return {
+            "slices": {
+                column: {
+                    "values": {value: part.to_dict() for value, part in by_value.items()},
+                    "interactions": [test.to_dict() for test in self.interactions if test.column == column],
+                }
+                for column, by_value in self.slices.items()
+            }
+        }
+
     def to_rows(self) -> list[dict[str, Any]]:
-        """One flat row for each difference, as in the CSV output and the DataFrame."""
-        return [self._flat(row) for row in self.rows]
+        """One flat row for each difference, as in the CSV output and the DataFrame.
+
+        If queries are sliced, the columns `by` and `slice` say of which queries a row is; both are empty for all.
+        """
+        if not self.slices:
+            return [self._flat(row) for row in self.rows]
+        of_slices = [row for by_value in self.slices.values() for part in by_value.values() for row in part.rows]
+        return [
+            {"by": column, "slice": value, **self._flat(row)}
+            for row in (*self.rows, *of_slices)
+            for column, value in [row.by or ("", "")]
+        ]
 
     @staticmethod
     def _flat(row: RunDifference) -> dict[str, Any]:

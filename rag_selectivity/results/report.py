@@ -23,6 +23,7 @@ from rag_selectivity.results.provenance import Provenance
 from rag_selectivity.results.records import QueryRecords
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.run_report import RunReport
+from rag_selectivity.results.slices import Slice, each_slice, slices_as_data
 from rag_selectivity.results.steps import Steps, in_calls
 from rag_selectivity.results.trust import CLOSED, CONTROLS, TAIL, Trust
 from rag_selectivity.statistics.bootstrap import Bootstrap
@@ -229,6 +230,7 @@ class Report(Result):
                         "duplicates": part.coverage.duplicates,
                     },
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
+                    **slices_as_data(part.slices),
                     **self._diagnoses_as_data(name),
                     "input": dict(part.input),
                     "caveats": [caveat.to_dict() for caveat in part.caveats],
@@ -245,28 +247,17 @@ class Report(Result):
         `possible_low` and `possible_high` are the ends of the possible range, NaN without one. `basis` says what the
         value rests on; `as_judged` is the figure with the labels as they are, NaN where that is the value, and `shown`
         the bits that random controls show without a model, NaN without controls. `caveats` holds the
-        codes of the caveats.
+        codes of the caveats. If queries are sliced, the columns `by` and `slice` say of which queries a row is; both
+        are empty for all queries, whose rows come first for each run.
         """
-        none = (math.nan, math.nan)
-        return [
-            {
-                "run": name,
-                "measure": key,
-                "value": estimate.value,
-                "low": estimate.low,
-                "high": estimate.high,
-                "n": estimate.n,
-                "n_total": estimate.n_total,
-                "possible_low": (estimate.possible or none)[0],
-                "possible_high": (estimate.possible or none)[1],
-                "basis": estimate.basis,
-                "as_judged": math.nan if estimate.as_judged is None else estimate.as_judged,
-                "shown": math.nan if estimate.shown is None else estimate.shown,
-                "caveats": " ".join(caveat.code for caveat in estimate.caveats),
-            }
-            for name, part in self.runs.items()
-            for key, estimate in part.estimates.items()
-        ]
+        sliced = any(part.slices for part in self.runs.values())
+        rows = []
+        for name, part in self.runs.items():
+            whole = Slice("", "", part.evaluated, part.estimates)
+            for some in (whole, *each_slice(part.slices)):
+                of_slice = {"by": some.column, "slice": some.value} if sliced else {}
+                rows += [{"run": name, **of_slice, **_as_row(key, each)} for key, each in some.estimates.items()]
+        return rows
 
     def to_html(self, **options: Any) -> str:
         """The report as one HTML file; `rag_selectivity.render.html.to_html` documents the options."""
@@ -315,3 +306,22 @@ class Report(Result):
                 f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
             )
         return next(iter(self.runs))
+
+
+def _as_row(key: str, estimate: Estimate) -> dict[str, Any]:
+    """The columns of a figure."""
+    none = (math.nan, math.nan)
+    return {
+        "measure": key,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "n_total": estimate.n_total,
+        "possible_low": (estimate.possible or none)[0],
+        "possible_high": (estimate.possible or none)[1],
+        "basis": estimate.basis,
+        "as_judged": math.nan if estimate.as_judged is None else estimate.as_judged,
+        "shown": math.nan if estimate.shown is None else estimate.shown,
+        "caveats": " ".join(caveat.code for caveat in estimate.caveats),
+    }

@@ -11,6 +11,7 @@ from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
 from rag_selectivity.results.records import Fingerprint
+from rag_selectivity.results.slices import Slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class RunReport:
     `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that were
     looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any, how
     many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
-    `label_caveats` are the caveats about its labels, which concern every figure.
+    `label_caveats` are the caveats about its labels, which concern every figure. `slices` holds the figures of groups
+    of queries: `slices["language"]["de"]["BoR@10"]` is an Estimate.
     """
 
     queries: tuple[str, ...]
@@ -79,6 +81,7 @@ class RunReport:
     summed_fingerprint: Fingerprint | None = field(default=None, repr=False, compare=False)
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
+    slices: Slices = field(default_factory=dict)
 
     @property
     def caveats(self) -> tuple[RunCaveat, ...]:

@@ -15,6 +15,7 @@ from rag_selectivity.io.versions import check_version
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA
+from rag_selectivity.results.slices import Slice, Slices
 from rag_selectivity.results.stored_shape import check_report
 
 _SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
@@ -24,7 +25,7 @@ _SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
 class StoredRun:
     """One run of a stored report; `records` is None if the report does not hold the figures of each query.
 
-    `input` and `label_caveats` are as in `rag_selectivity.results.run_report.RunReport`.
+    `input`, `label_caveats` and `slices` are as in `rag_selectivity.results.run_report.RunReport`.
     """
 
     estimates: Mapping[str, Estimate]
@@ -32,6 +33,7 @@ class StoredRun:
     records: QueryRecords | None
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
+    slices: Slices = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,16 @@ def _stored_run(part: Mapping[str, Any]) -> StoredRun:
         None if records is None else QueryRecords.from_dict(records),
         part.get("input", {}),
         tuple(_caveat(each) for each in part.get("caveats", ()) if each["code"] not in of_figures),
+        {
+            column: {value: _slice(column, value, some) for value, some in by_value.items()}
+            for column, by_value in part.get("slices", {}).items()
+        },
     )
+
+
+def _slice(column: str, value: str, part: Mapping[str, Any]) -> Slice:
+    estimates = {key: stored_estimate(cell) for key, cell in part["measures"].items()}
+    return Slice(column, value, int(part["queries"]), estimates)
 
 
 def _caveat(data: Mapping[str, Any]) -> Caveat:

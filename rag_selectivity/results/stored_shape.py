@@ -125,9 +125,10 @@ _PER_QUERY = fields(
         "parts": by_name(_parts),
     }
 )
+_SLICE = fields({"queries": count, "few": truth, "measures": by_name(ESTIMATE)})
 _RUN = fields(
     {"measures": by_name(ESTIMATE), "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
-    {"input": mapping, "caveats": each(_CAVEAT)},
+    {"input": mapping, "caveats": each(_CAVEAT), "slices": by_name(by_name(_SLICE))},
 )
 _CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)
 _SETTINGS = fields({}, {"level": or_null(number), "resamples": or_null(count), "method": or_null(text)})

@@ -25,7 +25,7 @@ from rag_selectivity.statistics.interval_methods import (
 )
 
 _COLUMNS_AT_ONCE = 768
-_DEPTHS_AT_ONCE = 64
+DEPTHS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +115,41 @@ class Bootstrap:
         """
         if self.drawn_by_id:
             raise InputError(ONLY_FOR_EVALUATE)
-        method, tail = INTERVAL_METHODS[self.method](), (1 - self.level) / 2
+        tail = (1 - self.level) / 2
         units = self.units(queries)
         found: list[list[FloatArray]] = [[] for _ in outcomes]
         for number, outcome, estimand, resampled in self._resampled(outcomes, units):
-            bounds = np.sort(outcome.aggregate.link(method.ends(estimand, resampled, tail)), axis=0)
-            exact = method.exact_ends(outcome, tail) if units is None else None
-            if exact is not None:
-                bounds = np.where(np.isnan(exact), bounds, exact)
-            low, high = _widened(bounds, _if_all_agree(outcome, estimand.units, tail), estimand.units)
-            low, high = self._for_few(outcome, estimand, low, high)
-            found[number].append(np.where(outcome.without_spread(), np.nan, np.stack([low, high])))
+            exact = self.exact_ends(outcome, tail) if units is None else None
+            found[number].append(self.ends_of(outcome, estimand, resampled, exact))
         result = []
         for pieces in found:
             low, high = np.concatenate(pieces, axis=1)
             result.append((low, high))
         return result
+
+    def exact_ends(self, outcome: Outcome, tail: float) -> FloatArray | None:
+        """The bounds that need no resamples: float64[2, depths], NaN elsewhere; None for nowhere."""
+        return INTERVAL_METHODS[self.method]().exact_ends(outcome, tail)
+
+    def ends_of(
+        self, outcome: Outcome, estimand: Estimand, resampled: FloatArray | None, exact: FloatArray | None
+    ) -> FloatArray:
+        """Low and high of an outcome: float64[2, depths].
+
+        `resampled` is the statistic under each resample, float64[depths, resamples]. It may be None where `exact`, the
+        bounds that need none, has all.
+        """
+        tail = (1 - self.level) / 2
+        if resampled is not None:
+            ends = INTERVAL_METHODS[self.method]().ends(estimand, resampled, tail)
+            bounds = np.sort(outcome.aggregate.link(ends), axis=0)
+            if exact is not None:
+                bounds = np.where(np.isnan(exact), bounds, exact)
+        else:
+            bounds = np.full((2, outcome.parts[0].shape[1]), np.nan) if exact is None else exact
+        low, high = _widened(bounds, _if_all_agree(outcome, estimand.units, tail), estimand.units)
+        low, high = self._for_few(outcome, estimand, low, high)
+        return np.where(outcome.without_spread(), np.nan, np.stack([low, high]))
 
     def _for_few(
         self, outcome: Outcome, estimand: Estimand, low: FloatArray, high: FloatArray
@@ -182,19 +201,19 @@ class Bootstrap:
         The columns are resampled a few hundred at a time, so that memory does not grow with the depths.
         """
         pieces = (
-            (number, outcome.at(slice(start, start + _DEPTHS_AT_ONCE)))
+            (number, outcome.at(slice(start, start + DEPTHS_AT_ONCE)))
             for number, outcome in enumerate(outcomes)
-            for start in range(0, max(1, outcome.parts[0].shape[1]), _DEPTHS_AT_ONCE)
+            for start in range(0, max(1, outcome.parts[0].shape[1]), DEPTHS_AT_ONCE)
         )
         batch: list[tuple[int, Outcome, Estimand, list[list[int]]]] = []
-        columns = _Columns()
+        columns = Columns()
         for number, outcome in pieces:
-            estimand = _of_outcome(outcome, units)
+            estimand = estimand_of(outcome, units)
             places = [columns.add(part) for part in (*estimand.parts, estimand.mask)]
             batch.append((number, outcome, estimand, places))
             if len(columns) >= _COLUMNS_AT_ONCE:
                 yield from self._of_batch(batch, columns.matrix())
-                batch, columns = [], _Columns()
+                batch, columns = [], Columns()
         if batch:
             yield from self._of_batch(batch, columns.matrix())
 
@@ -219,7 +238,8 @@ class Bootstrap:
         return sums
 
 
-def _of_outcome(outcome: Outcome, units: IntArray | None) -> Estimand:
+def estimand_of(outcome: Outcome, units: IntArray | None) -> Estimand:
+    """What the interval of an outcome is about; `units` are the numbers of the queries' clusters."""
     parts = tuple(_by_unit(part, units) for part in outcome.parts)
     return Estimand(parts, _by_unit(outcome.defined.astype(np.float64), units), outcome.aggregate.statistic)
 
@@ -234,7 +254,7 @@ def _by_unit(block: FloatArray, units: IntArray | None) -> FloatArray:
     return sums
 
 
-class _Columns:
+class Columns:
     """Distinct columns, each kept once: Success, EF and BoR share most of theirs."""
 
     def __init__(self) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
+
 _CELLS_PER_CHUNK = 1 << 20
 #: Of the counts of several resamples, which stay in the processor's cache.
 _CELLS_COUNTED_AT_ONCE = 1 << 16
@@ -37,16 +39,23 @@ def kept_draws() -> Iterator[None]:
         _kept.reset(token)
 
 
-def resample_counts(seed: int, resamples: int, rows: int) -> Iterator[NDArray[np.float64]]:
-    """How often each row is in each resample: float64[some resamples, rows], overwritten by the next ones."""
+def resample_counts(
+    seed: int, resamples: int, rows: int, wanted: IntArray | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """How often each row is in each resample: float64[some resamples, rows], overwritten by the next ones.
+
+    With `wanted`, the columns are those of these rows in their order; a row can be wanted more than once.
+    """
     kept, key = _kept.get(), (seed, resamples, rows)
     at_once = max(1, _CELLS_PER_CHUNK // max(1, rows))
-    counts = np.empty((min(at_once, resamples), rows))
     if kept is not None and key in kept:
+        buffer = np.empty((min(at_once, resamples), rows if wanted is None else len(wanted)))
         for chunk in kept[key]:
-            counts[: len(chunk)] = chunk
-            yield counts[: len(chunk)]
+            # Single bytes are put into order in less time than floats.
+            buffer[: len(chunk)] = chunk if wanted is None else chunk.take(wanted, axis=1)
+            yield buffer[: len(chunk)]
         return
+    counts = np.empty((min(at_once, resamples), rows))
     chunks: list[NDArray[np.uint8]] | None = None
     if kept is not None and resamples * rows + sum(chunk.size for each in kept.values() for chunk in each) < _MOST_KEPT:
         chunks = []
@@ -55,7 +64,7 @@ def resample_counts(seed: int, resamples: int, rows: int) -> Iterator[NDArray[np
         _count(drawn, some)
         if chunks is not None:
             chunks = [*chunks, some.astype(np.uint8)] if some.max(initial=0) <= _LARGEST_KEPT else None
-        yield some
+        yield some if wanted is None else some.take(wanted, axis=1)
     if kept is not None and chunks is not None:
         kept[key] = chunks
 

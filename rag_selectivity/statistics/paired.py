@@ -24,7 +24,7 @@ from rag_selectivity.statistics import bounded, mcnemar, score
 #: Up to this many differences that are not zero, all combinations of their signs are tried.
 _ENUMERATED = 16
 #: Up to this many units, all swaps are tried for the interval too.
-_ALL_SWAPS = 12
+ALL_SWAPS = 12
 #: Two sums that differ by less than this share of the largest possible sum are equal.
 _SAME = 1e-11
 _CELLS_PER_CHUNK = 1 << 21
@@ -79,7 +79,7 @@ def paired_difference(
     Fisher 1935; McNemar 1947; Hartigan 1969, Using subsample values as typical values (the inversion).
     """
     columns = first.parts[0].shape[1]
-    pairs = [_Pair.of(first, second, column, units) for column in range(columns)]
+    pairs = [Pair.of(first, second, column, units) for column in range(columns)]
     plain = [pair for pair in pairs if pair.is_success_rate]
     swapped = [pair for pair in pairs if not pair.is_success_rate and pair.n > 0]
     _mcnemar(plain, level, seed)
@@ -91,7 +91,7 @@ def paired_difference(
 
 
 @dataclass(slots=True)
-class _Pair:
+class Pair:
     """Both runs at one depth: each unit's sums of numerators and denominators, and the results computed from them.
 
     `form` is the scale of the difference: `mean`, `ratio` or `bits`; for a mean, the denominator counts queries.
@@ -112,7 +112,7 @@ class _Pair:
     test: str = "exact"
 
     @classmethod
-    def of(cls, first: Outcome, second: Outcome, column: int, units: IntArray | None) -> _Pair:
+    def of(cls, first: Outcome, second: Outcome, column: int, units: IntArray | None) -> Pair:
         both = (first.defined & second.defined)[:, column]
         form = first.aggregate.form
         sizes = np.ones(int(both.sum()))
@@ -192,7 +192,7 @@ def _value(first: Outcome, second: Outcome, both: NDArray[np.bool_], column: int
 # -- success rates -------------------------------------------------------------------------------------
 
 
-def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
+def _mcnemar(pairs: Sequence[Pair], level: float, seed: int) -> None:
     """McNemar's exact test, with a score interval of the difference or of the ratio.
 
     If few queries differ, or if a run has few successes, the score interval of a ratio is too narrow (its coverage
@@ -224,17 +224,17 @@ def _mcnemar(pairs: Sequence[_Pair], level: float, seed: int) -> None:
 # -- means, and ratios of means ------------------------------------------------------------------------
 
 
-def _swap(pairs: Sequence[_Pair], level: float, draws: int, seed: int) -> None:
+def _swap(pairs: Sequence[Pair], level: float, draws: int, seed: int) -> None:
     """Swaps of the runs' figures unit by unit: the p-value of no difference, and the interval by inversion."""
-    by_size: dict[int, list[_Pair]] = {}
+    by_size: dict[int, list[Pair]] = {}
     for pair in pairs:
         by_size.setdefault(pair.n, []).append(pair)
     for n, group in by_size.items():
-        every = n <= _ALL_SWAPS
+        every = n <= ALL_SWAPS
         sums: list[list[FloatArray]] = [[] for _ in group]
         alike = [pair for pair in group if pair.same_bottom]
         columns = np.concatenate([pair.alike_columns() for pair in alike], axis=1) if alike else np.empty((n, 0))
-        for signs in [_all_signs(n)] if every else _drawn_signs(n, draws, seed):
+        for signs in [all_signs(n)] if every else drawn_signs(n, draws, seed):
             of_alike = iter(np.split((signs @ columns).T, max(1, len(alike))))
             for pair, blocks in zip(group, sums, strict=True):
                 blocks.append(next(of_alike) if pair.same_bottom else _swapped(pair, signs))
@@ -242,7 +242,7 @@ def _swap(pairs: Sequence[_Pair], level: float, draws: int, seed: int) -> None:
             _conclude(pair, np.concatenate(blocks, axis=1), every, level, seed)
 
 
-def _swapped(pair: _Pair, signs: FloatArray) -> FloatArray:
+def _swapped(pair: Pair, signs: FloatArray) -> FloatArray:
     """(a, b) for each swap: the swap gives the difference a − θ·b if the true difference is θ.
 
     For bits, θ is the ratio itself. If the denominators are the same, a and b are sums of `alike_columns` with signs.
@@ -258,7 +258,7 @@ def _swapped(pair: _Pair, signs: FloatArray) -> FloatArray:
         return np.stack([of_first - of_second, (stays @ down) / first_down - (goes @ down) / second_down])
 
 
-def _conclude(pair: _Pair, sums: FloatArray, every: bool, level: float, seed: int) -> None:
+def _conclude(pair: Pair, sums: FloatArray, every: bool, level: float, seed: int) -> None:
     unmoved = np.ones((1, pair.n))
     a, b = ((unmoved @ pair.alike_columns())[0] if pair.same_bottom else _swapped(pair, unmoved)[:, 0]).tolist()
     null = 1.0 if pair.form == "bits" else 0.0
@@ -282,7 +282,7 @@ def _conclude(pair: _Pair, sums: FloatArray, every: bool, level: float, seed: in
     pair.settle(low, high, level)
 
 
-def _few_gaps(pair: _Pair) -> float | None:
+def _few_gaps(pair: Pair) -> float | None:
     """The exact p-value if few differences are not zero, or if all of these have the same size; otherwise None."""
     if not pair.same_bottom:
         return None
@@ -293,13 +293,13 @@ def _few_gaps(pair: _Pair) -> float | None:
     if sizes.max() - sizes.min() <= _SAME * sizes.max():
         return float(mcnemar.two_sided_p((values > 0).sum(), (values < 0).sum()))
     if len(values) <= _ENUMERATED:
-        sums = _all_signs(len(values)) @ values
+        sums = all_signs(len(values)) @ values
         return float((np.abs(sums) >= abs(values.sum()) - _SAME * sizes.sum()).mean())
     return None
 
 
 def _inverted(
-    pair: _Pair, sums: FloatArray, observed: tuple[float, float], every: bool, level: float
+    pair: Pair, sums: FloatArray, observed: tuple[float, float], every: bool, level: float
 ) -> tuple[float, float]:
     """The interval of the differences that the test does not reject, from quantiles over single swaps."""
     a, b = observed
@@ -318,7 +318,7 @@ def _inverted(
         return float(np.log2(max(low, 0.0))), float(np.log2(max(high, 0.0)))
 
 
-def _skewed(pair: _Pair, level: float) -> tuple[float, float]:
+def _skewed(pair: Pair, level: float) -> tuple[float, float]:
     """Hall's interval, which allows for skewness of the units' differences; random signs do not.
 
     Hall 1992, On the removal of skewness by transformation.
@@ -350,21 +350,21 @@ def influence(top: FloatArray, bottom: FloatArray, form: str) -> FloatArray:
         return steps / (ratio * math.log(2)) if form == "bits" else steps
 
 
-def _within_range(pair: _Pair, low: float, high: float) -> tuple[float, float]:
+def _within_range(pair: Pair, low: float, high: float) -> tuple[float, float]:
     if pair.form != "mean" or pair.ends is None:
         return low, high
     span = pair.ends[1] - pair.ends[0]
     return max(low, -span), min(high, span)
 
 
-def _is_coarse(pair: _Pair) -> bool:
+def _is_coarse(pair: Pair) -> bool:
     """Whether too few units differ from the most common one for an interval from subsets."""
     if pair.same_bottom and pair.form != "bits":
         return bounded.few_differ(pair.gaps[:, None])
     return bounded.few_differ(np.stack([pair.top, pair.other_top], axis=1))
 
 
-def _interval(pair: _Pair, level: float, seed: int) -> tuple[float, float]:
+def _interval(pair: Pair, level: float, seed: int) -> tuple[float, float]:
     """The interval of bounded values; without known bounds there is none."""
     if pair.ends is None:
         return math.nan, math.nan
@@ -391,12 +391,13 @@ def _interval(pair: _Pair, level: float, seed: int) -> tuple[float, float]:
 
 
 @cache
-def _all_signs(count: int) -> FloatArray:
+def all_signs(count: int) -> FloatArray:
+    """All combinations of signs: float64[2^count, count]."""
     bits = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
     return np.where(bits == 1, 1.0, -1.0)
 
 
-def _drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
+def drawn_signs(count: int, draws: int, seed: int) -> Iterator[FloatArray]:
     """Random signs, float64[some draws, count], block by block."""
     rng = np.random.default_rng(seed)
     # Each draw uses whole 32-bit words, so that its signs do not depend on the size of the block.

@@ -89,21 +89,38 @@ class PlaceboSums:
         return chosen
 
 
-def placebo_figures(
-    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels, level: float | None
-) -> dict[Measure, PlaceboFigures]:
+#: A measure, its placebo, and at which depths the placebo's universe is known.
+KnownPlacebo = tuple[Measure, Placebo, NDArray[np.bool_]]
+
+
+def placebos_of(
+    judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
+) -> list[KnownPlacebo]:
     """The placebos of a whole dataset, where the universe of each depth is known."""
+    return list(_placebos(judged, plan, outcomes, of_labels))
+
+
+def placebo_figures(
+    placebos: Iterable[KnownPlacebo], level: float | None, chosen: NDArray[np.bool_] | None = None
+) -> dict[Measure, PlaceboFigures]:
+    """The figures of placebos, over all queries or over the chosen ones."""
     found = {}
-    for measure, placebo, known in _placebos(judged, plan, outcomes, of_labels):
-        value = _value(_settled(placebo.outcome, known))
-        ends = [np.full(len(known), np.nan)] * 2 if level is None else _moments(placebo.beyond, known).interval(level)
+    for measure, placebo, known in placebos:
+        value = _value(_settled(_over(placebo.outcome, chosen), known))
+        ends = [np.full(len(known), np.nan)] * 2
+        if level is not None:
+            ends = list(_moments(_over(placebo.beyond, chosen), known).interval(level))
         found[measure] = PlaceboFigures(value, *ends)
     return found
 
 
+def _over(outcome: Outcome, chosen: NDArray[np.bool_] | None) -> Outcome:
+    return outcome if chosen is None else replace(outcome, parts=tuple(part[chosen] for part in outcome.parts))
+
+
 def _placebos(
     judged: JudgedRun, plan: Sequence[Planned], outcomes: Sequence[Outcome], of_labels: OfLabels
-) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
+) -> Iterable[KnownPlacebo]:
     """The placebo of each measure that has one, and at which depths its universe is known."""
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:

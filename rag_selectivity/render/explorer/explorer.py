@@ -27,12 +27,12 @@ from rag_selectivity.decision.stand_outs import (
     unlabelled_magnets,
 )
 from rag_selectivity.measures import Measure
-from rag_selectivity.render.explorer.by import read_query_table
 from rag_selectivity.render.explorer.chosen import chosen_of, groups_of
 from rag_selectivity.render.explorer.data import Contents
 from rag_selectivity.render.explorer.packing import BUDGET, OF_A_GROUP, Packed, pack, room_for_texts
 from rag_selectivity.render.explorer.texts import Texts, texts_of, texts_with_room
 from rag_selectivity.results.report import Report
+from rag_selectivity.slices.table import read_query_table
 from rag_selectivity.wording import counted, number, percent
 
 _PAGE = Path(__file__).parent.with_name("page") / "explorer"

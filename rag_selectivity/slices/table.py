@@ -1,4 +1,4 @@
-"""The table of queries by which the explorer filters: type, language, customer, or any other column."""
+"""A table of queries with type, language, customer or any other columns, by which they are sliced and filtered."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ class QueryTable:
     """The columns of a table of queries, and the text in each column for each query.
 
     `values` holds only queries of the report; a text is empty where the table has none. `missing` counts the queries
-    of the report that the table lacks.
+    of the report that the table lacks, and `further` those of the table that the report lacks.
     """
 
     columns: tuple[str, ...]
     values: Mapping[str, tuple[str, ...]]
     missing: int
+    further: int = 0
 
 
 def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_ARE) -> QueryTable:
@@ -44,9 +45,13 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
     columns: dict[str, None] = {}
     rows: dict[str, tuple[str, dict[str, str]]] = {}
     seen = []
+    query_columns: dict[tuple[Any, ...], Any] = {}
     for where, row in _rows(by):
-        column = find_column(list(row), QUERY_NAMES, "query", where)
-        columns.update(dict.fromkeys(str(name) for name in row if name != column))
+        names = tuple(row)
+        if names not in query_columns:
+            query_columns[names] = find_column(list(row), QUERY_NAMES, "query", where)
+            columns.update(dict.fromkeys(str(name) for name in row if name != query_columns[names]))
+        column = query_columns[names]
         query = form(_text(row[column]))
         if not query:
             raise InputError(f"{where}: the query id is empty")
@@ -68,7 +73,7 @@ def read_query_table(by: Any, queries: Collection[str], form: IdForm = AS_THEY_A
             f"{examples(seen)}, the report {examples(list(queries))}); give the ids of the runs"
         )
     cells = {query: tuple(values.get(name, "") for name in columns) for query, values in common.items()}
-    return QueryTable(tuple(columns), cells, len(known) - len(common))
+    return QueryTable(tuple(columns), cells, len(known) - len(common), len(rows) - len(common))
 
 
 def _rows(by: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:

@@ -1,0 +1,100 @@
+"""What `--by` adds to an evaluation: 6,980 queries × 1,000 passages, 10 depths, several columns of slices.
+
+    python -m benchmarks.slices
+
+Labels and a run are measured with the default measures, depths and intervals, without and with slices by three columns
+of a table (5, 4 and 3 values) and by the number of relevant passages, from TREC files and from objects in memory. Both
+take turns; the processor's time counts, and the ratio is the median over the rounds. The figures of all queries must be
+the same.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rag_selectivity as rs
+from benchmarks.intervals import CORPUS_SIZE, LISTED, QUERIES, data
+from benchmarks.speed_row import Row
+
+MOST_ADDED, ROUNDS = 0.2, 3
+VALUES = {"language": 5, "type": 4, "customer": 3}
+
+
+def table(path: Path, queries: list[str]) -> Path:
+    """A table of the queries with values of unequal frequency."""
+    rng = np.random.default_rng(0)
+    columns = [
+        rng.choice(count, len(queries), p=np.arange(1, count + 1) / sum(range(count + 1))) for count in VALUES.values()
+    ]
+    rows = (",".join([query, *map(str, row)]) for query, *row in zip(queries, *columns, strict=True))
+    path.write_text("\n".join([",".join(["query_id", *VALUES]), *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def written(folder: Path) -> tuple[rs.Qrels, rs.Run]:
+    """The labels and a run in memory, which are also files in the folder."""
+    qrels, runs = data()
+    run = runs["one"]
+    labels = qrels.to_dict()
+    with (folder / "qrels.trec").open("w") as file:
+        file.writelines(f"{query} 0 {passage} 1\n" for query, row in labels.items() for passage in row)
+    with (folder / "run.trec").open("w") as file:
+        for query, passages in run.to_dict().items():
+            file.writelines(f"{query} Q0 {passage} {i} {LISTED - i} one\n" for i, passage in enumerate(passages, 1))
+    return qrels, run
+
+
+def measured(qrels: Any, run: Any, by: Any) -> tuple[float, rs.Report]:
+    """The processor's time of an evaluation, and the report."""
+    start = time.process_time()
+    report = rs.evaluate(qrels, {"run": run}, corpus_size=CORPUS_SIZE, by=by)
+    return time.process_time() - start, report
+
+
+def compared(what: str, qrels: Any, run: Any, by: Any, rounds: int) -> Row:
+    """The evaluation without and with slices, in turns."""
+    ratios, plain, sliced = [], [], []
+    for _ in range(rounds):
+        without, one = measured(qrels, run, None)
+        with_slices, other = measured(qrels, run, by)
+        if repr(one.runs["run"].estimates) != repr(other.runs["run"].estimates):
+            raise SystemExit("the figures of all queries differ with slices")
+        plain.append(without)
+        sliced.append(with_slices)
+        ratios.append(with_slices / without)
+    slices = other.runs["run"].slices
+    added = statistics.median(ratios) - 1
+    return Row(
+        f"slices, {what}: {QUERIES:,} queries, {len(one.depths)} depths, {len(one.runs['run'].estimates)} figures in "
+        f"each of {sum(map(len, slices.values()))} slices of {len(slices)} columns",
+        f"≤ {MOST_ADDED:.0%} more than the evaluation",
+        f"{statistics.median(sliced):.2f} s of processor time, {added:+.0%}",
+        f"the evaluation without slices {statistics.median(plain):.2f} s",
+        added <= MOST_ADDED,
+    )
+
+
+def rows() -> Iterable[Row]:
+    """From files, as users evaluate, and from objects in memory, which leaves out the reading."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        qrels, run = written(folder)
+        by = [str(table(folder / "by.csv", list(qrels.to_dict()))), "R"]
+        yield compared("from files", folder / "qrels.trec", folder / "run.trec", by, ROUNDS)
+        yield compared("in memory", qrels, run, by, ROUNDS)
+
+
+def main() -> None:
+    for row in rows():
+        print(f"{row.work}\n  to reach {row.reach}; measured {row.measured}; peer: {row.peer}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""The options by which queries are sliced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from rag_selectivity.cli.options import MEASURES, input_file
+
+ByOption = Annotated[
+    list[str] | None,
+    input_file(
+        "Figures for groups of queries: table of query_id and columns (FILE, or FILE:COLUMN for one of them), n5 "
+        "(decisive passages, grade 5), R (relevant passages) or length (words of the query). Repeatable.",
+        MEASURES,
+    ),
+]
+TextsForLengthOption = Annotated[
+    Path | None, input_file("Texts of the queries, for --by length: JSONL, TSV, CSV or Parquet.", MEASURES)
+]

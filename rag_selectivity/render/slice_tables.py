@@ -1,0 +1,153 @@
+"""The tables of slices: the figures of each slice of a run, the differences in each, and the tests of interaction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from rag_selectivity.data.token_budget import is_budget
+from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.render.blocks import BLANK, Block, Heading, Id, Note, Table
+from rag_selectivity.results.comparison import NOT_TESTED, Comparison, Interaction, RunDifference
+from rag_selectivity.results.estimate import Estimate
+from rag_selectivity.results.slices import FEWEST, Slice, Slices
+from rag_selectivity.wording import counted, enumeration, level_text, number, signed
+
+#: The depth of the tables if figures have more than one; all others are in JSON, CSV and the DataFrame.
+USUAL_DEPTH = 10
+#: The mark of a slice with few queries.
+FEW_MARK = "*"
+FEW_NOTE = f"{FEW_MARK} under {FEWEST} queries: the figures say little"
+
+
+def slice_blocks(run: str, slices: Slices) -> Iterable[Block]:
+    """A heading and a table for each column by which the queries of a run are sliced."""
+    for column, by_value in slices.items():
+        header, rows, notes = slice_grid(by_value)
+        yield Heading(Id(run), f" by {column}")
+        yield Table(header, rows)
+        yield from (Note(note, "note") for note in notes)
+
+
+def slice_grid(by_value: Mapping[str, Slice], depth: int = USUAL_DEPTH) -> tuple[list[str], list[list[str]], list[str]]:
+    """The header, the rows and the notes of one column: a row for each slice, at the depth nearest to the given one."""
+    parts = list(by_value.values())
+    measures = [parse_measure(key) for key in parts[0].estimates]
+    shown = shown_measures(measures, depth)
+    header = ["", "queries", *map(str, shown)]
+    rows = [
+        [f"{part.value}{FEW_MARK if part.few else ''}", str(part.queries)]
+        + [_cell(measure, part.estimates.get(str(measure)), part.queries) for measure in shown]
+        for part in parts
+    ]
+    notes = [FEW_NOTE] if any(part.few for part in parts) else []
+    left_out = len(measures) - len(shown)
+    if left_out:
+        notes.append(
+            f"{counted(left_out, 'further figure')} of each slice at other depths: in JSON, CSV and DataFrames"
+        )
+    codes: dict[str, list[str]] = {}
+    for part in parts:
+        for measure in shown:
+            estimate = part.estimates.get(str(measure))
+            for caveat in () if estimate is None else estimate.caveats:
+                codes.setdefault(caveat.code, []).append(f"{measure} of {part.value}")
+    notes += [f"[{code}] {', '.join(figures)}" for code, figures in codes.items()]
+    missing: dict[str, list[str]] = {}
+    for part in parts:
+        for measure in shown:
+            estimate = part.estimates.get(str(measure))
+            if estimate is not None and estimate.reason is not None and math.isnan(estimate.value):
+                missing.setdefault(estimate.reason, []).append(f"{measure} of {part.value}")
+    notes += [f"no {', '.join(figures)}: {reason}" for reason, figures in missing.items()]
+    return header, rows, notes
+
+
+def shown_measures(measures: Sequence[Measure], wanted: int = USUAL_DEPTH) -> list[Measure]:
+    """The measures at the one rank that a table shows, the nearest to the wanted one, and all that are at no rank."""
+    ranks = {measure.at for measure in measures if _at_rank(measure) and measure.at is not None}
+    shown = min(ranks, key=lambda at: (abs(at - wanted), at), default=None)
+    return [measure for measure in measures if not _at_rank(measure) or measure.at == shown]
+
+
+def _at_rank(measure: Measure) -> bool:
+    """Whether it is at a rank K, rather than at a recall level, at a budget of tokens or of whole lists."""
+    return isinstance(measure.at, int) and not is_budget(measure.at)
+
+
+def _cell(measure: Measure, estimate: Estimate | None, queries: int) -> str:
+    if estimate is None:
+        return BLANK
+    text = number(estimate.value)
+    if measure.higher_is_better is not None and not math.isnan(estimate.low):
+        text += f" [{number(estimate.low)}, {number(estimate.high)}]"
+    if estimate.possible is not None:
+        text += f" … {number(estimate.possible[1])}"
+    if estimate.as_judged is not None:
+        text += f" (as judged {number(estimate.as_judged)})"
+    if estimate.n != queries:
+        text += f" n={estimate.n}"
+    return text + estimate.mark
+
+
+# -- differences ------------------------------------------------------------------------------------------
+
+
+def slice_difference_blocks(comparison: Comparison, run: str) -> Iterable[Block]:
+    """For each column a table of the differences of a run in each slice, and what the tests of interaction say."""
+    for column, by_value in comparison.slices.items():
+        rows = [row for part in by_value.values() for row in part.rows if row.run == run]
+        if not rows:
+            continue
+        shown = shown_measures(
+            list(dict.fromkeys(row.measure for row in rows if row.test and isinstance(row.measure, Measure)))
+        )
+        header, cells = difference_grid(comparison, rows, shown)
+        yield Heading(Id(run), " compared with ", Id(comparison.baseline), f" by {column}")
+        yield Table(header, cells, breaks=False)
+        if any(row.few for row in rows if row.measure in shown):
+            yield Note(f"{FEW_MARK} under {FEWEST} queries: no verdict, and in no test of interaction")
+        yield Note(f"p Holm: over {counted(comparison.settings['family_of_slices'], 'test')} in all slices")
+        tests = [test for test in comparison.interactions if (test.column, test.run) == (column, run)]
+        yield from map(Note, interaction_lines([test for test in tests if test.measure in shown]))
+
+
+def difference_grid(
+    comparison: Comparison, rows: Sequence[RunDifference], shown: Sequence[Measure]
+) -> tuple[list[str], list[list[str]]]:
+    """The header and a row for each measure and slice."""
+    level = level_text(comparison.settings["level"])
+    header = ["", "slice", "n", f"difference [{level}, unadjusted]", "p Holm", "verdict"]
+    cells = []
+    for measure in shown:
+        for row in rows:
+            if row.measure == measure:
+                value = "" if row.by is None else row.by[1]
+                cells.append(
+                    [
+                        str(measure),
+                        f"{value}{FEW_MARK if row.few else ''}",
+                        str(row.n) if row.n == row.n_baseline else f"{row.n}, {row.n_baseline}",
+                        f"{signed(row.difference)} [{signed(row.low)}, {signed(row.high)}]",
+                        "–" if math.isnan(row.p_adjusted) else f"{row.p_adjusted:.4f}",
+                        "–" if row.few else row.verdict,
+                    ]
+                )
+    return header, cells
+
+
+def interaction_lines(tests: Sequence[Interaction]) -> list[str]:
+    """What the tests of interaction of one column say, in sentences."""
+    lines = []
+    for verdict in dict.fromkeys(test.verdict for test in tests):
+        some = [test for test in tests if test.verdict == verdict]
+        if verdict == NOT_TESTED:
+            reasons: dict[str, list[str]] = {}
+            for test in some:
+                reasons.setdefault(test.reason or "", []).append(str(test.measure))
+            lines += [f"no test of interaction of {enumeration(names)}: {why}" for why, names in reasons.items()]
+            continue
+        figures = ", ".join(f"{test.measure} (p {test.p:.4f}, p Holm {test.p_adjusted:.4f})" for test in some)
+        lines.append(f"between slices, {verdict}: {figures}")
+    return lines

@@ -1,0 +1,74 @@
+"""Slice: the figures of a group of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.base import Measure
+from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.results.estimate import Estimate
+
+#: A slice with fewer queries is marked, and a difference over fewer has no verdict.
+FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The figures of the queries that have one value in a column: `slice["BoR@10"]` is an Estimate.
+
+    Attributes
+    ----------
+    column, value : str
+    queries : int
+        The number of its queries, with and without figures.
+    estimates : {measure: Estimate}
+    """
+
+    column: str
+    value: str
+    queries: int
+    estimates: Mapping[str, Estimate]
+
+    @property
+    def few(self) -> bool:
+        """Whether it has fewer than 20 queries."""
+        return self.queries < FEWEST
+
+    def __getitem__(self, measure: str | Measure) -> Estimate:
+        name = str(parse_measure(measure))
+        try:
+            return self.estimates[name]
+        except KeyError:
+            raise InputError(f"{name} was not measured; the slice has {', '.join(self.estimates)}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {
+            "queries": self.queries,
+            "few": self.few,
+            "measures": {key: estimate.to_dict() for key, estimate in self.estimates.items()},
+        }
+
+
+#: {column: {value: what is known of the slice}}
+Slices = Mapping[str, Mapping[str, Slice]]
+
+
+def each_slice(slices: Slices) -> Iterator[Slice]:
+    """The slices of all columns, one by one."""
+    for by_value in slices.values():
+        yield from by_value.values()
+
+
+def slices_as_data(slices: Slices) -> dict[str, Any]:
+    """{"slices": …} of some slices, ready for JSON; empty without any."""
+    if not slices:
+        return {}
+    return {
+        "slices": {
+            column: {value: part.to_dict() for value, part in by_value.items()} for column, by_value in slices.items()
+        }
+    }

@@ -1,0 +1,1 @@
+"""Below the mean: figures of groups of queries."""

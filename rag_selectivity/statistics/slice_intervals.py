@@ -1,0 +1,209 @@
+"""Intervals of slices of queries, from the resamples of all queries.
+
+A resample draws queries from all of them. Of each slice it holds those of its queries that were drawn, as a measure
+that is undefined for some queries has those that are defined. So all slices, and the whole, have the same resamples,
+and their number costs little: the queries of a cell, which are in the same slices, are summed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.errors import InputError
+from rag_selectivity.measures.base import FloatArray, Outcome
+from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, estimand_of
+from rag_selectivity.statistics.draws import resample_counts
+from rag_selectivity.statistics.interval_methods import ONLY_FOR_EVALUATE
+
+#: Sums that are held at once, over all slices and columns, for each resample.
+_SUMS_AT_ONCE = 1536
+#: Groups of queries with more cells than this are summed one by one.
+_MOST_CELLS = 512
+
+#: Low and high of an outcome, float64[depths] each.
+Ends = tuple[FloatArray, FloatArray]
+
+
+def slice_intervals(
+    bootstrap: Bootstrap, outcomes: Sequence[Outcome], queries: Sequence[str], slicings: Sequence[IntArray]
+) -> list[list[list[Ends]]]:
+    """Low and high of each outcome in each slice of each slicing: `result[slicing][slice][outcome]`.
+
+    Parameters
+    ----------
+    bootstrap : Bootstrap
+    outcomes : sequence of Outcome
+        Over the same queries.
+    queries : sequence of str
+    slicings : sequence of int64[queries]
+        The number of each query's slice.
+    """
+    if bootstrap.drawn_by_id:
+        raise InputError(ONLY_FOR_EVALUATE)
+    units = bootstrap.units(queries)
+    numbers = np.arange(len(queries)) if units is None else units
+    slices = [
+        _Slice(i, place, rows, None if units is None else np.unique(units[rows], return_inverse=True)[1])
+        for i, places in enumerate(slicings)
+        for place in range(int(places.max(initial=-1)) + 1)
+        for rows in [np.flatnonzero(places == place)]
+    ]
+    found: list[list[list[list[FloatArray]]]] = [
+        [[[] for _ in outcomes] for _ in range(int(places.max(initial=-1)) + 1)] for places in slicings
+    ]
+    for batch, columns in _batches(bootstrap, outcomes, slices, alone=units is None):
+        sums: list[FloatArray] = []
+        if columns is not None:
+            sums = _resampled_sums(bootstrap, columns.matrix(), numbers, slicings)
+        for piece in batch:
+            for own, outcome, exact in zip(slices, piece.outcomes, piece.exact, strict=True):
+                estimand = estimand_of(outcome, own.units)
+                resampled = None
+                if piece.places:
+                    *parts, mask = (sums[own.slicing][own.place][:, place].T for place in piece.places)
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        resampled = estimand.statistic(*(part / mask for part in parts))
+                ends = bootstrap.ends_of(outcome, estimand, resampled, exact)
+                found[own.slicing][own.place][piece.number].append(ends)
+    return [[[_joined(pieces) for pieces in of_slice] for of_slice in of_slicing] for of_slicing in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """A slice: its place among those of its slicing, its rows, and the numbers of their clusters in it."""
+
+    slicing: int
+    place: int
+    rows: IntArray
+    units: IntArray | None
+
+    def of(self, outcome: Outcome) -> Outcome:
+        return replace(outcome, parts=tuple(part[self.rows] for part in outcome.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """An outcome at a few depths: its number, its part in each slice, the bounds there that need no resamples, and the
+    places of its columns.
+
+    There are no places if no slice needs resamples.
+    """
+
+    number: int
+    outcomes: list[Outcome]
+    exact: list[FloatArray | None]
+    places: list[list[int]]
+
+
+def _batches(
+    bootstrap: Bootstrap, outcomes: Sequence[Outcome], slices: Sequence[_Slice], *, alone: bool
+) -> Iterator[tuple[list[_Piece], Columns | None]]:
+    """The pieces of all outcomes, with as many columns at once as sums of all slices can be held of."""
+    tail = (1 - bootstrap.level) / 2
+    batch: list[_Piece] = []
+    columns = Columns()
+    for number, outcome in enumerate(outcomes):
+        for start in range(0, max(1, outcome.parts[0].shape[1]), DEPTHS_AT_ONCE):
+            part = outcome.at(slice(start, start + DEPTHS_AT_ONCE))
+            some = [own.of(part) for own in slices]
+            exact = [bootstrap.exact_ends(each, tail) if alone else None for each in some]
+            places: list[list[int]] = []
+            if any(_open(each, ends) for each, ends in zip(some, exact, strict=True)):
+                blocks = (*(np.nan_to_num(each, nan=0.0) for each in part.parts), part.defined.astype(np.float64))
+                places = [columns.add(block) for block in blocks]
+            batch.append(_Piece(number, some, exact, places))
+            if len(columns) * len(slices) >= _SUMS_AT_ONCE:
+                yield batch, columns
+                batch, columns = [], Columns()
+    if batch:
+        yield batch, columns if len(columns) else None
+
+
+def _open(outcome: Outcome, exact: FloatArray | None) -> bool:
+    """Whether a figure of two queries or more has no bounds without resamples."""
+    undecided = np.ones(outcome.parts[0].shape[1], bool) if exact is None else np.isnan(exact).any(axis=0)
+    return bool((undecided & (outcome.defined.sum(axis=0) > 1)).any())
+
+
+def _joined(pieces: Sequence[FloatArray]) -> Ends:
+    low, high = np.concatenate(pieces, axis=1)
+    return low, high
+
+
+def _resampled_sums(
+    bootstrap: Bootstrap, matrix: FloatArray, units: IntArray, slicings: Sequence[IntArray]
+) -> list[FloatArray]:
+    """Column sums of each slice under each resample: float64[slices, resamples, columns] for each slicing.
+
+    `units` holds the number of each row's unit, of which a resample draws some.
+    """
+    shape = (bootstrap.resamples, matrix.shape[1])
+    sums = [np.empty((int(places.max(initial=-1)) + 1, *shape)) for places in slicings]
+    drawn_from = int(units.max(initial=-1)) + 1
+    for some in _grouped(slicings):
+        cells, start = _Cells.of(some, slicings, units, matrix), 0
+        for counts in resample_counts(bootstrap.seed, bootstrap.resamples, drawn_from, cells.units):
+            stop = start + len(counts)
+            cells.add(counts, sums, slice(start, stop))
+            start = stop
+    return sums
+
+
+def _grouped(slicings: Sequence[IntArray]) -> list[list[int]]:
+    """Slicings that are summed together: as long as together they make few cells."""
+    groups: list[list[int]] = []
+    cells = np.zeros(0, np.int64)
+    for i, places in enumerate(slicings):
+        if groups:
+            joint = np.unique(np.stack([cells, places]), axis=1, return_inverse=True)[1].reshape(-1)
+            if joint.max(initial=-1) < _MOST_CELLS:
+                groups[-1].append(i)
+                cells = joint
+                continue
+        groups.append([i])
+        cells = places
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The rows of some slicings, sorted by cell: rows of a cell are in the same slice of each slicing.
+
+    `units` are the units of the rows, `blocks` the rows of each cell and their values. `members` has a row for each
+    slice of the slicings, 1 for the cells that it holds.
+    """
+
+    slicings: list[int]
+    units: IntArray
+    blocks: list[tuple[slice, FloatArray]]
+    members: FloatArray
+
+    @classmethod
+    def of(cls, some: list[int], slicings: Sequence[IntArray], units: IntArray, matrix: FloatArray) -> _Cells:
+        keys, cell = np.unique(np.stack([slicings[i] for i in some]), axis=1, return_inverse=True)
+        order = np.argsort(cell.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(cell.reshape(-1), minlength=keys.shape[1])).tolist()
+        sliced = [slice(low, high) for low, high in zip([0, *ends], ends, strict=False)]
+        blocks = [(rows, matrix[order[rows]]) for rows in sliced]
+        members = [
+            np.arange(int(slicings[i].max(initial=-1)) + 1)[:, None] == of_slicing
+            for i, of_slicing in zip(some, keys, strict=True)
+        ]
+        return cls(some, units[order], blocks, np.concatenate(members).astype(np.float64))
+
+    def add(self, counts: FloatArray, sums: Sequence[FloatArray], resamples: slice) -> None:
+        """Write the sums of some resamples; the columns of `counts` are the rows."""
+        shape = len(counts), sums[0].shape[2]
+        of_cells = np.empty((len(self.blocks), *shape))
+        for i, (rows, block) in enumerate(self.blocks):
+            np.matmul(counts[:, rows], block, out=of_cells[i])
+        of_slices = (self.members @ of_cells.reshape(len(of_cells), -1)).reshape(-1, *shape)
+        first = 0
+        for i in self.slicings:
+            last = first + len(sums[i])
+            sums[i][:, resamples] = of_slices[first:last]
+            first = last

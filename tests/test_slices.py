@@ -1,0 +1,366 @@
+"""Figures of groups of queries: as of these queries alone, with intervals from the resamples of all queries."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.errors import InputError
+from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.slices.slicing import by_value
+from rag_selectivity.statistics.bootstrap import Bootstrap
+from rag_selectivity.statistics.slice_intervals import slice_intervals
+
+N = 60
+QUERIES = [f"q{i:02}" for i in range(N)]
+LANGUAGE = {query: ("de", "en", "fr")[i % 10 % 3] for i, query in enumerate(QUERIES)}
+HARD = {query: "hard" if i % 4 == 0 else "easy" for i, query in enumerate(QUERIES)}
+OPTIONS = {"scale": "utility", "corpus_size": 500, "depths": [1, 3, 10]}
+MEASURES = [
+    "Success",
+    "BoR",
+    "EF",
+    "BoR_max",
+    "lambda",
+    "RA-nWG",
+    "Harm",
+    "nDCG",
+    "AP",
+    "PROC",
+    "%PROC",
+    "Fe",
+    "Judged",
+]
+
+
+def world(seed: int = 5) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, list[str]]]]:
+    """Labels of grades 1 to 5, some without a relevant passage, and two runs that miss some queries."""
+    rng = np.random.default_rng(seed)
+    labels, runs = {}, {"one": {}, "other": {}}
+    for i, query in enumerate(QUERIES):
+        passages = [f"p{j}" for j in rng.choice(500, 12, replace=False)]
+        grades = rng.choice([1, 2, 3, 4, 5], 12, p=[0.3, 0.3, 0.2, 0.15, 0.05])
+        labels[query] = dict(zip(passages, grades.tolist(), strict=True))
+        for name, shift in (("one", 0.0), ("other", 1.5)):
+            order = np.argsort(-(grades + rng.normal(0, 1.5 + shift * (LANGUAGE[query] == "de"), 12)))
+            found = [passages[j] for j in order] + [f"p{500 + j}" for j in range(3)]
+            if i % 13:
+                runs[name][query] = found[: int(rng.integers(4, 15))]
+    return labels, runs
+
+
+LABELS, RUNS = world()
+
+
+@pytest.fixture(scope="module")
+def report() -> rs.Report:
+    by = {"language": LANGUAGE, "kind": HARD}
+    return rs.evaluate(LABELS, RUNS, measures=MEASURES, by=by, **OPTIONS)
+
+
+def chosen(value: str) -> set[str]:
+    return {query for query in QUERIES if value in (LANGUAGE[query], HARD[query])}
+
+
+# -- figures of a slice are those of its queries alone ----------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["de", "en", "fr", "hard", "easy"])
+def test_figures_are_those_of_the_queries_alone(report, value) -> None:
+    some = chosen(value)
+    labels = {query: row for query, row in LABELS.items() if query in some}
+    runs = {name: {query: row for query, row in run.items() if query in some} for name, run in RUNS.items()}
+    alone = rs.evaluate(labels, runs, measures=MEASURES, bootstrap=None, **OPTIONS)
+    for name, run in report.runs.items():
+        part = next(by_column[value] for by_column in run.slices.values() if value in by_column)
+        assert part.queries == len(some)
+        assert part.few == (len(some) < 20)
+        assert part.estimates.keys() == run.estimates.keys() == alone.runs[name].estimates.keys()
+        for key, estimate in part.estimates.items():
+            same = alone[name, key]
+            assert (estimate.n, estimate.n_total) == (same.n, same.n_total), key
+            assert estimate.value == pytest.approx(same.value, rel=1e-12, nan_ok=True), key
+            assert estimate.possible == pytest.approx(same.possible, rel=1e-12) if same.possible else True
+            assert (estimate.placebo is None) == (same.placebo is None), key
+            assert estimate.placebo is None or estimate.placebo == pytest.approx(same.placebo, rel=1e-9)
+
+
+def test_slices_of_a_column_add_up_to_all_queries(report) -> None:
+    for run in report.runs.values():
+        for by_column in run.slices.values():
+            assert sum(part.queries for part in by_column.values()) == N
+            for key, whole in run.estimates.items():
+                assert sum(part[key].n for part in by_column.values()) == whole.n
+
+
+def test_the_figures_of_all_queries_stay_the_same(report) -> None:
+    plain = rs.evaluate(LABELS, RUNS, measures=MEASURES, **OPTIONS)
+    for name, run in plain.runs.items():
+        assert repr(run.estimates) == repr(report.runs[name].estimates)
+
+
+# -- intervals --------------------------------------------------------------------------------------------
+
+
+def outcomes_of(judged: JudgedRun) -> list[Outcome]:
+    depths = np.array([1, 3])
+    return [rs.parse_measure(name).outcome(judged, depths).settled() for name in ("RA-nWG", "BoR", "Success", "Harm")]
+
+
+def masked(outcome: Outcome, inside: np.ndarray) -> Outcome:
+    """The outcome in which the queries outside are undefined."""
+    return replace(outcome, parts=tuple(np.where(inside[:, None], part, np.nan) for part in outcome.parts))
+
+
+@pytest.mark.parametrize("method", ["bca", "percentile"])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_an_interval_is_that_of_all_queries_with_the_others_undefined(report, method, clustered) -> None:
+    judged = report.runs["one"].judged
+    assert judged is not None
+    outcomes = outcomes_of(judged)
+    # Clusters that have queries in several slices.
+    clusters = {query: i // 4 for i, query in enumerate(judged.queries)} if clustered else None
+    bootstrap = Bootstrap(1000, method=method, clusters=clusters)
+    places = [
+        np.array([sorted(set(names.values())).index(names[q]) for q in judged.queries]) for names in (LANGUAGE, HARD)
+    ]
+    found = slice_intervals(bootstrap, outcomes, judged.queries, places)
+    for of_slices, place in zip(found, places, strict=True):
+        for number, ends in enumerate(of_slices):
+            expected = bootstrap.intervals([masked(o, place == number) for o in outcomes], judged.queries)
+            for one, other in zip(ends, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_an_interval_against_resamples_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    values, places = rng.random(50), rng.integers(0, 3, 50)
+    outcome = Outcome((values[:, None],), "undefined")
+    bootstrap = Bootstrap(400, seed=3, method="percentile")
+    found = slice_intervals(bootstrap, [outcome], [str(i) for i in range(50)], [places])[0]
+    drawn = np.random.default_rng(3).integers(0, 50, size=(400, 50), dtype=np.int32)
+    for place, ((low, high),) in enumerate(found):
+        means = [values[row[places[row] == place]].mean() for row in drawn]
+        np.testing.assert_allclose([low[0], high[0]], np.quantile(means, [0.025, 0.975]), rtol=1e-12)
+
+
+def test_many_slicings_that_make_many_cells_are_summed_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    values = rng.random((300, 2))
+    outcome = Outcome((values,), "undefined")
+    slicings = [rng.integers(0, 9, 300) for _ in range(4)]
+    bootstrap = Bootstrap(200)
+    together = slice_intervals(bootstrap, [outcome], [""] * 300, slicings)
+    for i, places in enumerate(slicings):
+        (alone,) = slice_intervals(bootstrap, [outcome], [""] * 300, [places])
+        np.testing.assert_allclose(np.array(together[i]), np.array(alone), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_intervals_of_slices_cover_the_true_mean() -> None:
+    rng, inside, trials = np.random.default_rng(11), np.zeros(3), 300
+    places = np.repeat([0, 1, 2], [20, 40, 140])
+    centres = np.array([0.2, 0.5, 0.8])
+    for _ in range(trials):
+        values = rng.beta(4 * centres[places], 4 * (1 - centres[places]))[:, None]
+        ends = slice_intervals(Bootstrap(500), [Outcome((values,), "")], [""] * 200, [places])[0]
+        inside += [low[0] <= centre <= high[0] for ((low, high),), centre in zip(ends, centres, strict=True)]
+    assert (inside / trials >= 0.91).all(), inside / trials
+
+
+def test_the_poisson_bootstrap_gives_the_figures_of_the_queries_alone() -> None:
+    sliced = rs.evaluate(LABELS, {"one": RUNS["one"]}, bootstrap="poisson", by={"language": LANGUAGE}, **OPTIONS)
+    some = chosen("fr")
+    labels = {query: row for query, row in LABELS.items() if query in some}
+    run = {query: row for query, row in RUNS["one"].items() if query in some}
+    alone = rs.evaluate(labels, {"one": run}, bootstrap="poisson", **OPTIONS)
+    part = sliced.runs["one"].slices["language"]["fr"]
+    for key in ("Success@3", "BoR@3", "RA-nWG@3"):
+        assert (part[key].value, part[key].low, part[key].high) == (alone[key].value, alone[key].low, alone[key].high)
+
+
+# -- what is given as by ----------------------------------------------------------------------------------
+
+
+def values_of(by: object, **options: object) -> dict[str, dict[str, int]]:
+    """{column: {value: queries}} of the slices."""
+    found = rs.evaluate(LABELS, {"one": RUNS["one"]}, measures=["Success"], bootstrap=None, by=by, **options, **OPTIONS)
+    slices = found.runs["one"].slices
+    return {column: {value: part.queries for value, part in by_value.items()} for column, by_value in slices.items()}
+
+
+def test_every_form_of_a_table_gives_the_same_slices(tmp_path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rows = [{"query_id": query, "language": LANGUAGE[query], "kind": HARD[query]} for query in QUERIES]
+    frame = pandas.DataFrame(rows)
+    frame.to_csv(tmp_path / "by.csv", index=False)
+    frame.to_csv(tmp_path / "by.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "by.parquet")
+    (tmp_path / "by.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = values_of({"language": LANGUAGE, "kind": HARD})
+    assert expected == {"language": {"de": 24, "en": 18, "fr": 18}, "kind": {"easy": 45, "hard": 15}}
+    paths = [tmp_path / f"by.{suffix}" for suffix in ("csv", "tsv", "parquet", "jsonl")]
+    for by in (frame, rows, *paths, *map(str, paths)):
+        assert values_of(by) == expected
+    assert values_of([f"{paths[0]}:kind", {"language": LANGUAGE}]).keys() == {"kind", "language"}
+    assert values_of(LANGUAGE) == {"slice": expected["language"]}
+
+
+def test_counts_of_labels_and_lengths_of_texts() -> None:
+    five = {query: sum(grade == 5 for grade in row.values()) for query, row in LABELS.items()}
+    relevant = {query: sum(grade >= 4 for grade in row.values()) for query, row in LABELS.items()}
+    texts = {query: "word " * (1 + i % 24) for i, query in enumerate(QUERIES[1:])}
+    found = values_of(["n5", "R", "length"], queries=texts)
+    decisive = {"0": (0, 0), "1": (1, 1), "2": (2, 2), "3+": (3, 99)}
+    counted = {name: sum(low <= n <= high for n in five.values()) for name, (low, high) in decisive.items()}
+    assert found["n5"] == {name: count for name, count in counted.items() if count}
+    bins = {"0": (0, 0), "1": (1, 1), "2-3": (2, 3), "4-9": (4, 9), "10+": (10, 99)}
+    counted = {name: sum(low <= n <= high for n in relevant.values()) for name, (low, high) in bins.items()}
+    assert found["R"] == {name: count for name, count in counted.items() if count}
+    assert list(found["length"]) == ["1-5 words", "6-10 words", "11-15 words", "16-20 words", "21+ words", "(none)"]
+    assert found["length"]["(none)"] == 1
+
+
+def test_numbers_are_cut_into_quartiles_with_their_borders() -> None:
+    age = {query: str(i) for i, query in enumerate(QUERIES)}
+    assert values_of({"age": age})["age"] == {"≤ 14": 15, "> 14 to 29": 15, "> 29 to 44": 15, "> 44": 15}
+    few = by_value("hops", {query: str(1 + i % 3) for i, query in enumerate(QUERIES)}, QUERIES)
+    assert few.values == ("1", "2", "3")
+    skewed = by_value("price", {q: str(max(0, i - 40) / 8) for i, q in enumerate(QUERIES)}, QUERIES)
+    assert skewed.values == ("≤ 0", "> 0 to 0.5", "> 0.5")
+
+
+def test_missing_values_are_a_slice_and_further_queries_are_counted() -> None:
+    by = {"kind": {**dict.fromkeys(QUERIES[:30], "a"), QUERIES[30]: None, "other": "a", "more": "b"}}
+    report = rs.evaluate(LABELS, {"one": RUNS["one"]}, scale="utility", depths=[3], by=by)
+    assert list(report.runs["one"].slices["kind"]) == ["a", "(none)"]
+    assert "by kind: 2 queries of by['kind'] are not measured; 30 queries without a value are the slice (none)" in (
+        report.runs["one"].notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "options", "message"),
+    [
+        ("n6", {}, "there is no file 'n6'"),
+        ({"x": {"z1": "a"}}, {}, "none of the 1 query ids is in the report"),
+        ({"x": {q: q for q in QUERIES}}, {}, "too many different values for slices (column 'x' with 60; at most 50)"),
+        ([LANGUAGE, LANGUAGE], {}, "two slicings are called 'slice'"),
+        ({"x": LANGUAGE, "y": "de"}, {}, "some values are mappings and some are not"),
+        ({}, {}, "the mapping is empty"),
+        ([], {}, "the list is empty"),
+        ("length", {}, "(--queries queries.jsonl)"),
+        ("length", {"queries": {"z": "text"}}, "none of the 1 ids is a measured query"),
+        ("R", {"queries": {"z": "text"}}, 'queries (--queries) are read for by="length"'),
+    ],
+)
+def test_mistakes_are_named(by, options, message) -> None:
+    with pytest.raises(InputError) as raised:
+        rs.evaluate(LABELS, RUNS, by=by, **options, **OPTIONS)
+    assert message in str(raised.value)
+
+
+def test_decisive_passages_need_the_utility_scale() -> None:
+    with pytest.raises(InputError, match="labels are on the trec scale: use by R"):
+        rs.evaluate({"q": {"a": 1}}, {"run": {"q": ["a"]}}, by="n5")
+
+
+def test_a_column_that_does_not_exist_is_named(tmp_path) -> None:
+    (tmp_path / "by.csv").write_text("query_id,language\nq01,de\n")
+    with pytest.raises(InputError, match=r"by.csv has no column 'lang' \(it has language\)"):
+        rs.evaluate(LABELS, RUNS, by=f"{tmp_path / 'by.csv'}:lang", **OPTIONS)
+
+
+# -- what rests on all queries ----------------------------------------------------------------------------
+
+
+def test_a_slice_has_no_calibrated_figure_and_says_so() -> None:
+    people = {query: dict(list(row.items())[:2]) for query, row in LABELS.items()}
+    options = {"scale": "utility", "depths": [3], "measures": ["RA-nWG"], "human": people, "by": {"kind": HARD}}
+    compared = rs.compare(LABELS, RUNS, **options)
+    whole, part = compared.report["one", "RA-nWG@3"], compared.report.runs["one"].slices["kind"]["easy"]["RA-nWG@3"]
+    assert whole.basis == part.basis == "calibrated"
+    assert math.isnan(part.value)
+    assert part.as_judged is not None
+    assert part.reason is not None
+    assert "no calibrated figure" in part.reason
+    assert not compared.slices
+    assert any("no differences within slices" in note for note in compared.notes)
+
+
+def test_controls_of_a_slice_are_those_of_its_queries() -> None:
+    controls = {query: {f"c{i}{j}": 4 if (i + j) % 9 == 0 else 1 for j in range(6)} for i, query in enumerate(QUERIES)}
+    report = rs.evaluate(LABELS, {"one": RUNS["one"]}, controls=controls, by={"kind": HARD}, **OPTIONS)
+    some = chosen("hard")
+    alone = rs.evaluate(
+        {query: LABELS[query] for query in some},
+        {"one": {query: row for query, row in RUNS["one"].items() if query in some}},
+        controls={query: controls[query] for query in some},
+        **OPTIONS,
+    )
+    part = report.runs["one"].slices["kind"]["hard"]["BoR@3"]
+    assert part.basis == alone["BoR@3"].basis == "with controls"
+    assert part.value == pytest.approx(alone["BoR@3"].value, abs=0.05)
+
+
+def test_the_missing_five_is_remarked_on_if_both_kinds_of_queries_exist() -> None:
+    report = rs.evaluate(LABELS, {"one": RUNS["one"]}, scale="utility", depths=[3], by="n5")
+    slices = report.runs["one"].slices["n5"]
+    (note,) = [note for note in report.runs["one"].notes if "without a decisive passage" in note]
+    assert f"the {slices['0']['RA-nWG@3'].n} queries" in note
+    assert f"the {sum(part['RA-nWG@3'].n for value, part in slices.items() if value != '0')} others" in note
+    none = {query: {p: min(grade, 4) for p, grade in row.items()} for query, row in LABELS.items()}
+    without = rs.evaluate(none, {"one": RUNS["one"]}, scale="utility", depths=[3], by="n5")
+    assert list(without.runs["one"].slices["n5"]) == ["0"]
+    assert not any("without a decisive" in note for note in without.runs["one"].notes)
+
+
+# -- what comes out ---------------------------------------------------------------------------------------
+
+
+def test_a_stored_report_has_its_slices_again(report, tmp_path) -> None:
+    report.save(tmp_path / "r.json")
+    data = json.loads((tmp_path / "r.json").read_text())
+    cell = data["runs"]["one"]["slices"]["language"]["de"]["measures"]["RA-nWG@3"]
+    part = report.runs["one"].slices["language"]["de"]
+    assert cell["value"] == part["RA-nWG@3"].value
+    stored = StoredReport.read(tmp_path / "r.json")
+    assert stored.runs["one"].slices["language"]["de"].to_dict() == json.loads(json.dumps(part.to_dict()))
+    data["runs"]["one"]["slices"]["language"]["de"]["queries"] = "many"
+    (tmp_path / "r.json").write_text(json.dumps(data))
+    with pytest.raises(InputError, match=r"slices\.language\.de\.queries"):
+        StoredReport.read(tmp_path / "r.json")
+
+
+def test_rows_say_of_which_queries_they_are(report) -> None:
+    rows = report.to_rows()
+    of_all = [row for row in rows if (row["by"], row["slice"]) == ("", "")]
+    assert len(of_all) == sum(len(run.estimates) for run in report.runs.values())
+    assert len(rows) == 6 * len(of_all)
+    assert "by" not in rs.evaluate(LABELS, RUNS, **OPTIONS).to_rows()[0]
+
+
+def test_the_table_marks_slices_with_few_queries(report) -> None:
+    text = report.to_text()
+    assert "one by kind" in text
+    assert "hard*" in text
+    assert "easy*" not in text
+    assert "* under 20 queries" in text
+    assert "hard\\*" in report.to_markdown()
+
+
+def test_the_page_has_a_table_for_each_column(report) -> None:
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    page = report.to_html()
+    assert "<h4>By language</h4>" in page
+    assert "The figures of other by kind" in page
+    assert "By language" not in rs.evaluate(LABELS, RUNS, **OPTIONS).to_html()
