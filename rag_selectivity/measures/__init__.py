@@ -28,6 +28,7 @@ from rag_selectivity.measures.chance import (
 from rag_selectivity.measures.classic import AP, RR, ContextPrecision, F, IPrec, P, R, Rprec, nDCG
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, absent_measures, default_measures, default_query_measures
+from rag_selectivity.measures.rates import Bits, bits
 from rag_selectivity.measures.recall_free import Fe, T
 from rag_selectivity.measures.udcg import UDCGGrades, udcg
 from rag_selectivity.measures.utility import (
@@ -51,6 +52,7 @@ __all__ = [
     "REGISTRY",
     "RR",
     "Aggregate",
+    "Bits",
     "BoR",
     "BoR_max",
     "BoR_opt",
@@ -80,6 +82,7 @@ __all__ = [
     "UDCGGrades",
     "Whole",
     "absent_measures",
+    "bits",
     "default_measures",
     "default_query_measures",
     "diagnosis",
