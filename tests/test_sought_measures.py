@@ -252,7 +252,19 @@ def test_out_of_core_gives_the_same_figures_and_the_same_refusal(tmp_path) -> No
     lines = [f"{q} Q0 {p} {i} {-i} r\n" for q, ids in ranked.items() for i, p in enumerate(ids)]
     (tmp_path / "run.trec").write_text("".join(lines))
     (tmp_path / "qrels.trec").write_text("".join(f"{q} 0 {p} {g}\n" for q, p, g in labels))
-    words = "evaluate --qrels qrels.trec --run run.trec --scale trec --ids exact --format json".split()
+    words = [
+        "evaluate",
+        "--qrels",
+        "qrels.trec",
+        "--run",
+        "run.trec",
+        "--scale",
+        "trec",
+        "--ids",
+        "exact",
+        "--format",
+        "json",
+    ]
     words += [word for measure in MEASURES for word in ("--measure", measure)]
     whole, parts = (
         json.loads(run_command(*words, *how, cwd=tmp_path).stdout)["runs"]["run"]["measures"]
