@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-PARTS = ("load_and_measure", "columns", "small", "intervals", "startup", "out_of_core", "live", "page")
+PARTS = ("load_and_measure", "columns", "small", "intervals", "startup", "out_of_core", "live", "page", "classes")
 _MARKS = {True: "yes", False: "**no**", None: "no peer here"}
 
 
