@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -167,3 +169,25 @@ def test_ids_that_become_one_and_grades_off_the_scale_are_named() -> None:
         rs.Qrels.from_classes({"q": "x"}, {"d": "x"}, grade=7).on_scale("utility")
     with pytest.raises(rs.InputError, match="grade 1 is not in the grade map; add 1:NEW"):
         qrels.regraded("0:1")
+
+
+def test_copies_for_other_processes_hold_counts_too() -> None:
+    qrels = pickle.loads(pickle.dumps(rs.Qrels.from_classes({"q": "x", "r": "y"}, {"d": "x", "e": "y", "f": "x"})))
+    assert qrels.counts().tolist() == [2, 1]
+    assert "query" not in vars(qrels)
+    assert qrels.to_dict() == {"q": {"d": 1, "f": 1}, "r": {"e": 1}}
+    with pytest.raises(AttributeError, match="has no attribute 'grades'"):
+        qrels.grades  # noqa: B018
+
+
+def test_parts_of_a_run_and_scattered_lines_meet_the_same_labels(tmp_path) -> None:
+    queries, passages = {"q1": "x", "q2": "y", "q3": "x"}, {"a": "x", "b": "y", "c": "x", "d": "y"}
+    ranked = {"q1": "bac", "q2": "dxb", "q3": "ca"}
+    lines = [f"{q} Q0 {p} {i} {-i} r\n" for q, ids in ranked.items() for i, p in enumerate(ids)]
+    found = []
+    for name, order in (("sorted", lines), ("scattered", lines[::2] + lines[1::2])):
+        (tmp_path / f"{name}.trec").write_text("".join(order))
+        for labels in (rs.Qrels.from_classes(queries, passages), pairs(queries, passages)):
+            report = rs.evaluate(labels, tmp_path / f"{name}.trec", measures=["AP", "R@2", "P@2"], bootstrap=None)
+            found.append([report[measure].value for measure in ("AP", "R@2", "P@2")])
+    assert found[1:] == found[:-1]

@@ -180,6 +180,8 @@ class ClassQrels(Qrels):
             return self
         if self._grade not in mapping:
             raise InputError(f"qrels: grade {self._grade} is not in the grade map; add {self._grade}:NEW to it")
+        if mapping[self._grade] < 0:
+            return super().regraded(mapping)
         result = self._with_grade(mapping[self._grade])
         result.scale = implied_scale(mapping)
         return result
