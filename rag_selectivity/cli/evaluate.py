@@ -23,10 +23,11 @@ from rag_selectivity.cli.inputs import (
     labels_of,
     named_files,
     policy_choices,
+    tokens_of,
     whole_numbers,
 )
 from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
-from rag_selectivity.cli.retrieved import Retrieved, refuse_without_trace
+from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, Retrieved, refuse_without_trace
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -43,6 +44,8 @@ NOT_OUT_OF_CORE = {
     "query_id_key": "it is about the spans of a trace",
     "pool": "the pool of a run is its own list there",
     "corpus": "the ids of the corpus would be held in memory; give its size with --corpus-size",
+    "tokens": "the lists of the runs would be held in memory",
+    "tokenizer": "the lists of the runs would be held in memory",
     "controls": "an estimate with random controls needs all queries at once",
     "clusters": "the Poisson bootstrap draws queries one by one",
     "human": "the labels are completed again and again, which needs all of them in memory",
@@ -62,12 +65,14 @@ def evaluate(
     trace: Annotated[
         Path | None, o.input_file("Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON).")
     ] = None,
-    identity: o.IdentityOption = None,
-    query_id_key: o.QueryIdKeyOption = None,
+    identity: IdentityOption = None,
+    query_id_key: QueryIdKeyOption = None,
     pool: o.PoolOption = None,
     corpus_size: o.SizeOption = None,
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
+    tokens: o.TokensOption = None,
+    tokenizer: o.TokenizerOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
@@ -193,6 +198,7 @@ def evaluate(
         ids=ids,
         human=human,
         used_models=used_model or (),
+        tokens=tokens_of(tokens, tokenizer),
         **rules,
     )
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))

@@ -92,7 +92,7 @@ class P(Measure):
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)
 
 
@@ -116,7 +116,7 @@ class R(Measure):
     compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
@@ -152,7 +152,7 @@ class F(Measure):
         if self.alpha is not None and self.beta != 1.0:
             raise InputError("F takes alpha or beta, not both, since alpha = 1/(1 + beta²): give one")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         alpha = 1 / (1 + self.beta**2) if self.alpha is None else self.alpha
         relevant = judged.relevant(self.rel)[:, None]
         return Outcome((f_score(judged.hits_at(depths, self.rel), judged.slots_at(depths), relevant, alpha),), _NEVER)
@@ -179,7 +179,7 @@ class Rprec(RankedMeasure):
     def check_cutoff(cls, at: int | float) -> None:
         raise InputError(f"Rprec takes no depth, since its depth is R: leave out @{at}")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, _ = relevant_hits(judged, self.rel)
         relevant = judged.relevant(self.rel)
         within = np.bincount(hits.query[hits.rank <= relevant[hits.query]], minlength=len(judged))
@@ -205,7 +205,7 @@ class AP(RankedMeasure):
     example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
     compares_with_all_labels: ClassVar[bool] = True
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
@@ -247,7 +247,7 @@ class ContextPrecision(Measure):
     example: ClassVar[str] = "relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1"
     rel: int | None = rel_parameter()
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         values = _share(precisions, judged.hits_at(depths, self.rel))
@@ -273,7 +273,7 @@ class RR(RankedMeasure):
     formula: ClassVar[str] = "1 / rank of the first relevant passage"
     example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         first = hits.chosen(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
@@ -330,7 +330,7 @@ class DCG(_Gain):
     formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K"
     example: ClassVar[str] = "grades 3,2,3 in this order: DCG@3 = 3/1 + 2/1.585 + 3/2 = 5.762"
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((self._gained(judged, depths),), _NEVER, bounds=(0.0, np.inf))
 
 
@@ -354,7 +354,7 @@ class nDCG(_Gain):
     example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
     compares_with_all_labels: ClassVar[bool] = True
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((self._normalised(self._gained(judged, depths), judged, depths),), _NEVER)
 
     def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
@@ -423,7 +423,7 @@ class IPrec(Measure):
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
         return _LEVELS
 
-    def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         return Outcome((_interpolated(judged, depths, self.rel, self.rounding),), _NEVER)
 
 
@@ -447,7 +447,7 @@ class IPrec11(WholeListMeasure):
     compares_with_all_labels: ClassVar[bool] = True
     rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R: up as in trec_eval 9, nearest as in 10")
 
-    def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         points = _interpolated(judged, _LEVELS, self.rel, self.rounding)
         return Outcome((points.mean(axis=1, keepdims=True),), _NEVER)
 

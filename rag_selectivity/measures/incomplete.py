@@ -9,8 +9,9 @@ import numpy as np
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.join.judged_run import Hits, JudgedRun
-from rag_selectivity.measures.base import FloatArray, Outcome, Refusal, register_measure
+from rag_selectivity.measures.base import FloatArray, Outcome, register_measure
 from rag_selectivity.measures.classic import WholeListMeasure
+from rag_selectivity.measures.refusal import Refusal
 
 _NEVER = "no query returned anything"
 #: Smooths the precision above a passage, as in trec_eval.
@@ -31,7 +32,7 @@ class _Incomplete(WholeListMeasure):
 
     compares_with_all_labels: ClassVar[bool] = True
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits = judged.distinct
         found = hits.grade >= judged.threshold(self.rel)
         relevant_above, others_above = _above(hits, found.astype(np.int64), len(judged))

@@ -51,7 +51,7 @@ class RBP(RankedMeasure):
         if self.p == 1:
             raise InputError("RBP: parameter p must be below 1, since a reader who never stops has no mean: got 1")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, _ = relevant_hits(judged, self.rel)
         weights: FloatArray = (1 - self.p) * np.power(float(self.p), hits.rank - 1)
         return Outcome((count_at(hits, len(judged), depths, weights),), _NEVER)
@@ -80,7 +80,7 @@ class ERR(Measure):
         None, Whole(1), "highest grade of the scale (default 4 on trec, as in gdeval; 5 on utility)"
     )
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         highest = self.max_grade if self.max_grade is not None else judged.scale.highest or _OF_GDEVAL
         self._check_grades(judged, highest)
         hits = judged.distinct
