@@ -28,6 +28,7 @@ COMMANDS = (
     "store export",
     "store import",
     "store recover",
+    "duplicates",
     "plan",
     "audit",
     "measures",

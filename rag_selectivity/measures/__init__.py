@@ -31,6 +31,7 @@ from rag_selectivity.measures.plan import DEFAULT_DEPTHS, absent_measures, defau
 from rag_selectivity.measures.rates import Bits, bits
 from rag_selectivity.measures.readers import ERR, RBP
 from rag_selectivity.measures.recall_free import Fe, T
+from rag_selectivity.measures.redundancy import Redundancy
 from rag_selectivity.measures.udcg import UDCGGrades, udcg
 from rag_selectivity.measures.utility import (
     PROC,
@@ -83,6 +84,7 @@ __all__ = [
     "R",
     "RandomSuccess",
     "Real",
+    "Redundancy",
     "Rprec",
     "Success",
     "T",
