@@ -12,6 +12,7 @@ import argparse
 import importlib
 
 PARTS = ("load_and_measure", "columns", "small", "intervals", "startup", "out_of_core", "live", "page", "slices")
+PARTS = ("load_and_measure", "columns", "small", "intervals", "startup", "out_of_core", "live", "page", "classes")
 _MARKS = {True: "yes", False: "**no**", None: "no peer here"}
 
 

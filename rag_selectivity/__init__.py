@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rag_selectivity.live.monitor import Monitor
     from rag_selectivity.live.retrieval import Retrieval
     from rag_selectivity.live.tools import ToolMonitor
-    from rag_selectivity.measures import Measure, parse_measure, register_measure, udcg
+    from rag_selectivity.measures import Measure, bits, parse_measure, register_measure
     from rag_selectivity.planning import audit, plan, queries_needed
     from rag_selectivity.render import plots
     from rag_selectivity.results.agreement import JudgeReport
@@ -74,6 +74,7 @@ _PLACES = {
     "ToolMonitor": "live.tools",
     "agree": "agree",
     "audit": "planning",
+    "bits": "measures",
     "calibrate_alpha": "calibrate",
     "check_claims": "grading.claims",
     "compare": "compare",
@@ -92,7 +93,6 @@ _PLACES = {
     "register_format": "io.formats",
     "register_measure": "measures",
     "sweep": "sweep",
-    "udcg": "measures",
 }
 #: Names that are modules themselves.
 _MODULES = ("engines", "plots", "ray")
@@ -124,6 +124,7 @@ __all__ = [
     "ToolMonitor",
     "agree",
     "audit",
+    "bits",
     "calibrate_alpha",
     "check_claims",
     "compare",
@@ -142,7 +143,6 @@ __all__ = [
     "register_format",
     "register_measure",
     "sweep",
-    "udcg",
 ]
 
 if not TYPE_CHECKING:

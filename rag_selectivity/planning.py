@@ -24,11 +24,12 @@ from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures.chance import DEGRADED_FROM, BoR, BoR_max, BoR_opt, Lambda, RandomSuccess, Success, regime
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import COMPARED_DEPTHS, compared_measures, default_depths
+from rag_selectivity.measures.rates import bits, relevant_counts
 from rag_selectivity.results.estimate import finite
 from rag_selectivity.results.report import Report
 from rag_selectivity.statistics import mcnemar
 from rag_selectivity.statistics.bootstrap import Bootstrap
-from rag_selectivity.wording import percent
+from rag_selectivity.wording import counted, percent
 
 PLAN_SCHEMA = "rag-selectivity/plan/1"
 AUDIT_SCHEMA = "rag-selectivity/audit/1"
@@ -54,6 +55,7 @@ def plan(
     max_random_success: float = DEGRADED_FROM,
     min_ceiling: float | None = None,
     tokens_per_item: float | None = None,
+    observed: float | Sequence[float] | None = None,
 ) -> dict[str, Any]:
     """The success of a random draw at each depth, and the ceiling that it leaves for a retriever.
 
@@ -74,11 +76,15 @@ def plan(
         Finds the largest K whose ceiling is above this many bits.
     tokens_per_item : float, optional
         Tokens of a passage, or of a tool's definition. Adds the tokens of K passages to each row.
+    observed : float or sequence of float, optional
+        Success rates that somebody measured, one for each of `depths`. Adds their bits to each row, as
+        `rag_selectivity.bits` gives them; None for a rate of 0, whose bits are −∞.
 
     Returns
     -------
     dict
-        {"schema", "rows": [{"K", "lambda", "random_success", "BoR_max", "BoR_opt", "regime"[, "tokens"]}, …],
+        {"schema", "rows": [{"K", "lambda", "random_success", "BoR_max", "BoR_opt", "regime"[, "tokens"]
+        [, "observed", "BoR", "headroom"]}, …],
         "max_K_for_random_success", "max_K_for_ceiling"}: such a K is 0 if even K = 1 is too large, and None if the
         option was not given.
 
@@ -89,17 +95,10 @@ def plan(
     ([1.691, 0.276, 0.0], ['healthy', 'degraded', 'collapse'])
     >>> planned["max_K_for_random_success"], planned["max_K_for_ceiling"]
     (12, 8)
+    >>> round(plan(8_841_823, 1, [1000], observed=0.857)["rows"][0]["BoR"], 2)
+    12.89
     """
-    values = (
-        [relevant]
-        if isinstance(relevant, (int, np.integer))
-        else list(
-            iterated(
-                relevant, "the number of relevant passages must be a whole number, or a list with one for each query"
-            )
-        )
-    )
-    counts = [whole_count(value, "the number of relevant passages") for value in values]
+    counts = relevant_counts(relevant)
     size = whole_count(corpus_size, "corpus_size")
     if isinstance(m, bool) or not isinstance(m, (int, np.integer)):
         raise InputError(f"m must be a whole number ≥ 1, got {m!r}")
@@ -117,6 +116,9 @@ def plan(
     rows = _plan_rows(judged, chosen, m)
     for row in rows if tokens_per_item is not None else ():
         row["tokens"] = row["K"] * tokens_per_item
+    for row, rate in () if observed is None else _rates_by_depth(rows, depths, observed):
+        of_rate = bits(rate, size, row["K"], counts, m=m)
+        row.update(observed=float(rate), BoR=finite(of_rate.bor), headroom=finite(of_rate.headroom))
 
     def deepest(allowed: Callable[[dict[str, Any]], bool]) -> int:
         # Both figures are monotone in K, so bisection finds the last allowed K.
@@ -134,6 +136,25 @@ def plan(
         "max_K_for_random_success": deepest(lambda row: row["random_success"] < max_random_success),
         "max_K_for_ceiling": None if min_ceiling is None else deepest(lambda row: row["BoR_max"] > min_ceiling),
     }
+
+
+def _rates_by_depth(rows: list[dict[str, Any]], depths: Sequence[int] | None, observed: Any) -> Any:
+    """Each row with the rate that was observed at its depth."""
+    rates = (
+        [observed]
+        if isinstance(observed, (int, float, np.number))
+        else list(iterated(observed, "observed must be a success rate, or a list with one for each depth"))
+    )
+    at = [] if depths is None else list(depths)
+    if len(rates) != len(at):
+        raise InputError(
+            f"{counted(len(rates), 'success rate')} and {counted(len(at), 'depth')} were given: a rate is observed at "
+            f"one depth, so give the depth of each (depths, --depths)"
+        )
+    if len(set(at)) < len(at):
+        raise InputError("observed: a depth is given twice")
+    rate_at = dict(zip(at, rates, strict=True))
+    return [(row, rate_at[row["K"]]) for row in rows]
 
 
 def _plan_rows(judged: JudgedRun, depths: Sequence[int], m: int) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from rag_selectivity.grading.store import Store
 from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
+from rag_selectivity.measures import udcg
 from rag_selectivity.single import Labels, QueryScorer, document_ids, evaluate_query, passage_identity
 from tests.fuzz.seeds import LABELS, RUN, SPANS, seeds
 
@@ -70,9 +71,9 @@ def evaluated(**options: Any) -> Any:
         (lambda: rs.plan(100, 2, m={}), "m must be a whole number ≥ 1"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, len), "the number of relevant passages must be"),  # type: ignore[arg-type]
         (lambda: rs.plan(100, 2, tokens_per_item="3"), "tokens_per_item must be more than 0"),  # type: ignore[arg-type]
-        (lambda: rs.udcg([[1], 2], [1, 0]), "udcg needs a number and a truth value"),  # type: ignore[list-item]
-        (lambda: rs.udcg([1.0], [1], weight=math.inf), "weight must be a finite number"),
-        (lambda: rs.udcg([1e308, -1e308] * 2, [0] * 4, weight=9.0), "too large to be added"),
+        (lambda: udcg([[1], 2], [1, 0]), "udcg needs a number and a truth value"),  # type: ignore[list-item]
+        (lambda: udcg([1.0], [1], weight=math.inf), "weight must be a finite number"),
+        (lambda: udcg([1e308, -1e308] * 2, [0] * 4, weight=9.0), "too large to be added"),
         (lambda: rs.calibrate_alpha([1], [0.5]), "source must be a Report"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", NO_LIST), "shown must be a list of ids"),  # type: ignore[arg-type]
         (lambda: rs.Retrieval("q", ["d"], tokens=np.array([])), "tokens must be a number ≥ 0"),  # type: ignore[arg-type]
@@ -91,8 +92,8 @@ def test_an_argument_of_another_type_is_refused_by_name(call, message) -> None:
 
 
 def test_scores_beyond_the_exponential_have_a_utility_at_the_end_of_its_range() -> None:
-    assert rs.udcg([1000.0], [0], weight=1.0) == 0.0
-    assert rs.udcg([1000.0], [1]) == 1.0
+    assert udcg([1000.0], [0], weight=1.0) == 0.0
+    assert udcg([1000.0], [1]) == 1.0
 
 
 def test_numbers_of_numpy_are_traced_and_other_objects_counted(tmp_path) -> None:
@@ -281,7 +282,7 @@ def test_a_reply_may_hold_any_key() -> None:
 
 def test_a_weight_that_no_float_holds_is_refused() -> None:
     with pytest.raises(rs.InputError, match="weight must be a finite number, got 1000"):
-        rs.udcg([1.0], [1], weight=10**400)
+        udcg([1.0], [1], weight=10**400)
 
 
 def test_what_a_query_goes_by_and_how_its_passages_are_known_must_be_texts() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rag_selectivity as rs
 from rag_selectivity import InputError, parse_measure
 from rag_selectivity.measures import REGISTRY, BoR
 from rag_selectivity.measures.base import Choice, Real, Whole
@@ -57,6 +58,39 @@ def test_the_canonical_spelling_leaves_defaults_out(text, canonical) -> None:
     assert str(parse_measure(text)) == canonical
 
 
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("MAP", "AP"),
+        ("map@10", "AP@10"),
+        ("MRR(rel=2)@5", "RR(rel=2)@5"),
+        ("F1@5", "F@5"),
+        ("f1(rel=2)@5", "F(rel=2)@5"),
+        ("F@1", "F@1"),
+        ("HitRate(m=2)@10", "Success(m=2)@10"),
+        ("hit@3", "Success@3"),
+    ],
+)
+def test_further_names_become_the_measures_own(text, canonical) -> None:
+    assert str(parse_measure(text)) == canonical
+
+
+def test_reports_show_a_measures_own_name_and_answer_to_both() -> None:
+    report = rs.evaluate({"q": {"a": 1}}, {"r": {"q": ["b", "a"]}}, measures=["mrr", "Hit@2", "F1@2"], bootstrap=None)
+    assert list(report.to_dict()["runs"]["r"]["measures"]) == ["RR", "Success@2", "F@2"]
+    assert report["MRR"] == report["RR"]
+    assert "RR" in report.to_text()
+    assert "MRR" not in report.to_text()
+
+
+def test_a_further_name_is_listed_nowhere_and_nobody_else_can_have_it() -> None:
+    assert "MAP" not in REGISTRY
+    assert not {*REGISTRY.aliases} & {*REGISTRY}
+    assert {*REGISTRY.aliases.values()} <= {*REGISTRY}
+    with pytest.raises(InputError, match="'mrr' is another name of the measure 'RR'"):
+        REGISTRY.add("mrr", BoR)
+
+
 def test_a_measure_is_a_value() -> None:
     assert BoR(rel=4) @ 10 == parse_measure("BoR(rel=4)@10")
     assert len({BoR() @ 10, BoR(at=10), BoR() @ 5}) == 2
@@ -66,6 +100,9 @@ def test_a_measure_is_a_value() -> None:
     ("text", "message"),
     [
         ("Bro@10", "unknown measure 'Bro'; did you mean \"BoR\""),
+        ("HitRat@3", 'unknown measure .HitRat.; did you mean "HitRate"'),
+        ("F1(beta=2)@5", "F1 says already that beta is 1: leave beta out, or write F\\(beta=…\\)"),
+        ("f1(alpha=.3)@5", "f1 says already that beta is 1: leave alpha out"),
         ("BoR(k=3)", r"BoR has no parameter 'k' \(it has: rel, m\)"),
         ("lambda(m=2)", r"lambda has no parameter 'm' \(it has: rel\)"),
         ("BoR_opt(rel=2)", r"it has: none"),

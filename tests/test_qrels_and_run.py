@@ -158,7 +158,9 @@ def test_lookup_is_that_of_a_dict_even_when_hashes_collide(buckets, qrels, rows,
     with pytest.MonkeyPatch.context() as patch:
         if buckets is not None:
             mix = ids_module.mix
-            patch.setattr("rag_selectivity.data.qrels.mix", lambda state, value: mix(state, value) % np.uint64(buckets))
+            patch.setattr(
+                "rag_selectivity.data.label_source.mix", lambda state, value: mix(state, value) % np.uint64(buckets)
+            )
         labels = Qrels.from_dict(qrels)
         query = np.array([labels.position(q) for q, _ in rows], np.int64)
         passages = IdColumn.from_strings([d for _, d in rows])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rag_selectivity as rs
+from rag_selectivity.measures import udcg
 
 
 def test_from_grades_it_is_the_same_with_every_score_1() -> None:
@@ -17,9 +18,9 @@ def test_from_grades_it_is_the_same_with_every_score_1() -> None:
         bootstrap=None,
     )
     relevant = [True, False, True, False]
-    assert report["UDCG_grades@3"].value == pytest.approx(rs.udcg([1] * 3, relevant[:3]))
-    assert report["UDCG_grades@4"].value == pytest.approx(rs.udcg([1] * 4, relevant))
-    assert report["UDCG_grades(weight=1)@4"].value == pytest.approx(rs.udcg([1] * 4, relevant, weight=1)) == 0.5
+    assert report["UDCG_grades@3"].value == pytest.approx(udcg([1] * 3, relevant[:3]))
+    assert report["UDCG_grades@4"].value == pytest.approx(udcg([1] * 4, relevant))
+    assert report["UDCG_grades(weight=1)@4"].value == pytest.approx(udcg([1] * 4, relevant, weight=1)) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -32,4 +33,4 @@ def test_from_grades_it_is_the_same_with_every_score_1() -> None:
 )
 def test_mistakes_are_named(scores, relevant, message) -> None:
     with pytest.raises(rs.InputError, match=message):
-        rs.udcg(scores, relevant)
+        udcg(scores, relevant)

@@ -118,7 +118,7 @@ def _udcg_claims(data: Path) -> Sequence[Claim]:
 def _udcg(example: dict[str, object], model: str, weight: float = 0.333) -> Value:
     passages: list[dict[str, dict[str, dict[str, float]]]] = example["passages"]  # type: ignore[assignment]
     scores = [1 - passage["models_info"][model]["no_res_prob"] for passage in passages]
-    return rs.udcg(scores, [bool(passage["is_relevant"]) for passage in passages], weight=weight)
+    return rs.measures.udcg(scores, [bool(passage["is_relevant"]) for passage in passages], weight=weight)
 
 
 UDCG = Source(

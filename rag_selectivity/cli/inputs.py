@@ -131,6 +131,14 @@ def one_or_named(files: Sequence[str] | None, runs: Sequence[str], option: str) 
 # -- numbers ----------------------------------------------------------------------------------------------
 
 
+def shares(text: str, option: str) -> list[float]:
+    """Numbers separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} {text!r} is not a list of shares, as in .8,.857") from None
+
+
 def whole_numbers(text: str | None, option: str) -> list[int] | None:
     """The numbers of a list such as 1,5,10."""
     if text is None:

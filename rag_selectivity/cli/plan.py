@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.help import choices
-from rag_selectivity.cli.inputs import labels_of, named_files, whole_numbers
+from rag_selectivity.cli.inputs import labels_of, named_files, shares, whole_numbers
 from rag_selectivity.cli.output import TABLE_FORMATS, Format, chosen_format, put, rows_text
 from rag_selectivity.data.grades import SCALES, scale_named
 from rag_selectivity.errors import InputError
@@ -58,6 +58,10 @@ def plan(
     ] = None,
     tokens_per_item: Annotated[
         float | None, o.option(o.MEASURES, "COUNT", "Tokens of a passage, or of a tool's definition.")
+    ] = None,
+    observed: Annotated[
+        str | None,
+        o.option(o.MEASURES, "SHARE,SHARE", "Published success rates, one for each of --depths, as in .857."),
     ] = None,
     detect: Annotated[
         float | None, o.option(o.PLANNING, "BITS", "Find how many queries detect a difference of this size.")
@@ -146,6 +150,7 @@ def plan(
         max_random_success=highest,
         min_ceiling=min_ceiling,
         tokens_per_item=tokens_per_item,
+        observed=None if observed is None else shares(observed, "--observed"),
     )
     lines = [_deepest(percent(highest), result["max_K_for_random_success"])]
     if min_ceiling is not None:

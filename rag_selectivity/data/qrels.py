@@ -19,19 +19,16 @@ from rag_selectivity.data.dicts import labels_of_dicts, records_of_dicts
 from rag_selectivity.data.forms import AS_THEY_ARE, IdForm
 from rag_selectivity.data.frames import label_blocks
 from rag_selectivity.data.grades import Scale, implied_scale, parse_grade_map, settled_scale
-from rag_selectivity.data.held import Held
-from rag_selectivity.data.ids import HashArray, IdColumn, IntArray, mix
+from rag_selectivity.data.ids import IdColumn, IntArray
+from rag_selectivity.data.label_source import LabelSource, distinct_grades
 from rag_selectivity.data.origins import NO_GRADE, LabelOrigins
 from rag_selectivity.data.pair_index import PairIndex
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.data.rows import Labels
 from rag_selectivity.errors import InputError, examples
 
-#: Grades below are counted, to find which there are.
-_FEW = 1 << 10
 
-
-class Qrels(Held):
+class Qrels(LabelSource):
     """Judgments: one grade for each (query, passage) pair.
 
     Stored in columns; reads like a dict of dicts:
@@ -200,6 +197,44 @@ class Qrels(Held):
             lines=labels.lines,
             remarks=remarks,
         )
+
+    @classmethod
+    def from_classes(
+        cls,
+        query_class: Mapping[Any, Any],
+        passage_class: Mapping[Any, Any],
+        *,
+        grade: int = 1,
+        exclude_self: bool = False,
+    ) -> Qrels:
+        """Every passage is relevant to the queries of its class: {query: class} and {passage: class}.
+
+        For labels by topic, author or another value of metadata. The pairs are held as counts, so that memory and time
+        grow with queries and passages, and figures are those of `from_dict` with all pairs. Only what names single
+        pairs (`to_dict`, controls, `passages_of`, calibration, `--out-of-core`, exports) writes them all out first.
+
+        Parameters
+        ----------
+        query_class, passage_class : {id: class}
+            One class each, a text or a number; None for a query or passage of no class, which meets nothing.
+        grade : int
+            The grade of every pair; `grade=5` with `scale="utility"` for the measures of that scale.
+        exclude_self : bool
+            Whether a passage is no label of the query with its own id, as where documents search among themselves. The
+            corpus of a query is then one smaller too: give `corpus_size` without it.
+
+        Raises
+        ------
+        InputError
+            If an id stands twice or is empty, a class is a list, or no class has both queries and passages.
+
+        >>> qrels = Qrels.from_classes({"q1": "space", "q2": "cars"}, {"d1": "space", "d2": "cars", "d3": "space"})
+        >>> qrels["q1"], qrels
+        ({'d1': 1, 'd3': 1}, <Qrels: 2 queries, 3 judgments>)
+        """
+        from rag_selectivity.data.class_qrels import ClassQrels
+
+        return ClassQrels.of_classes(query_class, passage_class, grade=grade, exclude_self=exclude_self)
 
     def under(self, names: Mapping[str, str], passage: Callable[[str, str], str] | None = None) -> Qrels:
         """The judgments with queries renamed by {name: query}; a query may get several names.
@@ -395,21 +430,6 @@ class Qrels(Held):
         result.repeated, result.negative = self.repeated, self.negative + result.negative
         return result
 
-    def label_hashes(self) -> HashArray:
-        """A hash of each query's judgments in any order: uint64[queries]; 0 for a query without judgments.
-
-        >>> one = Qrels.from_dict({"q": {"d1": 5, "d2": 1}}).label_hashes()
-        >>> other = Qrels.from_dict({"q": {"d2": 1, "d1": 5}}).label_hashes()
-        >>> one.tolist() == other.tolist()
-        True
-        """
-        rows = mix(self.passages.hashes(), self.grade.astype(np.uint64) + np.uint64(1))
-        # The sums may overflow: unsigned sums wrap around, so their differences are still right.
-        totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows, dtype=np.uint64)])
-        cuts = np.searchsorted(self.query, np.arange(len(self.queries) + 1))
-        sums: HashArray = totals[cuts[1:]] - totals[cuts[:-1]]
-        return sums
-
     def check_scale(self, scale: Scale) -> None:
         """Refuse a grade that is not on the scale; the error says where it is and what to do."""
         off = (self.grade < scale.lowest) | (self.grade > (scale.highest or np.iinfo(np.int64).max))
@@ -420,28 +440,6 @@ class Qrels(Held):
                 f"map other grades with a grade map, as in 0:1,1:3,2:4,3:5, or choose another scale "
                 f"(how-to: labels-on-the-wrong-scale)"
             )
-
-    def lookup(
-        self, keys: HashArray, query: IntArray, passages: IdColumn, among: IntArray | None = None
-    ) -> tuple[IntArray, IntArray]:
-        """The rows that are judged, and their judgments.
-
-        Parameters
-        ----------
-        keys : uint64[rows]
-            `pair_keys(query, passages)`.
-        query : int64[rows]
-            Position in `queries`; −1 for a query that is not in the qrels.
-        passages : IdColumn[rows]
-        among : int64[queries], optional
-            The different positions that `query` has, where they are few.
-
-        Returns
-        -------
-        rows, judgments : int64[hits]
-            Positions among the given rows, and the positions of their judgments.
-        """
-        return self._indexed().lookup(keys, query, passages, among)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -486,15 +484,4 @@ class Qrels(Held):
         )
 
     def __repr__(self) -> str:
-        return f"<Qrels: {len(self.queries)} queries, {len(self.query)} judgments>"
-
-
-def distinct_grades(grades: NDArray[np.int64]) -> list[int]:
-    """Which grades there are, in order; none of them is negative.
-
-    >>> distinct_grades(np.array([5, 1, 5])), distinct_grades(np.array([1 << 20, 0]))
-    ([1, 5], [0, 1048576])
-    """
-    few = grades.max(initial=0) < _FEW
-    found: list[int] = (np.flatnonzero(np.bincount(grades)) if few else np.unique(grades)).tolist()
-    return found
+        return f"<Qrels: {len(self.queries)} queries, {self.size} judgments>"

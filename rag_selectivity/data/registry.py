@@ -50,6 +50,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
         self.kind, self.group, self.base = kind, group, base
         self._key = str.casefold if any_case else str
         self._entries: dict[str, tuple[str, T | _Place]] = {}
+        self._aliases: dict[str, tuple[str, str]] = {}
         self._loaded = False
         self._loading = threading.RLock()
 
@@ -64,25 +65,39 @@ class Registry(MutableMapping[str, T], Generic[T]):
         key = self._key(name)
         if key in self._entries and not _same(self._entry(key), entry):
             raise InputError(f"there is a {self.kind} {self._entries[key][0]!r} already: choose another name")
+        if key in self._aliases:
+            raise InputError(
+                f"{name!r} is another name of the {self.kind} {self._aliases[key][1]!r}: choose another name"
+            )
         self._entries[key] = (name, entry)
 
     def add_later(self, name: str, module: str, attribute: str) -> None:
         """Add an entry of this package by the place of its definition, which is imported when it is looked up."""
         self._entries[self._key(name)] = (name, _Place(module, attribute))
 
+    def add_alias(self, alias: str, name: str) -> None:
+        """Let `find` know an entry of this package by a further name, which is listed nowhere."""
+        self._aliases[self._key(alias)] = (alias, name)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The further names, each with the name of its entry."""
+        return dict(self._aliases.values())
+
     def find(self, name: str) -> T:
-        """The entry of a name.
+        """The entry of a name, or of a further name of it.
 
         Raises
         ------
         InputError
             If there is none, with the closest name and all that are known.
         """
+        _, known_as = self._aliases.get(self._key(name), ("", name))
         try:
-            return self[name]
+            return self[known_as]
         except KeyError:
             raise InputError(
-                f"unknown {self.kind} {name!r}{did_you_mean(name, self)} (known: {', '.join(self)})"
+                f"unknown {self.kind} {name!r}{did_you_mean(name, [*self.aliases, *self])} (known: {', '.join(self)})"
             ) from None
 
     def __getitem__(self, name: str) -> T:

@@ -43,11 +43,12 @@ def check_corpus(qrels: Qrels, ids: CorpusIds) -> None:
     """An InputError if no judged passage is in the corpus, and a warning if some are not."""
     if not ids:
         raise InputError("the corpus has no passages: give the ids of all passages that can be retrieved")
-    passages = set(qrels.passages)
+    passages = qrels.distinct_passages()
     unknown, judged = passages - ids, len(passages)
     if judged and len(unknown) == judged:
+        first = qrels.passages_at(np.arange(min(qrels.size, 1000)))
         raise InputError(
-            f"no judged passage is in the corpus: the qrels name {examples(qrels.passages)}, "
+            f"no judged passage is in the corpus: the qrels name {examples(first)}, "
             f"the corpus has {examples(sorted(ids)[:3])}; do both use the same ids? (how-to: ids-do-not-match)"
         )
     if unknown:

@@ -17,7 +17,7 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import Policy, resolve_policy
-from rag_selectivity.data.qrels import Qrels, distinct_grades
+from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of
@@ -123,9 +123,9 @@ def join(
     ids_known = known is not None and corpus_has(known, facts.sampled.retrieved, name, form.exact)
     if not part_of_whole:
         facts.check(name, ids_known=ids_known)
-    judged_passages = np.bincount(
-        qrels.query, None if documents is None else documents.passages, minlength=len(qrels)
-    ).astype(np.int64)
+    judged_passages = qrels.counts()
+    if documents is not None:
+        judged_passages = np.bincount(qrels.query, documents.passages, minlength=len(qrels)).astype(np.int64)
     sizes = corpus_sizes(corpus_size, qrels, judged_passages, part_of_whole)
     overlong = _overlong(qrels, returned, sizes)
     if overlong is not None:
@@ -141,15 +141,13 @@ def join(
             warnings.warn(doubt, stacklevel=2)
     missing = int((~present).sum())
 
-    grades = np.array(sorted({*distinct_grades(labels_of.grade), *labels_of.levels}), np.int64)
-    cells = labels_of.query * len(grades) + np.searchsorted(grades, labels_of.grade)
-    labels = np.bincount(cells, minlength=len(qrels) * len(grades)).reshape(len(qrels), len(grades))
+    grades = np.array(sorted({*labels_of.grades_present(), *labels_of.levels}), np.int64)
     judged = JudgedRun(
         queries=qrels.queries,
         hits=hits,
         returned=np.maximum(returned, 0),
         grades=grades,
-        labels=labels,
+        labels=labels_of.counts_by_grade(grades),
         corpus_size=sizes,
         scale=scale,
         policy=policy,
@@ -166,7 +164,7 @@ def join(
             qrels.repeated,
             qrels.negative,
             expected=0 if labels_of.expected is None else int(labels_of.expected.sum()),
-            graded=len(labels_of.grade) if labels_of.expected is None else int((~labels_of.expected).sum()),
+            graded=labels_of.size if labels_of.expected is None else int((~labels_of.expected).sum()),
         ),
         facts=facts,
         qrels=qrels,
@@ -231,8 +229,8 @@ def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> J
     present = joined.returned >= 0
     missing = [qrels.queries[i] for i in np.flatnonzero(~present).tolist()]
     passages = None
-    if len(qrels.query):
-        labelled = np.flatnonzero(np.bincount(qrels.query)).tolist()
+    if qrels.size:
+        labelled = np.flatnonzero(qrels.counts()).tolist()
         first = min(map(qrels.queries.__getitem__, labelled))
         passages = first, first_ids(qrels[first])
     of_qrels = JoinFacts(
@@ -242,7 +240,7 @@ def _facts(qrels: Qrels, joined: JudgedLists, policy: Policy, form: IdForm) -> J
         query_ids=first_ids(qrels.queries),
         missing_ids=first_ids(missing),
         judged_passages=passages,
-        grades=(int(qrels.grade.min()), int(qrels.grade.max())) if len(qrels.grade) else None,
+        grades=(grades[0], grades[-1]) if (grades := qrels.grades_present()) else None,
         missing_is_error=policy.missing_query == "error",
         ids=str(form),
         remarks=qrels.remarks,

@@ -63,8 +63,7 @@ def _judge_parts(
     none = np.empty(0, np.int64)
     collected = [Hits(none, none, none, np.empty(0, bool), none)]
     listed_controls = [(none, none)]
-    of_lists = qrels.query if controls is None else qrels.query[~controls]
-    labels = np.bincount(of_lists, minlength=len(qrels))
+    labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     sampler = None if form.exact else IdSampler(qrels)
     facts = JoinFacts()
     duplicates = 0
@@ -223,7 +222,7 @@ def _judge_part(
     if policy.unjudged == "condense":
         lengths = np.bincount(local, minlength=len(lengths))
         rank = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[local] + 1
-    hits = Hits(query[rows], rank, qrels.grade[judgments], repeated, judgments)
+    hits = Hits(query[rows], rank, qrels.grades_of(judgments), repeated, judgments)
     return _JudgedPart(part, order, lengths, hits, copies, on_top, listed)
 
 

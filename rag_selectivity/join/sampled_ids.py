@@ -117,7 +117,7 @@ class IdSampler:
 
     def __init__(self, qrels: Qrels) -> None:
         self._qrels = qrels
-        self._starts = np.searchsorted(qrels.query, np.arange(len(qrels) + 1))
+        self._starts = np.append(0, np.cumsum(qrels.counts()))
         self._hashes = _hashes(qrels.queries)
         self._lists: list[tuple[int, int, Iterable[str]]] = []
         self._largest = np.uint64(np.iinfo(np.uint64).max)
@@ -163,7 +163,7 @@ class IdSampler:
         start, stop = int(self._starts[position]), int(self._starts[position + 1])
         if self._qrels.texts is not None and stop - start <= _LABELLED:
             return tuple(self._qrels.texts[start:stop])
-        passages = self._qrels.passages[start:stop]
+        passages = self._qrels.passages_at(np.arange(start, stop))
         if len(passages) > _LABELLED:
             passages = passages.take(np.argsort(passages.hashes(), kind="stable")[:_LABELLED])
         return tuple(passages)

@@ -82,8 +82,7 @@ def judge_scattered(
 
     ranks = count.ranks()
     drawn = np.zeros(len(ranks), bool) if controls is None else controls[hits.judgment]
-    of_lists = qrels.query if controls is None else qrels.query[~controls]
-    labels = np.bincount(of_lists, minlength=len(qrels))
+    labels = qrels.counts() if controls is None else np.bincount(qrels.query[~controls], minlength=len(qrels))
     lengths = lists.returned[lists.returned >= 0]
     listed = int(lengths.sum())
     kept = ~drawn
@@ -106,7 +105,7 @@ def judge_scattered(
     judged = Hits(
         hits.query[order],
         ranks[order],
-        qrels.grade[hits.judgment[order]],
+        qrels.grades_of(hits.judgment[order]),
         np.zeros(len(order), bool),
         hits.judgment[order],
     )
@@ -202,7 +201,8 @@ class _Above:
                 return
             rows, scores, start, hit = (column[tied] for column in (rows, scores, start, hit))
             if self._policy.ties == "docid_descending":
-                judged = self._qrels.passages.fixed_width(self._hits.judgment[hit])
+                labelled = self._qrels.passages_at(self._hits.judgment[hit])
+                judged = labelled.fixed_width(np.arange(len(labelled)))
                 first = block.passages.fixed_width(rows) > judged
             else:
                 first = before + rows < self._hits.row[hit]

@@ -23,10 +23,13 @@ from rag_selectivity.measures.chance import (
     RandomSuccess,
     Success,
 )
-from rag_selectivity.measures.classic import AP, RR, ContextPrecision, F, IPrec, P, R, Rprec, nDCG
+from rag_selectivity.measures.classic import AP, DCG, RR, ContextPrecision, F, IPrec, IPrec11, P, R, Rprec, nDCG
 from rag_selectivity.measures.definition import explain, summary
+from rag_selectivity.measures.incomplete import Bpref, InfAP
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, absent_measures, default_measures, default_query_measures
+from rag_selectivity.measures.rates import Bits, bits
+from rag_selectivity.measures.readers import ERR, RBP
 from rag_selectivity.measures.recall_free import Fe, T
 from rag_selectivity.measures.redundancy import Redundancy
 from rag_selectivity.measures.udcg import UDCGGrades, udcg
@@ -44,17 +47,22 @@ from rag_selectivity.measures.utility import (
 
 __all__ = [
     "AP",
+    "DCG",
     "DEFAULT_DEPTHS",
     "EF",
+    "ERR",
     "PROC",
     "RANWG",
+    "RBP",
     "REGISTRY",
     "RR",
     "Aggregate",
+    "Bits",
     "BoR",
     "BoR_max",
     "BoR_opt",
     "BoR_recall",
+    "Bpref",
     "Choice",
     "ContextPrecision",
     "Delta",
@@ -62,6 +70,8 @@ __all__ = [
     "Fe",
     "Harm",
     "IPrec",
+    "IPrec11",
+    "InfAP",
     "Judged",
     "Lambda",
     "Measure",
@@ -81,6 +91,7 @@ __all__ = [
     "UDCGGrades",
     "Whole",
     "absent_measures",
+    "bits",
     "default_measures",
     "default_query_measures",
     "diagnosis",

@@ -320,13 +320,14 @@ class BoR_max(BaselineMeasure):
     example: ClassVar[str] = "N = 58, R = 4: 1.69 bits at K = 5, 0.28 at K = 20, 0 at K = 58"
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
+    aggregate: ClassVar[Aggregate] = _CEILING
 
     def parts_of(self, success: FloatArray, chance: FloatArray, miss: FloatArray) -> tuple[FloatArray, ...]:
         return chance, miss
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         parts, refused = self._chance(judged, depths), refusal_of(judged)
-        return Outcome(parts, self._undefined, _CEILING, bounds=None, baseline=0, refused=refused)
+        return Outcome(parts, self._undefined, self.aggregate, bounds=None, baseline=0, refused=refused)
 
 
 @register_measure

@@ -51,7 +51,7 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 
 
 @dataclass(frozen=True, repr=False)
-class _RankedMeasure(Measure):
+class RankedMeasure(Measure):
     """The base of measures that take the whole list without @, and the top K with @K."""
 
     rel: int | None = rel_parameter()
@@ -59,6 +59,15 @@ class _RankedMeasure(Measure):
     @classmethod
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
         return np.array([WHOLE_LIST])
+
+
+@dataclass(frozen=True, repr=False)
+class WholeListMeasure(RankedMeasure):
+    """The base of measures that take the whole list alone."""
+
+    @classmethod
+    def check_cutoff(cls, at: int | float) -> None:
+        raise InputError(f"{cls.name} takes no depth, since it is of the whole list: leave out @{at}")
 
 
 @register_measure
@@ -151,7 +160,7 @@ class F(Measure):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class Rprec(_RankedMeasure):
+class Rprec(RankedMeasure):
     """Precision at R: relevant passages in the top R / R, where R counts the query's relevant passages. Takes no @.
 
     Formula: n_p(top R) / R
@@ -179,7 +188,7 @@ class Rprec(_RankedMeasure):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class AP(_RankedMeasure):
+class AP(RankedMeasure):
     """Average precision: the mean over all relevant passages of the precision at their rank, 0 for those not retrieved.
 
     map and map_cut_K in trec_eval: AP@K, too, divides by the number of all relevant passages.
@@ -248,7 +257,7 @@ class ContextPrecision(Measure):
 
 @register_measure
 @dataclass(frozen=True, repr=False)
-class RR(_RankedMeasure):
+class RR(RankedMeasure):
     """Reciprocal rank of the first relevant passage, 0 if there is none in the list (the top K with @K).
 
     recip_rank in trec_eval; the mean is MRR.
@@ -287,9 +296,47 @@ class RR(_RankedMeasure):
         return Placebo.of_mean(figures, expected)
 
 
+@dataclass(frozen=True, repr=False)
+class _Gain(Measure):
+    """The base of measures that sum discounted gains."""
+
+    gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
+
+    def _gain(self, grades: IntArray) -> FloatArray:
+        if self.gain == "linear":
+            return grades.astype(np.float64)
+        return np.exp2(grades.astype(np.float64)) - 1
+
+    def _gained(self, judged: JudgedRun, depths: IntArray) -> FloatArray:
+        hits = judged.distinct
+        return judged.count_distinct(depths, weights=self._gain(hits.grade) / np.log2(hits.rank + 1))
+
+
 @register_measure
 @dataclass(frozen=True, repr=False)
-class nDCG(Measure):
+class DCG(_Gain):
+    """Discounted cumulative gain: Σ gain/log2(rank + 1) over the top K. nDCG divides it by that of the best order.
+
+    Without the division it depends on how many passages are relevant, so compare runs on the same queries only.
+
+    Formula: Σ_{i≤K} gain_i/log2(i + 1)
+    Range: from 0 on, without an upper end; higher is better.
+    NaN: never.
+    Edge cases: On the utility scale a grade of 1 has gain 1. A second copy has no gain.
+    Source: Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002).
+    """
+
+    name: ClassVar[str] = "DCG"
+    formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K"
+    example: ClassVar[str] = "grades 3,2,3 in this order: DCG@3 = 3/1 + 2/1.585 + 3/2 = 5.762"
+
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+        return Outcome((self._gained(judged, depths),), _NEVER, bounds=(0.0, np.inf))
+
+
+@register_measure
+@dataclass(frozen=True, repr=False)
+class nDCG(_Gain):
     """Normalised discounted cumulative gain: Σ gain/log2(rank + 1) over the top K / the same sum of the best order.
 
     The gain is the grade (`gain=linear`, as in trec_eval's ndcg_cut), or 2^grade − 1 (`gain=exp`).
@@ -306,17 +353,9 @@ class nDCG(Measure):
     formula: ClassVar[str] = "Σ gain/log2(rank + 1) over the top K / the same sum of the best order"
     example: ClassVar[str] = "grades 3,2,3 in this order, nothing else judged: nDCG(gain=exp)@3 = 12.393/12.917 = 0.959"
     compares_with_all_labels: ClassVar[bool] = True
-    gain: str = parameter("linear", Choice(("linear", "exp")), "grade, or 2^grade − 1")
-
-    def _gain(self, grades: IntArray) -> FloatArray:
-        if self.gain == "linear":
-            return grades.astype(np.float64)
-        return np.exp2(grades.astype(np.float64)) - 1
 
     def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
-        hits = judged.distinct
-        gained = judged.count_distinct(depths, weights=self._gain(hits.grade) / np.log2(hits.rank + 1))
-        return Outcome((self._normalised(gained, judged, depths),), _NEVER)
+        return Outcome((self._normalised(self._gained(judged, depths), judged, depths),), _NEVER)
 
     def _normalised(self, gained: FloatArray, judged: JudgedRun, depths: IntArray) -> FloatArray:
         """A discounted gain divided by that of the best order; 0 where that is 0."""
@@ -353,6 +392,9 @@ def discounts(ranks: int) -> FloatArray:
     return result
 
 
+_LEVELS = np.arange(11) / 10
+
+
 @register_measure
 @dataclass(frozen=True, repr=False)
 class IPrec(Measure):
@@ -379,20 +421,50 @@ class IPrec(Measure):
 
     @classmethod
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
-        return np.arange(11) / 10
+        return _LEVELS
 
     def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
-        hits, number = relevant_hits(judged, self.rel)
-        relevant, listed_relevant = judged.relevant(self.rel), np.bincount(hits.query, minlength=len(judged))
-        # The best precision from each hit to the end of its list: a running maximum from the end.
-        best = _suffix_maximum(number / hits.rank, hits.query)
-        needed = (depths * relevant[:, None] + (0.9 if self.rounding == "up" else 0.5)).astype(np.int64)
-        first = np.searchsorted(hits.query, np.arange(len(judged)))
-        place = first[:, None] + np.maximum(needed, 1) - 1
-        reached = (np.maximum(needed, 1) <= listed_relevant[:, None]) & (relevant[:, None] > 0)
-        values = np.zeros(needed.shape)
-        values[reached] = best[place[reached]]
-        return Outcome((values,), _NEVER)
+        return Outcome((_interpolated(judged, depths, self.rel, self.rounding),), _NEVER)
+
+
+@register_measure
+@dataclass(frozen=True, repr=False)
+class IPrec11(WholeListMeasure):
+    """The mean of the interpolated precision at the 11 recall levels 0, .1, … 1. Takes no @.
+
+    11pt_avg in trec_eval. `IPrec` without @ gives the 11 points themselves.
+
+    Formula: (1/11)·Σ IPrec@r over r = 0, .1, … 1
+    Range: 0–1; higher is better.
+    NaN: never.
+    Edge cases: 0 for a query without a relevant passage. `rounding` as for IPrec.
+    Source: trec_eval; Manning, Raghavan and Schütze, Introduction to Information Retrieval (2008), chapter 8.
+    """
+
+    name: ClassVar[str] = "IPrec11"
+    formula: ClassVar[str] = "mean of IPrec at recall 0, 0.1, … 1"
+    example: ClassVar[str] = "relevant at ranks 1 and 4, of two: 6 times 1 and 5 times 2/4: IPrec11 = 8.5/11 = 0.7727"
+    compares_with_all_labels: ClassVar[bool] = True
+    rounding: str = parameter("up", Choice(("up", "nearest")), "of r·R: up as in trec_eval 9, nearest as in 10")
+
+    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+        points = _interpolated(judged, _LEVELS, self.rel, self.rounding)
+        return Outcome((points.mean(axis=1, keepdims=True),), _NEVER)
+
+
+def _interpolated(judged: JudgedRun, levels: FloatArray, rel: int | None, rounding: str) -> FloatArray:
+    """The highest precision from each level of recall on: float64[queries, levels]."""
+    hits, number = relevant_hits(judged, rel)
+    relevant, listed_relevant = judged.relevant(rel), np.bincount(hits.query, minlength=len(judged))
+    # The best precision from each hit to the end of its list: a running maximum from the end.
+    best = _suffix_maximum(number / hits.rank, hits.query)
+    needed = (levels * relevant[:, None] + (0.9 if rounding == "up" else 0.5)).astype(np.int64)
+    first = np.searchsorted(hits.query, np.arange(len(judged)))
+    place = first[:, None] + np.maximum(needed, 1) - 1
+    reached = (np.maximum(needed, 1) <= listed_relevant[:, None]) & (relevant[:, None] > 0)
+    values = np.zeros(needed.shape)
+    values[reached] = best[place[reached]]
+    return values
 
 
 def _suffix_maximum(values: FloatArray, group: IntArray) -> FloatArray:

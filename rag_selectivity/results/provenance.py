@@ -95,7 +95,7 @@ class Provenance:
         """The provenance of judgments, as far as their source says."""
         origins = qrels.origins
         if origins is None:
-            return cls(len(qrels.query), used_models=used_models)
+            return cls(qrels.size, used_models=used_models)
         chosen, left = {}, np.ones(len(qrels.query), bool)
         for how in (Chosen.POOL, Chosen.TAIL, Chosen.CONTROL, Chosen.PERSON):
             rows = origins.are(how) & left

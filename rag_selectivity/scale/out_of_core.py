@@ -152,10 +152,14 @@ def evaluate_out_of_core(
             with _bar(rows, "reading", "row", progress) as bar:
                 parts, left_out, remarks = _divided(path, source, place, division, budget, form, bar)
             return_memory()
-            tally.coverage += left_out
             tally.facts += JoinFacts(remarks=remarks_by(chosen_policy, remarks))
             with _bar(rows, "measuring", "row", progress) as bar:
                 for judgments, lists in parts.pairs(mapped, bar):
+                    if judgments is not None:
+                        # Measures ask what was left out, so it goes with the labels of a part, whichever it is.
+                        judgments.repeated += left_out.repeated_judgments
+                        judgments.negative += left_out.negative_judgments
+                        left_out = Coverage()
                     tally.add_part(
                         judgments,
                         lists,

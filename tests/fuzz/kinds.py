@@ -28,6 +28,7 @@ from rag_selectivity.io.reading import read_corpus_ids, read_qrels, read_run
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
+from rag_selectivity.measures import udcg
 from rag_selectivity.results.query_scorer import QueryScorer
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.single import evaluate_query
@@ -333,7 +334,7 @@ def number(random: Random, folder: Path) -> object:
         (
             (rs.plan, {"corpus_size": 100, "relevant": [1, 2], "depths": [1, 5], "m": 1, "tokens_per_item": 3.0}),
             (rs.queries_needed, {"bits": 1.0, "success": 0.7, "correlation": 0.2, "power": 0.8}),
-            (rs.udcg, {"scores": [0.5, 0.25], "relevant": [1, 0], "weight": 0.3}),
+            (udcg, {"scores": [0.5, 0.25], "relevant": [1, 0], "weight": 0.3}),
             (rs.Bootstrap, {"resamples": 10, "seed": 7, "level": 0.9, "method": "bca", "clusters": {"q1": 1}}),
             (rs.Budget, {"calls": 3, "tokens": 10, "cost": 1.0, "price_in": 0.1, "price_out": 0.1}),
             (rs.Limits, {"concurrency": 2, "rpm": 10.0, "timeout": 1.0, "attempts": 1, "backoff": 0.0}),

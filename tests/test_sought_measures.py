@@ -1,0 +1,309 @@
+"""RBP, ERR, DCG, Bpref, infAP and IPrec11: beside trec_eval, gdeval, and sums of exact fractions."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from fractions import Fraction
+
+import ir_measures
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from rag_selectivity.scale.tally import Tally
+from rag_selectivity.single import evaluate_query
+from tests import reference
+from tests.forked_cli import run_command
+from tests.test_classic import COLLECTIONS, scores, spoiled
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+
+def rows_of(qrels, run, measures, **options) -> dict[str, dict]:
+    report = rs.evaluate(qrels, {"run": run}, measures=measures, bootstrap=None, **options)
+    return {row["query"]: row for row in report.per_query()}
+
+
+@pytest.mark.parametrize(("tied", "missing"), [(False, False), (True, True)])
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_trec_evals_measures_query_by_query(data, name, tied, missing) -> None:
+    qrels_file, run_file, scale, rel = COLLECTIONS[name]
+    qrels = reference.read_trec_qrels(data / qrels_file)
+    run = spoiled(scores(data / run_file), tied=tied, missing=missing)
+    names = {f"Bpref(rel={rel})": "bpref", f"infAP(rel={rel})": "infAP", f"IPrec11(rel={rel})": "11pt_avg"}
+    rows = rows_of(qrels, run, list(names), scale=scale, policy="trec_eval")
+    peer = pytrec_eval.RelevanceEvaluator(qrels, set(names.values()), relevance_level=rel).evaluate(run)
+    below_zero = any(grade < 0 for row in qrels.values() for grade in row.values())
+    assert not below_zero
+    for query, row in rows.items():
+        for ours, theirs in names.items():
+            assert row[ours] == pytest.approx(peer[query][theirs] if query in peer else 0, abs=1e-9), (query, ours)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a Perl program")
+def test_err_is_that_of_gdeval(data) -> None:
+    qrels_file, run_file, scale, _ = COLLECTIONS["dl19"]
+    qrels, run = reference.read_trec_qrels(data / qrels_file), scores(data / run_file)
+    rows = rows_of(qrels, run, ["ERR@5", "ERR@20"], scale=scale, policy="trec_eval")
+    wanted = [ir_measures.ERR @ 5, ir_measures.ERR @ 20]
+    compared = 0
+    for metric in ir_measures.providers.registry["gdeval"].iter_calc(wanted, qrels, run):
+        # gdeval prints five decimals.
+        assert rows[metric.query_id][str(metric.measure)] == pytest.approx(metric.value, abs=5.1e-6)
+        compared += 1
+    assert compared == 2 * len(run)
+
+
+# -- exact fractions ----------------------------------------------------------------------------------------------
+
+
+def listed(grades: dict[str, int], passages: list[str]) -> list[int | None]:
+    """The grade at each rank; None for unjudged passages and for second copies."""
+    seen: set[str] = set()
+    found = []
+    for passage in passages:
+        grade = grades.get(passage)
+        found.append(None if passage in seen or grade is None or grade < 0 else grade)
+        seen.add(passage)
+    return found
+
+
+def rbp(grades, passages, rel: int, p: Fraction, depth: int) -> Fraction:
+    by_rank = listed(grades, passages)[:depth]
+    return (1 - p) * sum((p**i for i, g in enumerate(by_rank) if g is not None and g >= rel), Fraction(0))
+
+
+def err(grades, passages, highest: int, depth: int) -> Fraction:
+    total, still_reading = Fraction(0), Fraction(1)
+    for i, grade in enumerate(listed(grades, passages)[:depth], 1):
+        stop = Fraction(2 ** (grade or 0) - 1, 2**highest)
+        total += still_reading * stop / i
+        still_reading *= 1 - stop
+    return total
+
+
+def dcg(grades, passages, depth: int, *, exp: bool) -> float:
+    by_rank = listed(grades, passages)[:depth]
+    return math.fsum(((2**g - 1) if exp else g) / math.log2(i + 1) for i, g in enumerate(by_rank, 1) if g is not None)
+
+
+def bpref(grades, passages, rel: int) -> Fraction:
+    by_rank = listed(grades, passages)
+    judged = [g for g in grades.values() if g >= 0]
+    relevant = sum(g >= rel for g in judged)
+    others = len(judged) - relevant
+    total = Fraction(0)
+    for i, grade in enumerate(by_rank):
+        if grade is not None and grade >= rel:
+            above = sum(g is not None and g < rel for g in by_rank[:i])
+            total += 1 - (Fraction(min(above, relevant), min(others, relevant)) if above else 0)
+    return total / relevant if relevant else total
+
+
+def infap(grades, passages, rel: int) -> Fraction:
+    by_rank, small = listed(grades, passages), Fraction(1, 100_000)
+    relevant = sum(g >= rel for g in grades.values())
+    total = Fraction(0)
+    for i, grade in enumerate(by_rank, 1):
+        if grade is not None and grade >= rel:
+            judged = [g for g in by_rank[: i - 1] if g is not None]
+            found = sum(g >= rel for g in judged)
+            inferred = (
+                Fraction(i - 1, i) * Fraction(len(judged), i - 1) * (found + small) / (len(judged) + 2 * small)
+                if i > 1
+                else 0
+            )
+            total += Fraction(1, i) + inferred
+    return total / relevant if relevant else total
+
+
+def eleven(grades, passages, rel: int) -> Fraction:
+    by_rank = listed(grades, passages)
+    relevant = sum(g >= rel for g in grades.values())
+    precisions = []  # at the ranks of the relevant passages
+    for i, grade in enumerate(by_rank, 1):
+        if grade is not None and grade >= rel:
+            precisions.append(Fraction(len(precisions) + 1, i))
+    total = Fraction(0)
+    for level in range(11):
+        needed = max(1, int(level / 10 * relevant + 0.9))  # in floats, as trec_eval rounds
+        total += max(precisions[needed - 1 :], default=Fraction(0)) if relevant else 0
+    return total / 11
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[dict[str, dict[str, int]], dict[str, list[str]]]:
+    """Queries with empty lists, repeated and unjudged passages, without relevant passages, some not in the run."""
+    ids = [f"d{i}" for i in range(9)]
+    queries = [f"q{i}" for i in range(draw(st.integers(1, 4)))]
+    qrels = {q: draw(st.dictionaries(st.sampled_from(ids), st.integers(0, 4), max_size=7)) for q in queries}
+    qrels["q0"] = qrels["q0"] or {"d0": 1}
+    run = {q: draw(st.lists(st.sampled_from(ids), max_size=10)) for q in queries if q == "q0" or draw(st.booleans())}
+    return qrels, run
+
+
+MEASURES = {
+    "RBP(rel=2)": lambda g, p: rbp(g, p, 2, Fraction(4, 5), 99),
+    "RBP(p=0.5)@3": lambda g, p: rbp(g, p, 1, Fraction(1, 2), 3),
+    "RBP(p=0)@3": lambda g, p: rbp(g, p, 1, Fraction(0), 3),
+    "ERR@4": lambda g, p: err(g, p, 4, 4),
+    "ERR(max_grade=6)@9": lambda g, p: err(g, p, 6, 9),
+    "DCG@4": lambda g, p: dcg(g, p, 4, exp=False),
+    "DCG(gain=exp)@9": lambda g, p: dcg(g, p, 9, exp=True),
+    "Bpref": lambda g, p: bpref(g, p, 1),
+    "Bpref(rel=3)": lambda g, p: bpref(g, p, 3),
+    "infAP": lambda g, p: infap(g, p, 1),
+    "IPrec11": lambda g, p: eleven(g, p, 1),
+}
+
+
+@given(worlds())
+@settings(max_examples=100, deadline=None)
+def test_every_figure_is_that_of_exact_fractions(world) -> None:
+    qrels, run = world
+    rows = rows_of(qrels, run, list(MEASURES), scale="trec", ids="exact")
+    for query, row in rows.items():
+        for measure, formula in MEASURES.items():
+            expected = float(formula(qrels[query], run.get(query, [])))
+            assert row[measure] == pytest.approx(expected, rel=1e-12, abs=1e-15), (query, measure)
+
+
+@given(worlds())
+@settings(max_examples=15, deadline=None)
+def test_single_queries_and_tallies_give_the_same(world) -> None:
+    qrels, run = world
+    run = {query: list(dict.fromkeys(run.get(query, []))) for query in qrels}
+    report = rs.evaluate(qrels, {"run": run}, measures=list(MEASURES), scale="trec", ids="exact", bootstrap=None)
+    rows = {row["query"]: row for row in report.per_query()}
+    for query, passages in run.items():
+        for measure in MEASURES:
+            figure = evaluate_query(measure, qrels[query], passages, scale="trec")
+            if qrels[query]:
+                assert figure.value == pytest.approx(rows[query][measure], rel=1e-13, abs=1e-15), measure
+    tally = Tally(list(MEASURES), scale="trec")
+    for query, passages in run.items():
+        labels, lists = (
+            rs.Qrels.from_records([(query, *row) for row in qrels[query].items()], queries=[query]),
+            {query: passages},
+        )
+        tally.add(rs.join(labels, rs.Run.from_dict(lists), scale="trec", ids="exact", part_of_whole=True))
+    for measure in MEASURES:
+        assert tally.report()["run", measure].value == pytest.approx(report[measure].value, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("policy", [{"unjudged": "condense"}, {"duplicates": "drop"}, {"unjudged": "worst"}])
+def test_policies_change_the_list_and_not_the_formula(policy) -> None:
+    grades, passages = {"a": 2, "b": 0, "c": 1, "e": 0}, ["x", "b", "b", "a", "y", "c", "a"]
+    changed = {
+        "condense": [p for p in passages if p in grades],
+        "drop": list(dict.fromkeys(passages)),
+        "worst": passages,
+    }[next(iter(policy.values()))]
+    rows = rows_of({"q": grades}, {"q": passages}, list(MEASURES), scale="trec", policy=rs.Policy(**policy))
+    for measure, formula in MEASURES.items():
+        assert rows["q"][measure] == pytest.approx(float(formula(grades, changed)), rel=1e-12), measure
+
+
+# -- what they refuse ---------------------------------------------------------------------------------------------
+
+
+def test_a_grade_above_the_highest_is_an_error_that_names_it() -> None:
+    qrels, run = {"q2": {"a": 7}, "q1": {"a": 5, "b": 1}}, {"q1": ["b"], "q2": ["b"]}
+    message = r"ERR: query 'q1' has a label of grade 5, above max_grade = 4: give ERR\(max_grade=5\)"
+    with pytest.raises(rs.InputError, match=message):
+        rows_of(qrels, run, ["ERR@2"], scale="trec", ids="exact")
+    with pytest.raises(rs.InputError, match="has a label of grade 4, above max_grade = 2"):
+        evaluate_query("ERR(max_grade=2)@2", {"a": 4}, ["a"], scale="utility")
+    assert evaluate_query("ERR@2", {"a": 5}, ["a"], scale="utility").value == pytest.approx(31 / 32)
+
+
+def test_grades_below_zero_are_unjudged() -> None:
+    with_marks = {"q": {"a": 1, "b": 0, "n": -1, "c": 1}}
+    without = {"q": {"a": 1, "b": 0, "c": 1}}
+    run = {"q": ["n", "b", "a", "c"]}
+    asked = [measure for measure in MEASURES if measure != "infAP"]
+    assert rows_of(with_marks, run, asked, scale="trec") == rows_of(without, run, asked, scale="trec")
+    peer = pytrec_eval.RelevanceEvaluator(with_marks, {"bpref"}).evaluate(
+        {"q": {p: -i for i, p in enumerate(run["q"])}}
+    )
+    assert rows_of(with_marks, run, ["Bpref"], scale="trec")["q"]["Bpref"] == pytest.approx(peer["q"]["bpref"])
+
+
+def test_infap_is_undefined_where_qrels_mark_passages_of_the_pool() -> None:
+    qrels, run = {"q": {"a": 1, "b": 0, "n": -1}, "r": {"a": 1}}, {"q": ["n", "b", "a"], "r": ["a"]}
+    report = rs.evaluate(qrels, {"run": run}, measures=["infAP"], bootstrap=None)
+    assert math.isnan(report["infAP"].value)
+    assert report["infAP"].reason.startswith("1 judgments are below 0: trec_eval's infAP takes them as passages of the")
+    ranked = {query: {p: -float(i) for i, p in enumerate(ids)} for query, ids in run.items()}
+    without = {query: {p: g for p, g in row.items() if g >= 0} for query, row in qrels.items()}
+    theirs = [pytrec_eval.RelevanceEvaluator(labels, {"infAP"}).evaluate(ranked)["q"] for labels in (qrels, without)]
+    assert theirs[0] != theirs[1]  # the marks count
+
+
+def test_out_of_core_gives_the_same_figures_and_the_same_refusal(tmp_path) -> None:
+    labels = [("q1", "a", 1), ("q1", "b", 0), ("q1", "c", 2), ("q2", "a", 0), ("q2", "d", 1), ("q3", "z", 1)]
+    labels += [("q1", "x", -1), ("q2", "n", -1)]
+    ranked = {"q1": "xbac", "q2": "da", "q3": "y"}
+    lines = [f"{q} Q0 {p} {i} {-i} r\n" for q, ids in ranked.items() for i, p in enumerate(ids)]
+    (tmp_path / "run.trec").write_text("".join(lines))
+    (tmp_path / "qrels.trec").write_text("".join(f"{q} 0 {p} {g}\n" for q, p, g in labels))
+    words = [
+        "evaluate",
+        "--qrels",
+        "qrels.trec",
+        "--run",
+        "run.trec",
+        "--scale",
+        "trec",
+        "--ids",
+        "exact",
+        "--format",
+        "json",
+    ]
+    words += [word for measure in MEASURES for word in ("--measure", measure)]
+    whole, parts = (
+        json.loads(run_command(*words, *how, cwd=tmp_path).stdout)["runs"]["run"]["measures"]
+        for how in ([], ["--out-of-core"])
+    )
+    assert whole["infAP"]["reason"] == parts["infAP"]["reason"]
+    assert whole["infAP"]["reason"].startswith("2 judgments are below 0")
+    for measure in {*MEASURES} - {"infAP"}:
+        key = str(rs.parse_measure(measure))
+        assert parts[key]["value"] == pytest.approx(whole[key]["value"], rel=1e-12)
+
+
+def test_parameters_and_depths_that_are_refused() -> None:
+    for text, message in (
+        ("RBP(p=1)", "parameter p must be below 1"),
+        ("RBP(p=1.5)", "parameter p must be a number from 0 to 1"),
+        ("Bpref@10", "Bpref takes no depth, since it is of the whole list"),
+        ("infAP@10", "infAP takes no depth"),
+        ("IPrec11@.5", "IPrec11"),
+        ("ERR(max_grade=0)@5", "max_grade must be a whole number ≥ 1"),
+    ):
+        with pytest.raises(rs.InputError, match=message):
+            rs.parse_measure(text)
+
+
+def test_long_lists_keep_their_digits() -> None:
+    grades = {f"d{i}": 4 for i in range(3000)}
+    passages = list(grades)
+    for measure, expected in (
+        ("ERR@3000", float(err(grades, passages[:60], 4, 60))),
+        ("RBP(p=0.999)", 1 - 0.999**3000),
+    ):
+        row = rows_of({"q": grades}, {"q": passages}, [measure], scale="trec")["q"]
+        assert row[measure] == pytest.approx(expected, rel=1e-12)
+    assert np.isfinite(row[measure])
+
+
+def test_the_points_of_the_curve_are_those_whose_mean_is_taken() -> None:
+    qrels, run = {"q": {"a": 1, "b": 1, "c": 1}}, {"q": ["a", "x", "b", "y"]}
+    report = rs.evaluate(qrels, {"run": run}, measures=["IPrec", "IPrec11"], bootstrap=None)
+    points = [report[f"IPrec@{level / 10:g}"].value for level in range(11)]
+    assert report["IPrec11"].value == pytest.approx(np.mean(points), rel=1e-15)
