@@ -25,6 +25,7 @@ from rag_selectivity.join.controls import with_controls
 from rag_selectivity.join.corpus import CorpusIds
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.join.pools import Pools
 
 _ONLY_DICT = frozenset([dict])
 
@@ -52,6 +53,7 @@ def join_runs(
     grade_map: str | Mapping[int, int] | None = None,
     policy: Policy | None = None,
     pool: Any = None,
+    pool_depth: int | None = None,
     controls: Any = None,
     ids: str | None = None,
     human: Any = None,
@@ -76,14 +78,16 @@ def join_runs(
     corpus_ids = None if corpus is None else CorpusIds.of(corpus, form)
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
-    pools = _named_pools(pool, named)
+    pools = Pools(pool, named, pool_depth, policy, form)
     for name, run in named.items():
+        candidates = pools.of(name)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
                 DictRun.of(run) or run_parts(run),
-                pool=DictRun.of(pools[name]) or run_parts(pools[name]) if name in pools else None,
+                pool=candidates.lists,
+                pool_sources=candidates.sources,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 passages_of=counts,
@@ -129,12 +133,3 @@ def named_runs(runs: Any) -> dict[str, Any]:
     if is_path(runs):
         return {Path(runs).name.split(".")[0]: runs}
     return {"run": runs}
-
-
-def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
-    """{run: its pool}, from a mapping with the names of runs as keys, or from one pool for all runs."""
-    if pool is None:
-        return {}
-    if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
-        return {str(name): candidates for name, candidates in pool.items()}
-    return dict.fromkeys(runs, pool)

@@ -105,8 +105,10 @@ class IdColumn:
     @classmethod
     def side_by_side(cls, columns: Sequence[IdColumn]) -> IdColumn:
         """Put columns one after the other, each with the buffer that it has, unless most of that is something else."""
-        own = [column if len(column._padded) <= 2 * int(column.lengths.sum()) + _WORD else column.compact()
-               for column in columns]
+        own = [
+            column if len(column._padded) <= 2 * int(column.lengths.sum()) + _WORD else column.compact()
+            for column in columns
+        ]
         shifts = np.cumsum([0] + [len(column._padded) for column in own])
         return cls(
             np.concatenate([column._padded for column in own] or [np.zeros(_WORD, np.uint8)]),

@@ -17,6 +17,7 @@ from rag_selectivity.data.columns import (
     as_frame,
     column_names,
     column_values,
+    is_frame,
     run_columns,
     token_count,
 )
@@ -239,19 +240,21 @@ class Run(Held):
         )
 
     @classmethod
-    def fused(cls, runs: Iterable[Any], k: int = 60) -> Run:
+    def fused(cls, runs: Iterable[Any], k: int = 60, *, policy: Policy = Policy()) -> Run:
         """One run from several by reciprocal rank fusion: the score of a passage is Σ 1/(k + rank) over the runs.
 
-        Each run is ordered first as `evaluate` orders it (by score, ties by descending passage id). A run that does
-        not list a passage adds nothing to it; of a passage that a list holds twice, the first rank counts; a query has
-        the lists of the runs that have it. Sums are exact and rounded once, and equal scores are ordered by descending
-        passage id, as trec_eval orders them. Lengths of passages (tokens) are not kept.
+        Each run is ordered first as the policy says (by score, ties by descending passage id). A run that does not list
+        a passage adds nothing to it; of a passage that a list holds twice, the first rank counts; a query has the lists
+        of the runs that have it. Sums are exact and rounded once, and equal scores are ordered by descending passage
+        id, as trec_eval orders them. Lengths of passages (tokens) are not kept.
 
         Parameters
         ----------
         runs : sequence of Run, dicts or frames
         k : int
             How slowly the weight falls with the rank; 60 in the paper.
+        policy : Policy
+            How each run is ordered.
 
         Raises
         ------
@@ -269,18 +272,23 @@ class Run(Held):
         >>> fused["q"], fused.scores[0] == 1 / 61 + 1 / 62
         (['b', 'a', 'c'], True)
         """
-        return cls._fused([cls.of(run) for run in iterated(runs, "Run.fused takes a list of runs")], k, Policy())
-
-    @classmethod
-    def _fused(cls, runs: Sequence[Run], k: int, policy: Policy) -> Run:
-        if not runs:
-            raise InputError("Run.fused takes a list of runs, got none")
+        if isinstance(runs, (Run, Mapping, str)) or is_frame(runs):
+            raise InputError("Run.fused takes a list of runs, as in Run.fused([one, other])")
+        held = [cls.of(run) for run in iterated(runs, "Run.fused takes a list of runs")]
+        if not held:
+            raise InputError("Run.fused takes a list of runs, and got an empty one")
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
             raise InputError(f"Run.fused: k must be a whole number ≥ 0, got {k!r}")
-        ordered = [run.ordered(policy) for run in runs]
+        ordered = [run.ordered(policy) for run in held]
         fused = fuse([Lists(run.queries, run.offsets, run.passages) for run in ordered], int(k))
-        result = cls(*fused, remarks=together(run.remarks for run in runs))
-        result.form = runs[0].form
+        result = cls(*fused, remarks=together(run.remarks for run in held))
+        result.form = held[0].form
+        return result
+
+    def without_scores(self) -> Run:
+        """The same lists, whose order is that of their rows."""
+        result = copy(self)
+        result.scores = None
         return result
 
     def top(self, depth: int, policy: Policy = Policy()) -> Run:

@@ -38,6 +38,7 @@ def report_from_files(
     runs: Mapping[str, Any],
     *,
     pool: Any = None,
+    pool_depth: int | None = None,
     corpus_size: Any = None,
     corpus: str | Path | None = None,
     passages_of: Any = None,
@@ -100,7 +101,7 @@ def report_from_files(
         rel, m = parameters_of(parsed)
     people = None if human is None else people_of(human, grade_map)
     runs = _read_once(runs)
-    joined = join_runs(labels, runs, pool=pool, policy=chosen_policy, human=people, **shared)
+    joined = join_runs(labels, runs, pool=pool, pool_depth=pool_depth, policy=chosen_policy, human=people, **shared)
     alone = measure_all(joined.judged, parsed, [1])
     # `decide` makes the intervals that it needs itself.
     evaluated = report_on(joined.judged, alone, None, joined.notes, joined.ground)

@@ -222,6 +222,7 @@ class Report(Result):
                     },
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
                     **self._diagnoses_as_data(name),
+                    **_sources_as_data(part),
                     "input": dict(part.input),
                     "caveats": [caveat.to_dict() for caveat in part.caveats],
                     "notes": list(part.notes),
@@ -307,3 +308,10 @@ class Report(Result):
                 f"the report has several runs: use report[run, measure] with one of {', '.join(self.runs)}"
             )
         return next(iter(self.runs))
+
+
+def _sources_as_data(part: RunReport) -> dict[str, Any]:
+    sources = {
+        name: {key: source.to_dict() for key, source in by_key.items()} for name, by_key in part.pool_sources.items()
+    }
+    return {"pool_sources": sources} if sources else {}

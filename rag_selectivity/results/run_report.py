@@ -9,6 +9,7 @@ from typing import Any
 from rag_selectivity.join.judged_run import Coverage, JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.pool_source import PoolSource
 from rag_selectivity.results.records import Fingerprint
 
 
@@ -51,7 +52,8 @@ class RunReport:
     `queries` are in labels and run, how many `passages` were retrieved and judged, how ids met in the queries that were
     looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any, how
     many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
-    `label_caveats` are the caveats about its labels, which concern every figure.
+    `label_caveats` are the caveats about its labels, which concern every figure. `pool_sources` says what each of
+    several pools is worth, by its name and the key of PROC; it is empty without several pools or PROC.
     """
 
     queries: tuple[str, ...]
@@ -64,6 +66,7 @@ class RunReport:
     summed_fingerprint: Fingerprint | None = field(default=None, repr=False, compare=False)
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
+    pool_sources: Mapping[str, Mapping[str, PoolSource]] = field(default_factory=dict)
 
     @property
     def caveats(self) -> tuple[RunCaveat, ...]:

@@ -95,6 +95,7 @@ _ESTIMATE = fields(
         "above_placebo": _interval,
     },
 )
+_POOL_SOURCE = fields({"alone": _ESTIMATE, "without": _ESTIMATE, "adds": _ESTIMATE})
 _FINGERPRINT = fields(
     {
         "count": count,
@@ -120,7 +121,7 @@ _PER_QUERY = fields(
 )
 _RUN = fields(
     {"measures": by_name(_ESTIMATE), "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
-    {"input": mapping, "caveats": each(_CAVEAT)},
+    {"input": mapping, "caveats": each(_CAVEAT), "pool_sources": by_name(by_name(_POOL_SOURCE))},
 )
 _CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)
 _SETTINGS = fields({}, {"level": or_null(number), "resamples": or_null(count), "method": or_null(text)})
