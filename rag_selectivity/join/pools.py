@@ -102,7 +102,9 @@ def _sources(pool: Any) -> Sources:
             value is other or (is_path(value) and is_path(other) and Path(value) == Path(other))
             for other in values[:place]
         ):
-            raise InputError(f"the pool {names[place]} is given twice; give each pool once")
+            raise InputError(
+                f"the pool {value if is_path(value) else names[place]} is given twice; give each pool once"
+            )
     return dict(zip(names, values, strict=True))
 
 
