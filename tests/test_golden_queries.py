@@ -143,7 +143,7 @@ def test_every_form_of_source(tmp_path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     trace = tmp_path / "trace.jsonl"
-    monitor = rs.Monitor(corpus_size=9, trace=trace)
+    monitor = rs.Monitor(corpus_size=9, trace=trace, trace_texts=True)
     for id_, text in texts.items():
         monitor.record(rs.Retrieval(text, ["d1"], query_id=id_))
     monitor.close()

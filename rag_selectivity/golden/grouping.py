@@ -15,6 +15,8 @@ N = 3
 #: Rows compared with all others at a time.
 _ROWS_AT_ONCE = 512
 _PAIRS_AT_ONCE = 1 << 16
+#: So many of their rarest n-grams two texts must share, if they have so many, before they are compared.
+_SHARED = 8
 _Pairs = tuple[IntArray, IntArray]
 
 
@@ -73,11 +75,14 @@ def _ngrams(keys: Sequence[str]) -> csr_array:
 def _alike_sets(grams: csr_array, threshold: float) -> Iterator[_Pairs]:
     """Pairs of rows whose Jaccard similarity reaches the threshold.
 
-    Two such rows share at least one of the rarest grams of each, |x| − ⌈t·|x|⌉ + 1 of them, so that only rows that do
-    are compared (prefix filtering; Chaudhuri, Ganti and Kaushik 2006).
+    Two such rows share at least t·|x| grams, so that among the |x| − ⌈t·|x|⌉ + ℓ rarest of each they share ℓ. Only rows
+    that do, and whose sizes allow it, are compared (prefix filtering; Chaudhuri, Ganti and Kaushik 2006; Wang, Li and
+    Feng 2012).
     """
     sizes = np.diff(grams.indptr)
-    prefix = sizes - np.ceil(threshold * sizes - 1e-9).astype(np.int64) + 1
+    needed = np.ceil(threshold * sizes - 1e-9).astype(np.int64)
+    at_least = np.minimum(needed, _SHARED)
+    prefix = sizes - needed + at_least
     place = np.arange(len(grams.indices)) - np.repeat(grams.indptr[:-1], sizes)
     kept = place < np.repeat(prefix, sizes)
     starts = np.append(0, np.cumsum(np.minimum(prefix, sizes)))
@@ -86,8 +91,9 @@ def _alike_sets(grams: csr_array, threshold: float) -> Iterator[_Pairs]:
     for first in range(0, grams.shape[0], _ROWS_AT_ONCE):
         shared = coo_array(rare[first : first + _ROWS_AT_ONCE] @ columns)
         one, other = shared.coords[0].astype(np.int64) + first, shared.coords[1].astype(np.int64)
-        ahead = one < other
-        one, other = one[ahead], other[ahead]
+        likely = (one < other) & (shared.data >= np.minimum(at_least[one], at_least[other]))
+        likely &= np.minimum(sizes[one], sizes[other]) >= np.maximum(needed[one], needed[other])
+        one, other = one[likely], other[likely]
         for start in range(0, len(one), _PAIRS_AT_ONCE):
             some = slice(start, start + _PAIRS_AT_ONCE)
             common = np.asarray(grams[one[some]].multiply(grams[other[some]]).sum(axis=1)).ravel()
