@@ -28,6 +28,7 @@ COMMANDS = (
     "store export",
     "store import",
     "store recover",
+    "golden queries",
     "plan",
     "audit",
     "measures",
