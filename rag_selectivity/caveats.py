@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.token_budget import named_top
 from rag_selectivity.estimates import CONCENTRATED, CONCENTRATED_CONTROLS, PARTLY_JUDGED
 from rag_selectivity.join.reach import AT_K, IN_LISTS, LabelReach
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
@@ -151,7 +152,7 @@ def _of_construction(measure: Measure, estimate: Estimate, facts: LabelFacts, cl
         return None
     if closed != AT_K or estimate.basis != AS_JUDGED:
         return _of_found_alone(estimate)
-    top = "what was shown" if measure.at is None else f"the top {measure.at}"
+    top = "what was shown" if measure.at is None else named_top(measure.at)
     labels = "Nearly all labels" if facts.tail_ranks is None else "Nearly all labels but those of the tail"
     left_out = counted(estimate.n_total - estimate.n, "query", "queries")
     of_all = estimate.value * estimate.n / estimate.n_total
@@ -218,9 +219,9 @@ def _of_reach(
     numbers = {"labels": reach.labels, "outside_top": outside, "outside_lists": lists}
     missing = "Best sets, recall and random baselines count only what was found"
     if closed == AT_K:
-        top = "list" if facts.depths[column] == WHOLE_LIST else f"top {facts.depths[column]}"
-        own = f"{_labels_outside(outside, reach)} outside the {top}{_doubt(reach)}"
-        return Caveat(CLOSED, f"{own}. {missing}, so the figure compares the {top} with itself.", STRONG, numbers)
+        top = "the list" if facts.depths[column] == WHOLE_LIST else named_top(facts.depths[column])
+        own = f"{_labels_outside(outside, reach)} outside {top}{_doubt(reach)}"
+        return Caveat(CLOSED, f"{own}. {missing}, so the figure compares {top} with itself.", STRONG, numbers)
     own = "All labels are of passages that the pooled runs retrieved"
     if not reach.pooled:
         own = f"{_labels_outside(lists, reach)} outside the evaluated lists and pools{_doubt(reach)}"

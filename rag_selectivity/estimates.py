@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.token_budget import named_top
 from rag_selectivity.join.judged_run import JudgedRun
-from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Refusal
+from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.names import parse_measure
+from rag_selectivity.measures.refusal import Refusal
 from rag_selectivity.measures.utility import PROC, Judged
 from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate, finite
 from rag_selectivity.results.pool_source import PoolSource
@@ -83,8 +85,8 @@ def _judged_in_part(measure: Measure, estimate: Estimate, estimates: Mapping[str
         if most is None
         else "The figure counts the rest as harmless; the upper end of its possible range counts them as harmful."
     )
-    listed = "retrieved passages" if measure.at is None else f"top {measure.at}"
-    caveat = Caveat(PARTLY_JUDGED, f"Only {percent(judged.value)} of the {listed} are judged. {rest}")
+    listed = "the retrieved passages" if measure.at is None else named_top(measure.at)
+    caveat = Caveat(PARTLY_JUDGED, f"Only {percent(judged.value)} of {listed} are judged. {rest}")
     possible = None if most is None else (estimate.value, most.value)
     return replace(estimate, possible=possible, caveats=(*estimate.caveats, caveat))
 

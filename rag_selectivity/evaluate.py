@@ -40,6 +40,8 @@ from rag_selectivity.measures.base import WHOLE_LIST, FloatArray
 from rag_selectivity.measures.plan import (
     Plan,
     absent_measures,
+    budgets_in,
+    budgets_of,
     default_depths,
     given_depths,
     plan_of,
@@ -78,6 +80,7 @@ def evaluate(
     ids: str | None = None,
     human: Any = None,
     used_models: Sequence[str] = (),
+    tokens: Any = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -97,7 +100,8 @@ def evaluate(
         is a passage. N and the random draw then count passages; without a corpus size N is the sum of all numbers.
         A document's further passages fill their slots and add nothing.
     measures : sequence of str or Measure, optional
-        `"BoR"` is measured at every depth, `"BoR@10"` at 10 only. Default: Success; with a corpus size
+        `"BoR"` is measured at every depth, `"BoR@10"` at 10 only, and `"BoR@2000tok"` at a budget of tokens: the
+        cutoff of each query is then the last passage that fits. Default: Success; with a corpus size
         also BoR, BoR_max and lambda; on the utility scale also RA-nWG and Harm. Judged is always shown
         with the utility measures. `"default"` stands for these, as in `["default", "RR"]`.
     depths : sequence of int, optional
@@ -133,6 +137,9 @@ def evaluate(
         undefined where its strata have no label by a person. Figures of single queries stay as judged.
     used_models : sequence of str, optional
         Names of the models that answer or embed in the evaluated system. A judge of the same family is a caveat.
+    tokens : {passage: tokens}, DataFrame or path, optional
+        The lengths of the passages, which budgets of tokens need. Not needed for a run whose rows have a `tokens`
+        column.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
         `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
@@ -171,6 +178,8 @@ def evaluate(
         controls=controls,
         ids=ids,
         human=human,
+        tokens=tokens,
+        budgets=budgets_of(measures),
     )
     return evaluate_joined(
         joined.judged,
@@ -205,7 +214,8 @@ def measure_all(
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
     several = any(run.pool_sources for run in judged.values())
-    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None, pooled=several)
+    sized = first.corpus_size is not None
+    chosen = wanted_measures(measures, first.scale, sized=sized, pooled=several, at_budgets=True)
     grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
     plan = plan_of(chosen, grid)
     table_depths = ranks_in(plan)
@@ -397,7 +407,8 @@ def _label_facts(
     calibrated: bool,
 ) -> LabelFacts:
     """What is known of a run's labels, at all depths of the plan and for whole lists."""
-    depths, exhaustive = np.append(ranks_in(plan), WHOLE_LIST), run.policy.unjudged == "worst"
+    depths = np.array([*ranks_in(plan).tolist(), *budgets_in(plan), WHOLE_LIST])
+    exhaustive = run.policy.unjudged == "worst"
     reach = LabelReach.of(run, depths, found)
     shuffled = universes(plan, depths, reach, exhaustive=exhaustive)
     return LabelFacts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,15 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
+from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, SelectivityWarning
-from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_parts
+from rag_selectivity.io.lengths import passage_tokens
+from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_of, run_parts
 from rag_selectivity.join.controls import with_controls
 from rag_selectivity.join.corpus import CorpusIds
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.join.list_tokens import with_fitting
 from rag_selectivity.join.pools import Pools
 
 _ONLY_DICT = frozenset([dict])
@@ -57,9 +60,19 @@ def join_runs(
     controls: Any = None,
     ids: str | None = None,
     human: Any = None,
+    tokens: Any = None,
+    budgets: Sequence[TokenBudget] = (),
 ) -> Joined:
-    """Join every run with the judgments: the first half of `evaluate`, with the same arguments."""
+    """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
+
+    `budgets` are those of the measures; runs are then held in memory, with the lengths of their passages.
+    """
     form = IdForm.of(ids)
+    if budgets and human is not None:
+        raise InputError(
+            f"labels by people (human) calibrate figures at depths K, and @{budgets[0]} is a budget of tokens: leave "
+            f"one of the two out"
+        )
     if human is not None and passages_of is not None:
         raise InputError(
             "labels by people (human) cannot calibrate figures of documents with passages_of: label passages, as "
@@ -79,6 +92,9 @@ def join_runs(
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
+    lengths = passage_tokens(tokens, form) if budgets and tokens is not None else None
+    if budgets:
+        named = {name: run_of(run).in_form(form) for name, run in named.items()}
     for name, run in named.items():
         candidates = pools.of(name)
         with warnings.catch_warnings(record=True) as heard:
@@ -96,6 +112,8 @@ def join_runs(
                 name=name,
                 ids=form,
             )
+        if budgets:
+            judged[name] = with_fitting(judged[name], run, lengths, budgets, name)
         caught[name] = [*(str(warning.message) for warning in heard), *of_controls, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -38,7 +38,6 @@ from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.estimates import estimates_with
 from rag_selectivity.join.direct import QueryLists
 from rag_selectivity.measures import BoR, Outcome
-from rag_selectivity.measures.base import joint_refusal
 from rag_selectivity.measures.one_query import (
     NO_LABELS,
     QueryFigure,
@@ -51,6 +50,7 @@ from rag_selectivity.measures.one_query import (
     query_figure,
     query_figures,
 )
+from rag_selectivity.measures.refusal import joint_refusal
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.labels import Labels
 from rag_selectivity.results.query_scorer import QueryScorer, kept_measures

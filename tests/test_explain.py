@@ -193,7 +193,7 @@ def own():
 
         name: ClassVar[str] = "Found"
 
-        def outcome(self, judged, depths):
+        def at_ranks(self, judged, depths):
             return Outcome((judged.hits_at(depths).astype(float),), "never", bounds=(0.0, math.inf))
 
     @register_measure
@@ -203,7 +203,7 @@ def own():
 
         name: ClassVar[str] = "Squared"
 
-        def outcome(self, judged, depths):
+        def at_ranks(self, judged, depths):
             square = Aggregate(lambda mean: mean**2, lambda mean: mean**2, lambda value: value)
             return Outcome((judged.hits_at(depths).astype(float),), "never", square, bounds=(0.0, math.inf))
 

@@ -69,6 +69,8 @@ REFUSED = {
     "query_id_key": "query_id",
     "pool": "short.trec",
     "corpus": "corpus.jsonl",
+    "tokens": "corpus.jsonl",
+    "tokenizer": "characters",
     "controls": "other.trec",
     "human": "other.trec",
     "used_model": "gpt-x",

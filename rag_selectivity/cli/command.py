@@ -47,9 +47,8 @@ class Command(typer.core.TyperCommand):
         SETTINGS.csv_safe = bool(values.get("csv_safe"))
         for parameter, times in Counter(given).items():
             if times > 1 and not parameter.multiple and not getattr(parameter, "is_flag", False):
-                raise InputError(
-                    f"{parameter.opts[0]} is given {times} times, and takes one value; leave the others out"
-                )
+                option = parameter.opts[0]
+                raise InputError(f"{option} is given {times} times, and takes one value; leave the others out")
         rest = super().parse_args(ctx, args)
         refuse_two_standard_inputs(self.params, ctx.params)
         refuse_unwritable_files(self.params, ctx.params)

@@ -16,6 +16,7 @@ from rag_selectivity.cli.inputs import (
     named_files,
     policy_choices,
     pools_of,
+    tokens_of,
     whole_numbers,
 )
 from rag_selectivity.cli.output import show
@@ -40,6 +41,8 @@ def compare(
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
     controls: o.ControlsOption = None,
+    tokens: o.TokensOption = None,
+    tokenizer: o.TokenizerOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
@@ -113,6 +116,7 @@ def compare(
         power=power,
         ids=ids,
         human=human,
+        tokens=tokens_of(tokens, tokenizer),
         **policy_choices(
             order=order,
             ties=ties,

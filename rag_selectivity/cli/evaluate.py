@@ -23,10 +23,11 @@ from rag_selectivity.cli.inputs import (
     labels_of,
     named_files,
     policy_choices,
+    tokens_of,
     whole_numbers,
 )
 from rag_selectivity.cli.output import SETTINGS, Interrupted, put_rows, show
-from rag_selectivity.cli.retrieved import Retrieved, refuse_without_trace
+from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, Retrieved, refuse_without_trace
 from rag_selectivity.cli.writable import OF_TABLE
 from rag_selectivity.errors import InputError
 
@@ -44,6 +45,8 @@ NOT_OUT_OF_CORE = {
     "pool": "the pool of a run is its own list there",
     "pool_depth": "the pool of a run is its own list there",
     "corpus": "the ids of the corpus would be held in memory; give its size with --corpus-size",
+    "tokens": "the lists of the runs would be held in memory",
+    "tokenizer": "the lists of the runs would be held in memory",
     "controls": "an estimate with random controls needs all queries at once",
     "clusters": "the Poisson bootstrap draws queries one by one",
     "human": "the labels are completed again and again, which needs all of them in memory",
@@ -63,13 +66,15 @@ def evaluate(
     trace: Annotated[
         Path | None, o.input_file("Trace of live retrievals, in place of --run: a monitor's, or spans (OTLP JSON).")
     ] = None,
-    identity: o.IdentityOption = None,
-    query_id_key: o.QueryIdKeyOption = None,
+    identity: IdentityOption = None,
+    query_id_key: QueryIdKeyOption = None,
     pool: o.PoolOption = None,
     pool_depth: o.PoolDepthOption = None,
     corpus_size: o.SizeOption = None,
     corpus: o.CorpusOption = None,
     passages_of: o.PassagesOfOption = None,
+    tokens: o.TokensOption = None,
+    tokenizer: o.TokenizerOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
@@ -196,6 +201,7 @@ def evaluate(
         ids=ids,
         human=human,
         used_models=used_model or (),
+        tokens=tokens_of(tokens, tokenizer),
         **rules,
     )
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))

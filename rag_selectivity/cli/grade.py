@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from rag_selectivity.cli import judging as j
 from rag_selectivity.cli import options as o
 from rag_selectivity.cli.output import SETTINGS, Format, chosen_format, put
-from rag_selectivity.cli.retrieved import refuse_without_trace
+from rag_selectivity.cli.retrieved import IdentityOption, QueryIdKeyOption, refuse_without_trace
 from rag_selectivity.errors import InputError
 
 EXAMPLES = (
@@ -46,8 +46,8 @@ def grade(
             "Trace with texts (a monitor's, or spans in OTLP JSON), in place of --queries, --corpus and --pool."
         ),
     ] = None,
-    identity: o.IdentityOption = None,
-    query_id_key: o.QueryIdKeyOption = None,
+    identity: IdentityOption = None,
+    query_id_key: QueryIdKeyOption = None,
     base_url: j.BaseUrlOption = None,
     api_key_env: j.ApiKeyEnvOption = "OPENAI_API_KEY",
     header: j.HeaderOption = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,6 +196,29 @@ def corpus_ids(path: Path | None) -> list[str] | None:
     from rag_selectivity.io.reading import read_corpus_ids
 
     return list(read_corpus_ids(path))
+
+
+def tokens_of(path: Path | None, tokenizer: str | None) -> Any:
+    """The lengths of passages: a path, or {passage: tokens} counted by the tokenizer that a user named."""
+    if tokenizer is None:
+        return path
+    if path is None:
+        raise InputError("--tokenizer counts the tokens of texts: give the corpus with them as --tokens FILE")
+    from rag_selectivity.io.lengths import counted_tokens, estimated_tokens
+
+    if tokenizer == "characters":
+        return estimated_tokens(path)
+    module, _, name = tokenizer.partition(":")
+    try:
+        counted: Any = import_module(module)
+        for part in name.split("."):
+            counted = getattr(counted, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"--tokenizer {tokenizer!r}: {error}; give MODULE:FUNCTION of a module that Python can import (with "
+            f"PYTHONPATH=. also one of this folder)"
+        ) from None
+    return counted_tokens(path, counted)
 
 
 def clusters_of(path: Path | None) -> dict[str, str] | None:

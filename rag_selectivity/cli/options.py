@@ -71,24 +71,17 @@ ControlsOption = Annotated[
     Path | None,
     input_file("Random controls: grades of random passages of the corpus by the judge of --qrels."),
 ]
-IdentityOption = Annotated[
+TokensOption = Annotated[
+    Path | None, input_file("Table of passage_id and tokens; with --tokenizer the corpus, with its texts.")
+]
+TokenizerOption = Annotated[
     str | None,
     option(
         INPUT,
         "NAME",
-        "How labels know a passage of a span: id, text (its hash), or a key of its metadata (default: auto, by the "
-        "labels found).",
+        "Count the tokens of the texts in --tokens by MODULE:FUNCTION, or by `characters`: four a token.",
     ),
 ]
-QueryIdKeyOption = Annotated[
-    str | None,
-    option(
-        INPUT,
-        "KEY",
-        "Attribute of a span, or key of its metadata, that has the id of the query (default: query_id; else its text).",
-    ),
-]
-TokensOption = Annotated[Path | None, input_file("Table of passage_id and tokens.")]
 CostsOption = Annotated[
     list[str] | None, input_file("Measured tokens, milliseconds and price by query_id: FILE or NAME=FILE. Repeatable.")
 ]

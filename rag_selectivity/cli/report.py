@@ -19,6 +19,7 @@ from rag_selectivity.cli.inputs import (
     named_files,
     policy_choices,
     pools_of,
+    tokens_of,
     whole_numbers,
 )
 from rag_selectivity.cli.output import STANDARD_OUTPUT, note, put
@@ -65,6 +66,7 @@ def report(
         Path | None, o.input_file("Scores of answers: a table of K, score and, if known, query_id.")
     ] = None,
     tokens: o.TokensOption = None,
+    tokenizer: o.TokenizerOption = None,
     costs: o.CostsOption = None,
     human: o.HumanOption = None,
     grade_map: o.GradeMapOption = None,
@@ -146,7 +148,7 @@ def report(
         controls=controls,
         queries=queries,
         quality=quality,
-        tokens=tokens,
+        tokens=tokens_of(tokens, tokenizer),
         costs=costs_of(costs, list(named)),
         measures=measure or None,
         depths=asked,

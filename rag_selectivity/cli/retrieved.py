@@ -5,14 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from rag_selectivity.cli import options as o
 from rag_selectivity.cli.inputs import name_of, named_files, pools_of
 from rag_selectivity.errors import InputError
 
 if TYPE_CHECKING:
     from rag_selectivity.data.qrels import Qrels
     from rag_selectivity.results.report import Report
+
+IdentityOption = Annotated[
+    str | None,
+    o.option(
+        o.INPUT,
+        "NAME",
+        "How labels know a passage of a span: id, text (its hash), or a key of its metadata (default: auto, by the "
+        "labels found).",
+    ),
+]
+QueryIdKeyOption = Annotated[
+    str | None,
+    o.option(
+        o.INPUT,
+        "KEY",
+        "Attribute of a span, or key of its metadata, that has the id of the query (default: query_id; else its text).",
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import rag_selectivity as rs
 from rag_selectivity.cli import options as o
-from rag_selectivity.cli.inputs import clusters_of, corpus_ids, corpus_size_of, labels_of, named_files, policy_choices
+from rag_selectivity.cli.inputs import (
+    clusters_of,
+    corpus_ids,
+    corpus_size_of,
+    labels_of,
+    named_files,
+    policy_choices,
+    tokens_of,
+)
 from rag_selectivity.cli.output import TABLE_FORMATS, chosen_format, show
 
 EXAMPLES = (
@@ -23,6 +31,7 @@ def sweep(
     passages_of: o.PassagesOfOption = None,
     controls: o.ControlsOption = None,
     tokens: o.TokensOption = None,
+    tokenizer: o.TokenizerOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
@@ -76,7 +85,7 @@ def sweep(
         passages_of=passages_of,
         controls=rs.read_qrels(controls) if controls is not None else None,
         max_depth=max_depth,
-        tokens=tokens,
+        tokens=tokens_of(tokens, tokenizer),
         max_tokens=max_tokens,
         min_success=min_success,
         rel=rel,

@@ -19,7 +19,7 @@ from rag_selectivity.evaluate import measure_all, report_on
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Measure
-from rag_selectivity.measures.plan import compared_depths, compared_measures
+from rag_selectivity.measures.plan import budgets_of, compared_depths, compared_measures
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
@@ -49,6 +49,7 @@ def compare(
     power: float = 0.8,
     ids: str | None = None,
     human: Any = None,
+    tokens: Any = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
@@ -74,6 +75,8 @@ def compare(
         Default: Success; with a corpus size also BoR; on the utility scale also RA-nWG and Harm.
     depths : sequence of int, optional
         Default: 5, 10, 20, up to the length of the longest list.
+    tokens : {passage: tokens}, DataFrame or path, optional
+        The lengths of the passages, for measures at a budget of tokens, as in `"RA-nWG@2000tok"`.
     paired : bool
         False for runs over different queries, such as the arms of an A/B test: each is measured over its own.
     draws : int
@@ -116,6 +119,8 @@ def compare(
         controls=controls,
         ids=ids,
         human=human,
+        tokens=tokens,
+        budgets=budgets_of(measures),
     )
     return comparison_of(
         joined.judged,

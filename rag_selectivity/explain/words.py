@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from rag_selectivity.data.grades import scale_named
+from rag_selectivity.data.token_budget import TokenBudget, is_budget
 from rag_selectivity.errors import SelectivityError
 from rag_selectivity.explain.numbers import ceiling_in_words, of_mean, of_parts, plain
 from rag_selectivity.join.direct import QueryLists, join_directly
-from rag_selectivity.measures.base import Aggregate, FloatArray, Measure, Real, summary
+from rag_selectivity.measures.base import Aggregate, FloatArray, Measure, Real
 from rag_selectivity.measures.chance import regime
+from rag_selectivity.measures.definition import summary
 from rag_selectivity.results.estimate import AS_JUDGED, CALIBRATED, WITH_CONTROLS, WITH_TAIL, Estimate
 from rag_selectivity.wording import counted, level_text, number, percent
 
@@ -85,6 +87,7 @@ def aggregate_of(measure: Measure, scale: str) -> Aggregate | None:
     lists = QueryLists({"a": known.relevant_from, "b": known.lowest}, ["a"], None, _CORPUS)
     judged = join_directly([lists], scale=scale)
     at = measure.at if measure.at is not None else measure.default_depths(np.array([1]))[0]
+    at = 1 if is_budget(at) else at
     try:
         return None if judged is None else replace(measure, at=None).outcome(judged, np.array([at])).aggregate
     except SelectivityError:
@@ -210,7 +213,7 @@ def _about(figure: Figure) -> Iterable[str]:
         yield f"{measure.name}{', at its defaults' if changed else ''}: {summary(type(measure))}"
     symbols = []
     if measure.at is not None:
-        symbols.append(f"r = {measure.at:g}" if isinstance(measure.cutoff, Real) else f"K = {measure.at}")
+        symbols.append(_cutoff(measure, measure.at))
     if measure.needs_corpus_size and figure.corpus_size is not None:
         symbols.append(f"N = {figure.corpus_size:,}")
     for item in measure.parameters():
@@ -227,6 +230,13 @@ def _about(figure: Figure) -> Iterable[str]:
     if 0 < estimate.n < estimate.n_total:
         left = counted(estimate.n_total - estimate.n, "query is", "queries are")
         yield f"It is undefined for the {left.partition(' ')[0]} other queries, which are left out."
+
+
+def _cutoff(measure: Measure, at: int | float) -> str:
+    budget = TokenBudget.of(at)
+    if budget is not None:
+        return f"K = the passages of each query's list that fit in {budget.tokens:,} tokens"
+    return f"r = {at:g}" if isinstance(measure.cutoff, Real) else f"K = {at}"
 
 
 def _interval(figure: Figure) -> Iterable[str]:

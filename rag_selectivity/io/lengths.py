@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.columns import (
     PASSAGE_NAMES,
     TOKEN_NAMES,
@@ -65,6 +66,38 @@ def _rows(tokens: Any) -> Iterator[tuple[str, Any, Any]]:
             yield where, row[passage], row[find_column(list(row), TOKEN_NAMES, "tokens", where)]
     else:
         raise InputError(f"tokens: expected {{passage: tokens}}, a DataFrame or a path, got {type(tokens).__name__}")
+
+
+def counted_tokens(corpus: Any, tokenizer: Callable[[str], Any], form: IdForm = AS_THEY_ARE) -> dict[str, float]:
+    """{passage: tokens} of the texts of a corpus, counted by a tokenizer; titles count.
+
+    Parameters
+    ----------
+    corpus : {passage: text}, DataFrame, path, or iterable of records or pairs
+    tokenizer : callable
+        Gives the tokens of a text, or their number: `tiktoken.get_encoding(NAME).encode`, or a tokenizer of
+        Transformers with its `encode`.
+
+    Raises
+    ------
+    InputError
+        If it gives neither, or if a text is missing.
+
+    >>> counted_tokens({"d1": "three short words"}, str.split)
+    {'d1': 3.0}
+    """
+    lengths = {}
+    for passage, text in read_texts(corpus, "corpus"):
+        found = tokenizer(text)
+        try:
+            number = found if isinstance(found, (int, float)) else len(found)
+        except TypeError:
+            raise InputError(
+                f"passage {passage!r}: the tokenizer gave {shown(found)}; it must give the tokens of a text, or their "
+                f"number"
+            ) from None
+        lengths[form(passage)] = token_count(number, f"tokens of passage {passage!r}")
+    return lengths
 
 
 def estimated_tokens(

@@ -13,7 +13,8 @@ from rag_selectivity.data.grades import SCALES, Scale
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.passage_counts import PassageCounts
 from rag_selectivity.data.policy import resolve_policy
-from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun
+from rag_selectivity.join.coverage import Coverage
+from rag_selectivity.join.judged_run import Documents, Hits, JudgedRun
 
 _ONLY_STR, _ONLY_INT = frozenset([str]), frozenset([int])
 _BINARY = frozenset([0, 1])

@@ -22,10 +22,11 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.io.reading import passage_counts_of
 from rag_selectivity.join.controls import control_rows, controls_of, with_controls
 from rag_selectivity.join.corpus import CorpusIds, check_corpus, corpus_has, corpus_sizes, size_with_counts
+from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.dicts import judge_dicts
 from rag_selectivity.join.facts import JoinFacts, first_ids
 from rag_selectivity.join.judged_lists import JudgedLists
-from rag_selectivity.join.judged_run import Coverage, Documents, Hits, JudgedRun
+from rag_selectivity.join.judged_run import Documents, Hits, JudgedRun
 from rag_selectivity.join.lists import judge_lists
 from rag_selectivity.join.sampled_ids import SampledIds, unshared
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,8 +14,10 @@ from rag_selectivity.data.grades import SCALES, Scale
 from rag_selectivity.data.ids import HashArray, IntArray, mix
 from rag_selectivity.data.policy import Policy, resolve_policy
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.controls import Controls, control_rows
+from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.facts import JoinFacts
 
 N = TypeVar("N", bound=np.generic)
@@ -45,40 +47,6 @@ class Hits:
         """The hits of some queries; the queries are renumbered."""
         part = self.chosen(chosen[self.query])
         return replace(part, query=(np.cumsum(chosen) - 1)[part.query])
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Counts of what the join left out, added or treated specially, and of labels without and with a grade."""
-
-    missing_from_run: int = 0
-    not_in_qrels: int = 0
-    duplicates: int = 0
-    repeated_judgments: int = 0
-    negative_judgments: int = 0
-    outside_pool: int = 0
-    missing_from_pool: int = 0
-    expected: int = 0
-    graded: int = 0
-
-    def __add__(self, other: Coverage) -> Coverage:
-        return Coverage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Coverage)))
-
-    def notes(self, clipped: int) -> list[str]:
-        """Notes on what the join and the random draws treated specially; `clipped` comes from `clipped_at`."""
-        counted = (
-            (clipped, "queries have a corpus smaller than K: their random draw is the whole corpus"),
-            (self.duplicates, "passages repeat an earlier passage of their list"),
-            (self.negative_judgments, "judgments below 0 were treated as not judged"),
-            (self.outside_pool, "judged passages of the run are not in its pool and were added to it"),
-            (self.missing_from_pool, "queries are not in the pool: their own lists are used as their pools"),
-            (
-                self.expected if self.graded else 0,
-                f"of {self.expected + self.graded} labels are expected ids without a grade: they count as relevant, "
-                f"and everything else that their queries retrieved is unjudged",
-            ),
-        )
-        return [f"{count} {what}" for count, what in counted if count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +109,8 @@ class JudgedRun:
         The facts for checks that need all queries; empty if the object was not made by `join`.
     qrels : Qrels or None
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
+    fitting : {TokenBudget: int64[queries]}
+        How many passages of each list fit in each budget of tokens that was asked for.
     """
 
     queries: tuple[str, ...]
@@ -161,6 +131,7 @@ class JudgedRun:
     documents: Documents | None = None
     facts: JoinFacts = field(default_factory=JoinFacts)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
+    fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
 
     @classmethod
     def from_counts(
@@ -270,6 +241,33 @@ class JudgedRun:
             controls=None if self.controls is None else self.controls.of_queries(chosen),
             missing=None if self.missing is None else self.missing[chosen],
             documents=None if self.documents is None else self.documents.of_queries(chosen),
+            fitting={budget: counts[chosen] for budget, counts in self.fitting.items()},
+        )
+
+    def cutoffs(self, budget: TokenBudget) -> IntArray:
+        """How many passages of each list fit in a budget of tokens: int64[queries].
+
+        Raises
+        ------
+        InputError
+            If this is not known.
+        """
+        if budget not in self.fitting:
+            raise InputError(
+                f"@{budget} needs the lengths of the passages in tokens, and they are not known here: evaluate or "
+                f"compare with tokens=… (--tokens FILE), or give a depth K in its place"
+            )
+        return self.fitting[budget]
+
+    def within(self, budget: TokenBudget) -> JudgedRun:
+        """The lists as far as they fit in a budget of tokens; the candidates stay as they are."""
+        cutoffs = self.cutoffs(budget)
+        return replace(
+            self,
+            hits=self.hits.chosen(self.hits.rank <= cutoffs[self.hits.query]),
+            returned=np.minimum(self.returned, cutoffs),
+            pool=self.candidates,
+            pool_returned=self.candidates_returned,
         )
 
     def threshold(self, rel: int | None = None) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IdColumn, IntArray
 from rag_selectivity.data.run import Run
+from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.join.judged_run import JudgedRun
 
@@ -57,6 +58,21 @@ class ListTokens:
             names = examples(lists.passages[row] for row in absent.tolist())
             raise InputError(f"{name}: {count} passages have no length in tokens ({names})")
         return lists.with_tokens(tokens)
+
+    def fitting(self, budget: TokenBudget) -> IntArray:
+        """How many passages of each list, from the first on, have at most so many tokens together.
+
+        Returns int64[queries of the judgments], 0 where a query is not evaluated. What does not fit ends the list.
+        """
+        ends = np.cumsum(self.lengths)
+        # Each list by itself, so that rounding of one does not reach the next.
+        fits = [
+            int(np.searchsorted(np.cumsum(self.tokens[end - length : end]), budget.tokens, "right"))
+            for end, length in zip(ends.tolist(), self.lengths.tolist(), strict=True)
+        ]
+        result = np.zeros(self.total, np.int64)
+        result[self.position] = fits
+        return result
 
     @property
     def ranks(self) -> IntArray:
@@ -112,6 +128,34 @@ class EvaluatedLists:
     def with_tokens(self, tokens: NDArray[np.float64]) -> ListTokens:
         """The lists with these lengths of their passages."""
         return ListTokens(self.total, self.position, self.lengths, tokens)
+
+
+def with_fitting(
+    judged: JudgedRun, run: Run, lengths: Mapping[str, float] | None, budgets: Iterable[TokenBudget], name: str
+) -> JudgedRun:
+    """The join with how many passages of each list of its run fit in each budget.
+
+    `lengths` are {passage: tokens}; by default, the run's own.
+
+    Raises
+    ------
+    InputError
+        If lengths are not known, or if the policy leaves passages out of the lists, which would be free then.
+    """
+    policy = judged.policy
+    if policy.unjudged == "condense" or policy.duplicates == "drop":
+        choice = 'unjudged="condense"' if policy.unjudged == "condense" else 'duplicates="drop"'
+        raise InputError(
+            f"a budget of tokens needs the lists as they are shown, and the policy {choice} leaves passages out: give "
+            f"another policy, or a depth K"
+        )
+    listed = ListTokens.of(run, judged, lengths, name)
+    if listed is None:
+        raise InputError(
+            f"{name}: a budget of tokens needs the lengths of the passages: give tokens={{passage: tokens}} "
+            f"(--tokens FILE), or a run with a tokens column"
+        )
+    return replace(judged, fitting={budget: listed.fitting(budget) for budget in budgets})
 
 
 def tokens_of(passages: Sequence[str], lengths: Mapping[str, float]) -> NDArray[np.float64]:

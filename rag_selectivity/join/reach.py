@@ -11,6 +11,7 @@ import numpy as np
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.origins import Chosen
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.token_budget import TokenBudget, are_budgets
 from rag_selectivity.join.controls import control_rows
 from rag_selectivity.join.judged_run import JudgedRun
 
@@ -72,11 +73,10 @@ class LabelReach:
         tail = tail_labels(judged)
         counted = judged.labels if tail is None else judged.labels - tail
         lowest = judged.grades == judged.scale.lowest
-        inside = judged.distinct_at(depths)
-        lowest_inside = judged.count_distinct(depths, judged.distinct.grade == judged.scale.lowest)
-        returned = judged.returned_at(depths)
+        tops = [_top(*each) for each in _tops(judged, depths)]
+        inside, lowest_inside, returned, slots = (np.hstack(each) for each in zip(*tops, strict=True))
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), 0.0)
+            shares = np.where(returned > 0, slots / np.maximum(returned, 1), 0.0)
         labels = counted.sum(axis=1)
         of_lowest = counted[:, lowest].sum(axis=1)
         reached = labels_found(judged) if found is None else found
@@ -145,6 +145,23 @@ class LabelReach:
     def stays_among_labels(self) -> bool:
         """Whether `shuffled_among_labels` is true at every depth, whatever is added."""
         return bool(self.lowest_outside_top.all())
+
+
+def _tops(judged: JudgedRun, depths: IntArray) -> list[tuple[JudgedRun, IntArray]]:
+    """The run with ranks at which its tops end: itself, or as far as its lists fit in a budget of tokens."""
+    if not are_budgets(depths).any():
+        return [(judged, depths)]
+    longest = np.array([max(1, int(judged.returned.max(initial=1)))])
+    return [
+        (judged, np.array([depth])) if (budget := TokenBudget.of(depth)) is None else (judged.within(budget), longest)
+        for depth in depths.tolist()
+    ]
+
+
+def _top(judged: JudgedRun, depths: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Distinct judged passages in the top K, those with the lowest grade, slots that are filled, and judged ones."""
+    lowest = judged.count_distinct(depths, judged.distinct.grade == judged.scale.lowest)
+    return judged.distinct_at(depths), lowest, judged.returned_at(depths), judged.judged_at(depths)
 
 
 def has_open_tails(qrels: Qrels | None) -> bool:

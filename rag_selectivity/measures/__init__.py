@@ -8,11 +8,9 @@ from rag_selectivity.measures.base import (
     Outcome,
     Real,
     Whole,
-    explain,
     parameter,
     register_measure,
     rel_parameter,
-    summary,
 )
 from rag_selectivity.measures.chance import (
     EF,
@@ -26,6 +24,7 @@ from rag_selectivity.measures.chance import (
     Success,
 )
 from rag_selectivity.measures.classic import AP, RR, ContextPrecision, F, IPrec, P, R, Rprec, nDCG
+from rag_selectivity.measures.definition import explain, summary
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, absent_measures, default_measures, default_query_measures
 from rag_selectivity.measures.recall_free import Fe, T

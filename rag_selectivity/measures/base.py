@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, reduce
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.registry import Registry
+from rag_selectivity.data.token_budget import TokenBudget, are_budgets
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
+from rag_selectivity.measures.by_cutoff import by_cutoff
+from rag_selectivity.measures.refusal import Refusal, joint_refusal
 from rag_selectivity.measures.universe import Universe
 
 FloatArray = NDArray[np.float64]
@@ -49,30 +51,6 @@ def _identity(mean: FloatArray) -> FloatArray:
 
 
 MEAN = Aggregate(value=_identity, statistic=_identity, link=_identity, form="mean")
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a measure has no figure for a whole dataset: how many of what. Parts of a dataset add their numbers.
-
-    >>> print(Refusal(2, "passages are repeated") + Refusal(1, "passages are repeated"))
-    3 passages are repeated
-    """
-
-    count: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.count} {self.what}"
-
-    def __add__(self, other: Refusal) -> Refusal:
-        return replace(self, count=self.count + other.count)
-
-
-def joint_refusal(refusals: Iterable[Refusal | None]) -> Refusal | None:
-    """The refusal of a dataset, from those of its parts; None if no part is refused."""
-    given = [refusal for refusal in refusals if refusal is not None]
-    return sum(given[1:], given[0]) if given else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +90,37 @@ class Outcome:
         undefined = self.undefined if self.refused is None else str(self.refused)
         nothing = tuple(np.full_like(part, np.nan) for part in self.parts)
         return replace(self, parts=nothing, premise=True, undefined=undefined)
+
+    @classmethod
+    def of_groups(cls, groups: Sequence[tuple[NDArray[np.bool_], Outcome]]) -> Outcome:
+        """The outcome of all queries from those of groups, each with the mask of its queries."""
+        rows, outcomes = zip(*groups, strict=True)
+        parts = []
+        for of_groups in zip(*(outcome.parts for outcome in outcomes), strict=True):
+            part = np.full((len(rows[0]), *of_groups[0].shape[1:]), np.nan)
+            for mask, values in zip(rows, of_groups, strict=True):
+                part[mask] = values
+            parts.append(part)
+        return cls._like(outcomes, tuple(parts), np.minimum, np.maximum)
+
+    @classmethod
+    def beside(cls, outcomes: Sequence[Outcome]) -> Outcome:
+        """The outcome at all depths from those at some of them, one after the other."""
+        parts = tuple(np.hstack(each) for each in zip(*(outcome.parts for outcome in outcomes), strict=True))
+        return cls._like(outcomes, parts, np.append, np.append)
+
+    @classmethod
+    def _like(
+        cls, outcomes: Sequence[Outcome], parts: tuple[FloatArray, ...], lower: Callable[..., Any], upper: Any
+    ) -> Outcome:
+        """An outcome with other parts, and with the joint bounds, premise and refusal of several."""
+        ends = None
+        if all(outcome.bounds is not None for outcome in outcomes):
+            of_each = [[np.broadcast_to(e, o.parts[0].shape[1:]) for e in o.bounds or ()] for o in outcomes]
+            ends = reduce(lower, [low for low, _ in of_each]), reduce(upper, [high for _, high in of_each])
+        premise = any(outcome.premise for outcome in outcomes)
+        refused = joint_refusal(outcome.refused for outcome in outcomes)
+        return replace(outcomes[0], parts=parts, bounds=ends, premise=premise, refused=refused)
 
     def at(self, columns: slice) -> Outcome:
         """The outcome at some of its depths."""
@@ -192,6 +201,22 @@ class Placebo:
         return self.difference()
 
     @classmethod
+    def of_groups(cls, groups: Sequence[tuple[NDArray[np.bool_], Placebo]]) -> Placebo:
+        """The placebo of all queries from those of groups, each with the mask of its queries."""
+        return cls(
+            Outcome.of_groups([(rows, each.outcome) for rows, each in groups]),
+            lambda: Outcome.of_groups([(rows, each.beyond) for rows, each in groups]),
+        )
+
+    @classmethod
+    def beside(cls, placebos: Sequence[Placebo]) -> Placebo:
+        """The placebo at all depths from those at some of them, one after the other."""
+        return cls(
+            Outcome.beside([each.outcome for each in placebos]),
+            lambda: Outcome.beside([each.beyond for each in placebos]),
+        )
+
+    @classmethod
     def of_mean(cls, figures: Outcome, expected: FloatArray) -> Placebo:
         """The placebo of a mean over queries, from its expectation for each query."""
         values = figures.parts[0]
@@ -223,6 +248,9 @@ class Whole:
             raise InputError(f"{what} must be a whole number ≥ {self.lowest}, got {value!r}")
 
     def parse(self, text: str, what: str) -> int:
+        budget = TokenBudget.parse(text)
+        if budget is not None:
+            return budget
         try:
             return int(text)
         except ValueError:
@@ -345,7 +373,7 @@ class Measure(ABC):
         return _parameters_of(cls)
 
     def __matmul__(self, depth: int | float) -> Self:
-        result: Self = _at(self, None if depth == WHOLE_LIST else depth)
+        result: Self = _at(self, None if depth == WHOLE_LIST else TokenBudget.of(depth) or depth)
         return result
 
     @property
@@ -357,12 +385,12 @@ class Measure(ABC):
     @cached_property
     def _text(self) -> str:
         changed = [
-            f"{item.name}={_plain(getattr(self, item.name))}"
+            f"{item.name}={plain_text(getattr(self, item.name))}"
             for item in self.parameters()
             if getattr(self, item.name) != item.default
         ]
         arguments = f"({','.join(changed)})" if changed else ""
-        return f"{self.name}{arguments}" + (f"@{_plain(self.at)}" if self.at is not None else "")
+        return f"{self.name}{arguments}" + (f"@{plain_text(self.at)}" if self.at is not None else "")
 
     def __str__(self) -> str:
         return self._text
@@ -387,9 +415,30 @@ class Measure(ABC):
         """The same measure with every unjudged passage counted in, where this one leaves all of them out."""
         return None
 
-    @abstractmethod
     def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
-        """The figures of every query at every depth, and how they aggregate."""
+        """The figures of every query at every depth, and how they aggregate.
+
+        At a budget of tokens, each query is measured at its own K.
+
+        Raises
+        ------
+        InputError
+            If a budget is among the depths, and the join does not know how many passages fit in it.
+        """
+        budgets = are_budgets(depths)
+        if not budgets.any():
+            return self.at_ranks(judged, depths)
+        columns = [
+            Outcome.of_groups([(rows, self.at_ranks(some, at)) for rows, some, at in by_cutoff(judged, budget)])
+            if (budget := TokenBudget.of(depth)) is not None
+            else self.at_ranks(judged, np.array([depth]))
+            for depth in depths.tolist()
+        ]
+        return Outcome.beside(columns)
+
+    @abstractmethod
+    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+        """The figures of every query at every rank K (or recall level, or for whole lists), and how they aggregate."""
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
         """Its expected figures if the grades were shuffled within the universe, at the universe's depths.
@@ -415,7 +464,7 @@ def _parameters_of(cls: type[Measure]) -> list[Any]:
     return [item for item in fields(cls) if "doc" in item.metadata]
 
 
-def _plain(value: Any) -> str:
+def plain_text(value: Any) -> str:
     """A parameter's shortest spelling: 2, .25 as 0.25, words as they are."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
@@ -449,24 +498,3 @@ def register_measure(measure: type[M]) -> type[M]:
     """
     REGISTRY.add(measure.name, measure)
     return measure
-
-
-def summary(measure: type[Measure]) -> str:
-    """The first line of a measure's definition."""
-    return (inspect.getdoc(measure) or "").split("\n", 1)[0]
-
-
-def explain(measure: Measure) -> str:
-    """A measure's definition, direction, parameters and worked example as text."""
-    cls = type(measure)
-    direction = {True: "Higher is better.", False: "Lower is better.", None: "A property of corpus, labels and K."}
-    parts = [f"{cls.name}: {inspect.getdoc(cls)}", direction[cls.higher_is_better]]
-    lines = [
-        f"  {item.name}={'scale' if item.default is None else _plain(item.default)}: {item.metadata['doc']}"
-        for item in cls.parameters()
-    ]
-    if lines:
-        parts.append("Parameters and defaults\n" + "\n".join(lines))
-    if cls.example:
-        parts.append(f"Example: {cls.example}")
-    return "\n\n".join(parts)

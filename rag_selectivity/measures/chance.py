@@ -19,13 +19,13 @@ from rag_selectivity.measures.base import (
     Measure,
     Outcome,
     Placebo,
-    Refusal,
     Whole,
     parameter,
     register_measure,
     rel_parameter,
 )
 from rag_selectivity.measures.hypergeometric import distinct_columns, log2_of, random_success
+from rag_selectivity.measures.refusal import Refusal
 from rag_selectivity.measures.universe import Universe
 
 
@@ -182,7 +182,7 @@ class Success(_ChanceMeasure):
     formula: ClassVar[str] = "1 if the top K holds m or more relevant passages, else 0"
     example: ClassVar[str] = "top 3 of a query holds one of its relevant passages: Success@3 = 1, Success(m=2)@3 = 0"
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         success = (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64)
         success[self._possible(judged) < 0] = np.nan
         return Outcome((success,), self._undefined)
@@ -211,7 +211,7 @@ class RandomSuccess(BaselineMeasure):
     def parts_of(self, success: FloatArray, chance: FloatArray, miss: FloatArray) -> tuple[FloatArray, ...]:
         return (chance,)
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome(
             self._chance(judged, depths)[:1], self._undefined, bounds=None, baseline=0, refused=refusal_of(judged)
         )
@@ -241,7 +241,7 @@ class EF(BaselineMeasure):
     def differs_with(self) -> Measure:
         return Success(at=self.at, rel=self.rel, m=self.m)
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         chance, miss = self._chance(judged, depths)
         success = np.where(np.isnan(chance), np.nan, (judged.hits_at(depths, self.rel) >= self.m).astype(np.float64))
         parts = (success, chance, miss)
@@ -324,7 +324,7 @@ class BoR_max(BaselineMeasure):
     def parts_of(self, success: FloatArray, chance: FloatArray, miss: FloatArray) -> tuple[FloatArray, ...]:
         return chance, miss
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         parts, refused = self._chance(judged, depths), refusal_of(judged)
         return Outcome(parts, self._undefined, _CEILING, bounds=None, baseline=0, refused=refused)
 
@@ -350,7 +350,7 @@ class BoR_opt(Measure):
     higher_is_better: ClassVar[bool | None] = None
     per_query: ClassVar[bool] = False
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         size = judged.require_corpus_size(str(self))
         with np.errstate(invalid="ignore", divide="ignore"):
             share = judged.drawn_at(depths) / size[:, None]
@@ -381,7 +381,7 @@ class BoR_recall(Measure):
     per_query: ClassVar[bool] = False
     rel: int | None = rel_parameter()
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         size = judged.require_corpus_size(str(self))[:, None]
         relevant = judged.relevant(self.rel)
         known = (relevant > 0)[:, None]
@@ -438,7 +438,7 @@ class Lambda(Measure):
     higher_is_better: ClassVar[bool | None] = None
     rel: int | None = rel_parameter()
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         size = judged.require_corpus_size(str(self))[:, None]
         relevant = judged.relevant_in_corpus(self.rel)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):

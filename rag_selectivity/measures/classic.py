@@ -83,7 +83,7 @@ class P(Measure):
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((over_slots(judged.hits_at(depths, self.rel), judged, depths),), _NEVER)
 
 
@@ -107,7 +107,7 @@ class R(Measure):
     compares_with_all_labels: ClassVar[bool] = True
     rel: int | None = rel_parameter()
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         return Outcome((_share(judged.hits_at(depths, self.rel), judged.relevant(self.rel)[:, None]),), _NEVER)
 
     def placebo(self, judged: JudgedRun, universe: Universe, figures: Outcome) -> Placebo | None:
@@ -143,7 +143,7 @@ class F(Measure):
         if self.alpha is not None and self.beta != 1.0:
             raise InputError("F takes alpha or beta, not both, since alpha = 1/(1 + beta²): give one")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         alpha = 1 / (1 + self.beta**2) if self.alpha is None else self.alpha
         relevant = judged.relevant(self.rel)[:, None]
         return Outcome((f_score(judged.hits_at(depths, self.rel), judged.slots_at(depths), relevant, alpha),), _NEVER)
@@ -170,7 +170,7 @@ class Rprec(_RankedMeasure):
     def check_cutoff(cls, at: int | float) -> None:
         raise InputError(f"Rprec takes no depth, since its depth is R: leave out @{at}")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, _ = relevant_hits(judged, self.rel)
         relevant = judged.relevant(self.rel)
         within = np.bincount(hits.query[hits.rank <= relevant[hits.query]], minlength=len(judged))
@@ -196,7 +196,7 @@ class AP(_RankedMeasure):
     example: ClassVar[str] = "three relevant passages at ranks 1, 3, 6: AP = (1/1 + 2/3 + 3/6)/3 = 0.7222"
     compares_with_all_labels: ClassVar[bool] = True
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         return Outcome((_share(precisions, judged.relevant(self.rel)[:, None]),), _NEVER)
@@ -238,7 +238,7 @@ class ContextPrecision(Measure):
     example: ClassVar[str] = "relevant at ranks 1 and 3 of the top 3: (1/1 + 2/3)/2 = 0.8333; the only one first: 1"
     rel: int | None = rel_parameter()
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         precisions = count_at(hits, len(judged), depths, number / hits.rank)
         values = _share(precisions, judged.hits_at(depths, self.rel))
@@ -264,7 +264,7 @@ class RR(_RankedMeasure):
     formula: ClassVar[str] = "1 / rank of the first relevant passage"
     example: ClassVar[str] = "the first relevant passage at rank 3: RR = 1/3, RR@2 = 0"
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         first = hits.chosen(number == 1)
         return Outcome((count_at(first, len(judged), depths, 1 / first.rank),), _NEVER)
@@ -313,7 +313,7 @@ class nDCG(Measure):
             return grades.astype(np.float64)
         return np.exp2(grades.astype(np.float64)) - 1
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         hits = judged.distinct
         gained = judged.count_distinct(depths, weights=self._gain(hits.grade) / np.log2(hits.rank + 1))
         return Outcome((self._normalised(gained, judged, depths),), _NEVER)
@@ -381,7 +381,7 @@ class IPrec(Measure):
     def default_depths(cls, grid: NDArray[Any]) -> NDArray[Any]:
         return np.arange(11) / 10
 
-    def outcome(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
         hits, number = relevant_hits(judged, self.rel)
         relevant, listed_relevant = judged.relevant(self.rel), np.bincount(hits.query, minlength=len(judged))
         # The best precision from each hit to the end of its list: a running maximum from the end.

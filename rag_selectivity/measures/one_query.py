@@ -24,8 +24,8 @@ from rag_selectivity.join.direct import QueryLists, join_directly
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures import Measure, Outcome, parse_measure
-from rag_selectivity.measures.base import Refusal
 from rag_selectivity.measures.plain import PlainList, plain_details, plain_list, plain_outcome, plain_parts
+from rag_selectivity.measures.refusal import Refusal
 
 NO_LABELS = "nobody judged this query"
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.token_budget import TokenBudget, budgets_among, is_budget
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, with_companions, with_upper_ends
 from rag_selectivity.measures.names import parse_measure
@@ -91,11 +92,16 @@ def compared_measures(scale: str | Scale, *, sized: bool) -> tuple[str, ...]:
 
 
 def wanted_measures(
-    measures: Sequence[str | Measure] | str | Measure | None, scale: str | Scale, *, sized: bool, pooled: bool = False
+    measures: Sequence[str | Measure] | str | Measure | None,
+    scale: str | Scale,
+    *,
+    sized: bool,
+    pooled: bool = False,
+    at_budgets: bool = False,
 ) -> list[Measure]:
     """The measures that were asked for, or the default ones, each once, and what is always shown beside them.
 
-    The name `default` among the measures stands for the default ones.
+    The name `default` among the measures stands for the default ones. `at_budgets` admits budgets of tokens.
     """
     if measures is None:
         measures = DEFAULT_MEASURES
@@ -110,6 +116,11 @@ def wanted_measures(
     ]
     if not parsed:
         raise InputError("no measure was asked for")
+    for measure in parsed:
+        if measure.at is not None and is_budget(measure.at) and not at_budgets:
+            raise InputError(
+                f"{measure}: evaluate, compare and report measure at budgets of tokens, in memory; here give a depth K"
+            )
     return with_companions(parsed)
 
 
@@ -153,7 +164,7 @@ def plan_of(measures: Iterable[Measure], grid: IntArray, *, whole_lists: bool = 
     depths: dict[Measure, set[Any]] = {}
     for measure in with_upper_ends(measures):
         at = depths.setdefault(measure.without_depth, set())
-        at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at])
+        at.update(measure.default_depths(grid).tolist() if measure.at is None else [measure.at + 0])
         if whole_lists and not isinstance(measure.cutoff, Real):
             at.add(WHOLE_LIST)
     return [(measure, np.array(sorted(at))) for measure, at in depths.items()]
@@ -172,9 +183,31 @@ def at_depth(figures: Mapping[str, V], measure: Measure, depth: int) -> V | None
         return None
 
 
+def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list[TokenBudget]:
+    """The budgets of tokens among measures that were asked for, each once.
+
+    >>> budgets_of(["Success@5", "Success@2000tok", "Harm@500tok"])
+    [500tok, 2000tok]
+    """
+    given = (measures,) if measures is None or isinstance(measures, (str, Measure)) else measures
+    asked = (each for each in given if each is not None and each != DEFAULT_MEASURES)
+    return budgets_among(at for each in asked if (at := parse_measure(each).at) is not None)
+
+
+def budgets_in(plan: Plan) -> list[TokenBudget]:
+    """Every budget of tokens of a plan, each once, in order."""
+    return budgets_among(k for measure, at in plan if not isinstance(measure.cutoff, Real) for k in at.tolist())
+
+
 def ranks_in(plan: Plan) -> IntArray:
-    """Every K of a plan, in order: neither recall levels (IPrec@.5) nor whole lists."""
-    ranks = {int(k) for measure, at in plan if not isinstance(measure.cutoff, Real) for k in at if k != WHOLE_LIST}
+    """Every K of a plan, in order: neither recall levels (IPrec@.5) nor whole lists, nor budgets of tokens."""
+    ranks = {
+        int(k)
+        for measure, at in plan
+        if not isinstance(measure.cutoff, Real)
+        for k in at
+        if k != WHOLE_LIST and not is_budget(k)
+    }
     if ranks and max(ranks) > LARGEST_DEPTH:
         raise InputError(f"depth {shown(max(ranks))} is larger than any list: give one up to {LARGEST_DEPTH:,}")
     return np.array(sorted(ranks), np.int64)

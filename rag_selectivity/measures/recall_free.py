@@ -56,7 +56,7 @@ class T(Measure):
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         positive = judged.hits_at(depths, self.rel)
         values = t_score(
             positive, judged.returned_at(depths) - positive, judged.slots_at(depths), self.alpha, self.form
@@ -84,7 +84,7 @@ class Fe(Measure):
     rel: int | None = rel_parameter()
     alpha: float = parameter(0.5, Real(0, 1), "weight of precision")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         threshold = judged.scale.relevant_from if self.rel is None else self.rel
         pool = judged.candidates
         positives = pool.chosen((pool.grade >= threshold) & ~pool.repeated)

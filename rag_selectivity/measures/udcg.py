@@ -90,7 +90,7 @@ class UDCGGrades(Measure):
     rel: int | None = rel_parameter()
     weight: float = parameter(DISTRACTION, Real(0, 10), "how much a passage that is not relevant distracts")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         positive = judged.hits_at(depths, self.rel)
         other = judged.returned_at(depths) - positive
         mean = over_slots(positive, judged, depths) - self.weight * over_slots(other, judged, depths)

@@ -207,7 +207,7 @@ class RANWG(_WeightedMeasure):
         "G_obs = .35, G_oracle = 1.5333, RA-nWG@4 = 0.2283"
     )
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         weights = self._weights(judged)
         observed, oracle = self._observed(judged, weights, depths), self._oracle(judged, weights, depths)
         return Outcome((observed / oracle,), self._undefined)
@@ -251,7 +251,7 @@ class PROC(_WeightedMeasure):
     uses_pool: ClassVar[bool] = True
     example: ClassVar[str] = "a pool that lacks the only 5 and holds both 4s and all 3s: PROC@4 = .5667/1.5333 = 0.3696"
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         weights = self._weights(judged)
         pool, oracle = self._pool(judged, weights, depths), self._oracle(judged, weights, depths)
         return Outcome((pool / oracle,), self._undefined)
@@ -313,7 +313,7 @@ class PercentPROC(_WeightedMeasure):
     example: ClassVar[str] = "RA-nWG@4 = .2283 from a pool with PROC@4 = .3696: %PROC@4 = 0.6176"
     aggregate: str = parameter("mean", Choice(("mean", "ratio")), "mean over queries, or ratio of the means")
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         weights = self._weights(judged)
         oracle = self._oracle(judged, weights, depths)
         observed = self._observed(judged, weights, depths) / oracle
@@ -336,7 +336,7 @@ class _NormalisedRecall(Measure):
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
         available = judged.relevant(self._lowest)
         reachable = np.minimum(available[:, None], _evidence_slots(judged, depths))
@@ -415,7 +415,7 @@ class Precision4(Measure):
     def companions(self) -> tuple[Measure, ...]:
         return (Judged(at=self.at),)
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
         return Outcome((over_slots(judged.hits_at(depths, 4), judged, depths),), "no query returned anything")
 
@@ -452,7 +452,7 @@ class Harm(Measure):
     def upper_end(self) -> Measure | None:
         return replace(self, unjudged="harmful") if self.unjudged == "harmless" else None
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         _require_utility(judged, self)
         harmful = judged.harmful_at(depths, self.max_grade)
         if self.unjudged == "harmful" and judged.policy.unjudged != "worst":
@@ -486,7 +486,7 @@ class Judged(Measure):
     formula: ClassVar[str] = "judged passages in the top K / min(K, returned)"
     example: ClassVar[str] = "10 passages returned, 8 of them judged: Judged@10 = 0.8"
 
-    def outcome(self, judged: JudgedRun, depths: IntArray) -> Outcome:
+    def at_ranks(self, judged: JudgedRun, depths: IntArray) -> Outcome:
         returned = judged.returned_at(depths)
         with np.errstate(invalid="ignore"):
             share = np.where(returned > 0, judged.judged_at(depths) / np.maximum(returned, 1), np.nan)

@@ -21,7 +21,7 @@ from rag_selectivity.io.corpus_file import CorpusFile
 from rag_selectivity.io.reading import is_path, passage_counts_of, read_qrels, read_records, run_of
 from rag_selectivity.joined import join_runs, settled_labels
 from rag_selectivity.measures import Measure, parse_measure
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS, page_measures
+from rag_selectivity.measures.plan import DEFAULT_DEPTHS, budgets_of, page_measures
 from rag_selectivity.render.comment import comment_of
 from rag_selectivity.render.explorer import CANDIDATES
 from rag_selectivity.results.stored import StoredReport
@@ -101,7 +101,17 @@ def report_from_files(
         rel, m = parameters_of(parsed)
     people = None if human is None else people_of(human, grade_map)
     runs = _read_once(runs)
-    joined = join_runs(labels, runs, pool=pool, pool_depth=pool_depth, policy=chosen_policy, human=people, **shared)
+    joined = join_runs(
+        labels,
+        runs,
+        pool=pool,
+        pool_depth=pool_depth,
+        policy=chosen_policy,
+        human=people,
+        tokens=tokens,
+        budgets=budgets_of(parsed),
+        **shared,
+    )
     alone = measure_all(joined.judged, parsed, [1])
     # `decide` makes the intervals that it needs itself.
     evaluated = report_on(joined.judged, alone, None, joined.notes, joined.ground)

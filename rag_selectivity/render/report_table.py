@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rag_selectivity.data.token_budget import is_budget
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import Measure, Real
 from rag_selectivity.measures.chance import BoR, regime
@@ -45,20 +46,20 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
         base
         for base in without_depth(report.measures)
         # IPrec@1 is at recall 1, not at K = 1.
-        if not isinstance(base.cutoff, Real) and any(at_depth(run.estimates, base, k) for k in report.depths)
+        if not isinstance(base.cutoff, Real) and any(at_depth(run.estimates, base, k) for k in report.cutoffs)
     ]
     header = ["K"]
-    columns: list[list[str]] = [[str(depth) for depth in report.depths]]
+    columns: list[list[str]] = [[str(depth) for depth in report.cutoffs]]
     for base in bases:
-        cells = [at_depth(run.estimates, base, depth) for depth in report.depths]
+        cells = [at_depth(run.estimates, base, depth) for depth in report.cutoffs]
         shows_interval = base.higher_is_better is not None and any(
             cell is not None and not math.isnan(cell.low) for cell in cells
         )
         header.append(f"{base} [{level_text(report.settings['level'])}]" if shows_interval else str(base))
         columns.append([_cell(base, cell, interval=shows_interval) for cell in cells])
-        if base == PercentPROC() and at_depth(run.estimates, PROC(), report.depths[0]) is not None:
+        if base == PercentPROC() and at_depth(run.estimates, PROC(), report.cutoffs[0]) is not None:
             header.append("who lost it")
-            columns.append([_verdict(report, name, depth) for depth in report.depths])
+            columns.append([_verdict(report, name, depth) for depth in report.cutoffs])
         if isinstance(base, BoR):
             changes = _changes(report, name, base, cells)
             if changes:
@@ -159,8 +160,9 @@ def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | No
         return []
     observed, predicted = [], []
     before: int | None = None
-    for depth, cell in zip(report.depths, cells, strict=True):
-        if cell is None:
+    for depth, cell in zip(report.cutoffs, cells, strict=True):
+        # Between a depth and a budget of tokens, or two budgets, K differs from query to query.
+        if cell is None or is_budget(depth):
             observed.append(BLANK)
             predicted.append(BLANK)
             continue
@@ -171,7 +173,7 @@ def _changes(report: Report, name: str, base: Measure, cells: list[Estimate | No
         observed.append(number(change.observed) if change else "")
         predicted.append(number(change.predicted) if change else "")
         before = depth
-    return [observed, predicted] if len([cell for cell in cells if cell]) > 1 else []
+    return [observed, predicted] if sum(cell is not None for cell in cells[: len(report.depths)]) > 1 else []
 
 
 def notes_of(report: Report, run: RunReport) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rag_selectivity.data.token_budget import budgets_among
 from rag_selectivity.errors import InputError, did_you_mean
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.chance import Delta, Success, delta_bor
@@ -69,6 +70,11 @@ class Report(Result):
     decision: Decision | None = None
     #: How the steps are written that it proposes.
     steps: Steps = field(default=Steps(), repr=False, compare=False)
+
+    @property
+    def cutoffs(self) -> tuple[int, ...]:
+        """The depths, and then the budgets of tokens that its measures name."""
+        return *self.depths, *budgets_among(measure.at for measure in self.measures if measure.at is not None)
 
     @property
     def trust(self) -> Trust:

@@ -25,9 +25,9 @@ from rag_selectivity.io.opening import first_bytes
 from rag_selectivity.io.reading import passage_counts_of, read_qrels
 from rag_selectivity.join.controls import refuse_controls
 from rag_selectivity.join.corpus import size_with_counts
+from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.facts import JoinFacts
 from rag_selectivity.join.judged_lists import remarks_by
-from rag_selectivity.join.judged_run import Coverage
 from rag_selectivity.joined import named_runs, settled_labels
 from rag_selectivity.measures import Measure
 from rag_selectivity.results.report import Report

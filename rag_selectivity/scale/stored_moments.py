@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.measures.base import Outcome, Refusal
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.measures.refusal import Refusal
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
 

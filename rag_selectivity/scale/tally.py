@@ -25,10 +25,11 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError
 from rag_selectivity.estimates import estimates_of_moments, notes_of_refusals, with_caveats
+from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.facts import JoinFacts, joint_range
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_lists import facts_of_run
-from rag_selectivity.join.judged_run import Coverage, JudgedRun, check_depth_fits
+from rag_selectivity.join.judged_run import JudgedRun, check_depth_fits
 from rag_selectivity.join.reach import LabelReach, has_open_tails
 from rag_selectivity.measures import Measure, Outcome
 from rag_selectivity.measures.base import WHOLE_LIST

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.token_budget import is_budget
 from rag_selectivity.join.controls import Controls
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome
@@ -94,6 +95,9 @@ class ControlledFigures:
         """
         if not isinstance(measure, (BaselineMeasure, Lambda)) or outcome.refused is not None:
             return None
+        if is_budget(depth):
+            reason = "random controls give a random baseline at depths K, and not at a budget of tokens"
+            return Controlled(math.nan, math.nan, math.nan, reason=reason)
         threshold = self._judged.threshold(measure.rel)
         at = self._at(threshold, depth, measure.rel)
         if at is None:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, Refusal, effective_number, joint_refusal
+from rag_selectivity.measures.base import Aggregate, FloatArray, Outcome, effective_number
+from rag_selectivity.measures.refusal import Refusal, joint_refusal
 from rag_selectivity.statistics.bounded import FEW
 from rag_selectivity.statistics.exact import ends_if_all_agree, ends_of_few, mid_p_rate
 from rag_selectivity.statistics.exact_sums import ExactSums, Samples

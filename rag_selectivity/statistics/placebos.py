@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.token_budget import TokenBudget, are_budgets
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray, Measure, Outcome, Placebo, Real
+from rag_selectivity.measures.by_cutoff import by_cutoff
 from rag_selectivity.measures.universe import Universe
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments
@@ -105,9 +108,29 @@ def _placebos(
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
         if isinstance(measure.cutoff, Real) or not len(at):
             continue
-        placebo = measure.placebo(judged, Universe(judged, at, of_labels[measure]), outcome)
+        placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
         if placebo is not None:
             yield measure, placebo, of_labels[measure] | (judged.corpus_size is not None)
+
+
+def _placebo(
+    measure: Measure, judged: JudgedRun, depths: IntArray, of_labels: NDArray[np.bool_], outcome: Outcome
+) -> Placebo | None:
+    """The placebo at each depth; at a budget of tokens, of each query at its own K."""
+    if not are_budgets(depths).any():
+        return measure.placebo(judged, Universe(judged, depths, of_labels), outcome)
+    columns = []
+    for i, depth in enumerate(depths.tolist()):
+        budget, of_depth = TokenBudget.of(depth), of_labels[[i]]
+        groups = []
+        everything = np.ones(len(judged), bool), judged, np.array([depth])
+        for rows, some, at in [everything] if budget is None else by_cutoff(judged, budget):
+            placebo = measure.placebo(some, Universe(some, at, of_depth), measure.at_ranks(some, at))
+            if placebo is None:
+                return None
+            groups.append((rows, placebo))
+        columns.append(Placebo.of_groups(groups))
+    return Placebo.beside(columns)
 
 
 def _moments(outcome: Outcome, known: NDArray[np.bool_]) -> Moments:

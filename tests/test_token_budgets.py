@@ -1,0 +1,238 @@
+"""Measures at a budget of tokens: each query at its own K, against the same measure at that K for one query alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.data.token_budget import TokenBudget
+from rag_selectivity.io.lengths import counted_tokens
+from rag_selectivity.measures import parse_measure
+from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.single import evaluate_query
+from tests.forked_cli import run_command
+
+N = 40
+PASSAGES = [f"d{i}" for i in range(N)]
+MEASURES = (
+    *("Success", "RandomSuccess", "RA-nWG", "PROC", "%PROC", "N-Recall4+", "N-Recall5", "Precision4+", "Harm"),
+    *("Judged", "P", "R", "F", "AP", "RR", "nDCG", "T", "F(alpha=0.3)", "Fe", "ContextPrecision"),
+)
+
+
+def world(seed: int, queries: int = 12):
+    draw = random.Random(seed)
+    tokens = {passage: draw.choice([10, 50, 100, 300]) for passage in PASSAGES}
+    qrels = {f"q{i}": {d: draw.randint(1, 5) for d in draw.sample(PASSAGES, 12)} for i in range(queries)}
+    run = {f"q{i}": draw.sample(PASSAGES, draw.randint(1, 14)) for i in range(queries)}
+    return tokens, qrels, run
+
+
+def fitting(ids: list[str], tokens: dict[str, int], budget: int) -> int:
+    """How many passages fit, by hand."""
+    spent = 0
+    for place, passage in enumerate(ids):
+        spent += tokens[passage]
+        if spent > budget:
+            return place
+    return len(ids)
+
+
+def evaluated(qrels, run, measures, **options):
+    shared = {"scale": "utility", "corpus_size": N, "bootstrap": None}
+    return rs.evaluate(qrels, {"r": run}, measures=measures, **shared | options)
+
+
+@pytest.mark.parametrize("budget", [60, 300, 2000])
+def test_each_query_is_measured_at_the_k_that_fits(budget) -> None:
+    tokens, qrels, run = world(budget)
+    report = evaluated(qrels, run, [f"{name}@{budget}tok" for name in MEASURES], tokens=tokens)
+    part = report.runs["r"]
+    cutoffs = {query: fitting(ids, tokens, budget) for query, ids in run.items()}
+    assert len(set(cutoffs.values())) > 2
+    for i, query in enumerate(part.queries):
+        k = cutoffs[query]
+        # Nothing fits: an empty list at K = 1, whose candidates were there all the same.
+        lists = {query: run[query] if k else [], "other": ["d0"]}
+        pool = None if k else {query: run[query], "other": ["d0"]}
+        labels = {query: qrels[query], "other": {"d0": 5, "d1": 1}}
+        alone = evaluated(labels, lists, [f"{name}@{max(1, k)}" for name in MEASURES], pool=pool).runs["r"]
+        place = alone.queries.index(query)
+        for name in MEASURES:
+            found = part.per_query[str(parse_measure(f"{name}@{budget}tok"))][i]
+            expected = alone.per_query[str(parse_measure(f"{name}@{max(1, k)}"))][place]
+            assert found == pytest.approx(expected, abs=1e-12, nan_ok=True), (name, query, k)
+
+
+def test_bits_are_those_of_the_mean_success_and_the_mean_chance_of_each_k() -> None:
+    tokens, qrels, run = world(5)
+    report = evaluated(qrels, run, ["BoR@300tok", "BoR_max@300tok", "lambda@300tok"], tokens=tokens)
+    hits, chances, densities = [], [], []
+    for query, ids in run.items():
+        k = fitting(ids, tokens, 300)
+        relevant = {passage for passage, grade in qrels[query].items() if grade >= 4}
+        if not relevant:
+            continue
+        hits.append(bool(relevant.intersection(ids[:k])))
+        miss = Fraction(math.comb(N - len(relevant), max(1, k)), math.comb(N, max(1, k)))
+        chances.append(1 - miss)
+        densities.append(Fraction(max(1, k) * len(relevant), N))
+    assert min(fitting(ids, tokens, 300) for ids in run.values()) > 0
+    chance = float(sum(chances) / len(chances))
+    assert report["BoR@300tok"].value == pytest.approx(math.log2(sum(hits) / len(hits) / chance), rel=1e-12)
+    assert report["BoR_max@300tok"].value == pytest.approx(-math.log2(chance), rel=1e-12)
+    assert report["lambda@300tok"].value == pytest.approx(float(sum(densities) / len(densities)), rel=1e-12)
+
+
+def test_a_budget_beside_depths_changes_none_of_their_figures() -> None:
+    tokens, qrels, run = world(6)
+    alone = evaluated(qrels, run, ["RA-nWG", "Harm", "BoR"], depths=[1, 5], bootstrap=rs.Bootstrap(500))
+    both = evaluated(
+        qrels,
+        run,
+        ["RA-nWG", "RA-nWG@100tok", "Harm", "BoR", "BoR@100tok"],
+        depths=[1, 5],
+        bootstrap=rs.Bootstrap(500),
+        tokens=tokens,
+    )
+    assert {key: both["r", key] for key in alone.runs["r"].estimates} == alone.runs["r"].estimates
+    assert both.depths == (1, 5)
+    assert [str(each) for each in both.cutoffs] == ["1", "5", "100tok"]
+    assert "\n100tok " in str(both)
+
+
+def test_equal_lengths_make_a_budget_a_depth() -> None:
+    _, qrels, run = world(7)
+    run = {query: [*ids, *(d for d in PASSAGES if d not in ids)] for query, ids in run.items()}
+    names = ["RA-nWG", "BoR", "Harm", "PROC", "nDCG"]
+    options = {"tokens": dict.fromkeys(PASSAGES, 100), "bootstrap": rs.Bootstrap(500)}
+    report = evaluated(qrels, run, [f"{n}{at}" for n in names for at in ("@5", "@599tok")], **options)
+    for name in names:
+        depth, budget = report[f"{name}@5"], report[f"{name}@599tok"]
+        for field in ("value", "low", "high", "n", "placebo", "possible"):
+            found, expected = (np.array(getattr(each, field), np.float64) for each in (budget, depth))
+            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=f"{name} {field}")
+        assert [caveat.code for caveat in budget.caveats] == [caveat.code for caveat in depth.caveats]
+    text = " ".join(caveat.text for caveat in report["Harm@599tok"].caveats)
+    assert "of what fits in 599 tokens are judged" in text
+
+
+def test_runs_with_lengths_of_their_own_need_no_table(tmp_path) -> None:
+    tokens, qrels, run = world(8)
+    rows = [
+        f"{query},{passage},{rank},{tokens[passage]}"
+        for query, ids in run.items()
+        for rank, passage in enumerate(ids, 1)
+    ]
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join(["query_id,passage_id,rank,tokens", *rows]))
+    from_run = evaluated(qrels, path, ["RA-nWG@300tok"])
+    by_table = evaluated(qrels, run, ["RA-nWG@300tok"], tokens=tokens)
+    assert from_run["RA-nWG@300tok"].value == by_table["RA-nWG@300tok"].value
+
+
+def test_comparisons_test_the_differences_of_the_cut_lists() -> None:
+    tokens, qrels, run = world(9, queries=20)
+    other = world(10, queries=20)[2]
+    row = rs.compare(
+        qrels, {"a": run, "b": other}, scale="utility", corpus_size=N, measures=["RA-nWG@300tok"], tokens=tokens
+    )["b", "RA-nWG@300tok"]
+    cut = [{q: ids[: fitting(ids, tokens, 300)] for q, ids in lists.items()} for lists in (run, other)]
+    figures = []
+    for lists in cut:
+        ks = {q: max(1, len(ids)) for q, ids in lists.items()}
+        values = {}
+        for query, k in ks.items():
+            labels = {query: qrels[query], "other": {"d0": 5}}
+            part = evaluated(labels, {query: lists[query], "other": ["d0"]}, [f"RA-nWG@{k}"]).runs["r"]
+            values[query] = part.per_query[f"RA-nWG@{k}"][part.queries.index(query)]
+        figures.append(values)
+    gaps = [figures[1][q] - figures[0][q] for q in qrels]
+    assert row.difference == pytest.approx(np.nanmean(gaps), abs=1e-12)
+    assert (row.wins, row.losses) == (sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps))
+
+
+def test_a_stored_report_is_read_back_and_gates_look_at_it(tmp_path) -> None:
+    tokens, qrels, run = world(11)
+    (tmp_path / "q.json").write_text(json.dumps(qrels))
+    (tmp_path / "q.trec").write_text("".join(f"{q} 0 {d} {g}\n" for q, of in qrels.items() for d, g in of.items()))
+    (tmp_path / "r.trec").write_text(
+        "".join(f"{q} Q0 {d} {i} {-i} t\n" for q, ids in run.items() for i, d in enumerate(ids, 1))
+    )
+    (tmp_path / "t.csv").write_text("passage_id,tokens\n" + "".join(f"{d},{n}\n" for d, n in tokens.items()))
+    (tmp_path / "c.jsonl").write_text(
+        "".join(json.dumps({"_id": d, "text": "word " * n}) + "\n" for d, n in tokens.items())
+    )
+    command = ["evaluate", "--qrels", "q.trec", "--run", "r.trec", "--scale", "utility", "--measure", "RA-nWG@300tok"]
+    done = run_command(*command, "--tokens", "t.csv", "-o", "r.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    value = evaluated(qrels, run, ["RA-nWG@300tok"], tokens=tokens)["RA-nWG@300tok"].value
+    assert StoredReport.read(tmp_path / "r.json").run("r", 1).estimates["RA-nWG@300tok"].value == value
+    gates = ["--fail-if", "RA-nWG@300tok < 2", "--against", "r.json", "--max-drop", "RA-nWG@300tok:0"]
+    counted = ["--tokens", "c.jsonl", "--tokenizer", "operator:methodcaller"]
+    assert run_command(*command, *counted[:2], "--tokenizer", "nowhere:count", cwd=tmp_path).returncode == 2
+    assert "the tokenizer gave" in run_command(*command, *counted, cwd=tmp_path).stderr
+    done = run_command(*command, "--tokens", "t.csv", *gates, cwd=tmp_path)
+    assert (done.returncode, "RA-nWG@300tok" in done.stderr) == (1, True)
+    counted = ["--tokens", "c.jsonl", "--tokenizer", "characters", "--format", "csv"]
+    done = run_command(*command[:-1], "RA-nWG@375tok", *counted, cwd=tmp_path)
+    assert f"r,RA-nWG@375tok,{value!r}" in done.stdout
+    done = run_command(*command, "--out-of-core", cwd=tmp_path)
+    assert (done.returncode, "at budgets of tokens, in memory; here give a depth K" in done.stderr) == (2, True)
+
+
+def test_tokens_are_counted_by_a_tokenizer_of_the_users_choice() -> None:
+    assert counted_tokens({"d": "two words", "e": "one"}, str.split) == {"d": 2.0, "e": 1.0}
+    assert counted_tokens({"d": "two words"}, len) == {"d": 9.0}
+    with pytest.raises(rs.InputError, match="passage 'd': the tokenizer gave None"):
+        counted_tokens({"d": "two words"}, lambda text: None)
+
+
+TOKENS, QRELS, RUN = world(12)
+
+
+@pytest.mark.parametrize(
+    ("measure", "options", "message"),
+    [
+        ("P@0tok", {}, "a budget of 0 tokens is not from 1"),
+        ("IPrec@300tok", {}, "the depth must be a number"),
+        ("P@300tok", {}, r"r: a budget of tokens needs the lengths of the passages.*--tokens FILE"),
+        ("P@300tok", {"tokens": {"d1": 5}}, "r: .* passages have no length in tokens"),
+        ("P@300tok", {"tokens": TOKENS, "unjudged": "condense"}, "unjudged=.condense. leaves passages out"),
+        ("P@300tok", {"tokens": TOKENS, "duplicates": "drop"}, "duplicates=.drop. leaves passages out"),
+        ("P@300tok", {"tokens": TOKENS, "human": QRELS}, "@300tok is a budget of tokens"),
+    ],
+)
+def test_what_cannot_be_measured_says_why(measure, options, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        evaluated(QRELS, RUN, [measure], **options)
+
+
+def test_where_lengths_are_not_known_a_budget_is_refused_and_never_the_whole_list() -> None:
+    with pytest.raises(rs.InputError, match="here give a depth K"):
+        rs.Tally(["P@300tok"])
+    with pytest.raises(rs.InputError, match="here give a depth K"):
+        rs.Monitor({"q": {"d": 1}}, measures=["P@300tok"])
+    with pytest.raises(rs.InputError, match="are not known here"):
+        evaluate_query("P@300tok", {"d": 1}, ["d"])
+
+
+def test_random_controls_have_no_figure_at_a_budget() -> None:
+    controls = {query: {passage: 1 for passage in PASSAGES if passage not in QRELS[query]} for query in QRELS}
+    found = evaluated(QRELS, RUN, ["BoR@300tok", "BoR@5"], tokens=TOKENS, controls=controls)
+    assert math.isnan(found["BoR@300tok"].value)
+    assert "not at a budget of tokens" in str(found["BoR@300tok"].reason)
+
+
+def test_a_budget_prints_as_it_parses() -> None:
+    measure = parse_measure("ra-nwg@2000TOK")
+    assert str(measure) == "RA-nWG@2000tok"
+    assert parse_measure(str(measure)) == measure
+    assert measure.at == TokenBudget(2000)
+    assert measure.without_depth @ int(TokenBudget(2000)) == measure
