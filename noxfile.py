@@ -96,6 +96,13 @@ def spark(session: nox.Session) -> None:
     session.run("pytest", "tests/test_spark.py", *session.posargs)
 
 
+@nox.session(default=False)
+def mutants(session: nox.Session) -> None:
+    """Put 600 faults into the formulas, one at a time, and see how many the tests notice; `-- --seed S` repeats one."""
+    install_everything(session)
+    session.run("python", "-m", "tests.mutants", "--count", "600", *session.posargs)
+
+
 @dataclass(frozen=True)
 class Bearing:
     """The tests that bear on an extra; before them `.ci/smoke` uses it without any test tool installed."""
@@ -140,6 +147,7 @@ BEARING = {
     "mlflow": Bearing(""),
     "deepeval": Bearing(""),
     "pytest": Bearing(""),
+    "duplicates": Bearing("groups", "not command"),
     "ir-measures": Bearing("ir_measures", "not pyterrier"),
 }
 each_by_itself = nox.parametrize("extra", [nox.param(extra, id=extra) for extra in BEARING])

@@ -1,8 +1,11 @@
 """Processes that are killed while they write: what was there before is there, or the new one is, whole.
 
 A process is forked, writes one kind of output again and again, each time another content, and is killed with SIGKILL
-at a random moment. Then the output must hold a content whole: the last one that the process said was done, or a later
-one. The next process that writes must leave nothing of the dead one behind.
+at a random moment of a write: the process says when each begins and ends. Then the output must hold a content whole:
+the last one that the process said was done, or a later one. Every third process is killed right after another that was
+killed, with no whole write between them. The next process that writes must leave nothing of the dead ones behind.
+
+    python -m benchmarks.kills [40]
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
+import shutil
 import signal
 import sqlite3
 import struct
@@ -20,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +33,9 @@ import numpy as np
 
 import rag_selectivity as rs
 from rag_selectivity.grading.exchange import export_labels
+from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.store import Label, Settings, Store, digest
+from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.reading import read_records
 from rag_selectivity.io.replacing import write_whole
 from rag_selectivity.io.writing import write_rows
@@ -36,8 +44,12 @@ from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
+from tests.former_store import GRADES, write_former_store
 
 ROWS = 400
+#: A version, and whether its write is done or has begun.
+_SAYS = struct.Struct("q?")
+_MOST_SECONDS = 30.0
 #: The version of an output is the number of the write that made it.
 Write = Callable[[int], object]
 
@@ -52,29 +64,40 @@ class Kind:
         In a folder: gives the function that writes a version, called in the process that will be killed.
     version : callable
         In a folder: the version that is there, after a look at whether it is whole.
-    seconds : float
-        A process is killed after some of so many seconds.
+    prepare : callable
+        Makes what `start` takes long to make, before processes are forked.
     """
 
     start: Callable[[Path], Write]
     version: Callable[[Path], int]
-    seconds: float = 0.12
+    prepare: Callable[[], object] = lambda: None
 
 
 @dataclass
 class Outcome:
-    """What became of an output: how often it was killed, which content was there, and what was left behind."""
+    """What became of an output: how often it was killed, which content was there, and what was left behind.
+
+    `within` counts the kills between the beginning and the end of a write, `beside` those that left a partial file.
+    """
 
     kills: int = 0
+    within: int = 0
+    beside: int = 0
     seen: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
 
-def _report(version: int) -> rs.Report:
-    draw = np.random.default_rng(version)
-    labels = {f"q{i}": {f"d{i}": 1, f"v{version}": 0} for i in range(60)}
+@cache
+def _report() -> rs.Report:
+    draw = np.random.default_rng(0)
+    labels = {f"q{i}": {f"d{i}": 1, "other": 0} for i in range(60)}
     lists = {f"q{i}": [f"d{draw.integers(0, 60)}", f"d{i}"] for i in range(60)}
     return rs.evaluate(labels, lists, corpus_size=1000, depths=[1, 2])
+
+
+@cache
+def _page_of_report() -> str:
+    return _report().to_html(title="version 0000000")
 
 
 def _partials(folder: Path) -> list[Path]:
@@ -85,7 +108,7 @@ def _partials(folder: Path) -> list[Path]:
 
 
 def _save(folder: Path) -> Write:
-    report = _report(0)
+    report = _report()
     return lambda version: report.with_input("run", {"version": version}, ["x" * 10_000]).save(folder / "report.json")
 
 
@@ -108,7 +131,7 @@ def _version_in(data: Any) -> int:
 
 
 def _page(folder: Path) -> Write:
-    page = _report(0).to_html(title="version 0000000")
+    page = _page_of_report()
     return lambda version: write_whole(
         folder / "report.html", page.replace("version 0000000", f"version {version:07d}")
     )
@@ -184,12 +207,19 @@ def _traced(folder: Path) -> int:
 def _put(folder: Path) -> Write:
     store = Store(folder / "labels.db")
     number = store.settings_id(Settings("grade", "m", {}))
+    return lambda version: _put_version(store, number, version)
 
-    def write(version: int) -> None:
-        names = [(f"q{version}", f"p{i}") for i in range(ROWS)]
-        store.put([Label((number, digest(q), digest(p), 0), i % 5 + 1) for i, (q, p) in enumerate(names)]).result()
 
-    return write
+def _put_version(store: Store, number: int, version: int) -> None:
+    names = [(f"q{version}", f"p{i}") for i in range(ROWS)]
+    store.put([Label((number, digest(q), digest(p), 0), i % 5 + 1) for i, (q, p) in enumerate(names)]).result()
+
+
+def _put_rows(path: Path, versions: int) -> None:
+    with Store(path) as store:
+        number = store.settings_id(Settings("grade", "m", {}))
+        for version in range(versions):
+            _put_version(store, number, version)
 
 
 def _stored(folder: Path) -> int:
@@ -199,6 +229,84 @@ def _stored(folder: Path) -> int:
         (count,) = file.execute("SELECT count(*) FROM labels").fetchone()
     assert sizes <= {ROWS}, "a put is there in part"
     return count // ROWS - 1
+
+
+def _import(folder: Path) -> Write:
+    """Labels of a person, from a file."""
+
+    def write(version: int) -> None:
+        rows = "".join(f"q{version} 0 p{i} {i % 5 + 1}\n" for i in range(ROWS))
+        write_whole(folder / "human.qrels", rows)
+        with Store(folder / "labels.db") as store:
+            import_labels(store, folder / "human.qrels")
+
+    return write
+
+
+def _imported(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "labels.db")) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        counts = dict(file.execute("SELECT query_id, count(*) FROM human GROUP BY query_id"))
+    assert set(counts.values()) <= {ROWS}, "an import is there in part"
+    return max(int(query[1:]) for query in counts)
+
+
+def _migrate(folder: Path) -> Write:
+    """Stores of the first format, each in a folder of its own, that are opened and so brought to the present one."""
+
+    def write(version: int) -> None:
+        former = list(folder.glob("store-*"))
+        for before in former:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                Store(before / "labels.db").close()
+            assert not _partials(before)
+        new = folder / "new"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        (folder / "away").mkdir(exist_ok=True)
+        write_former_store(new / "labels.db")
+        place = new.rename(folder / f"store-{version}")
+        for place_before in former:
+            place_before.rename(folder / "away" / f"{version}-{place_before.name}")
+        shutil.rmtree(folder / "away")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Store(place / "labels.db").close()
+
+    return write
+
+
+def _migrated(folder: Path) -> int:
+    places = list(folder.glob("store-*"))
+    for place in places:
+        assert rs.read_qrels(place / "labels.db").to_dict() == GRADES
+        for copy in place.glob("*-backup"):
+            with closing(sqlite3.connect(copy)) as file:
+                assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    return max(int(place.name.partition("-")[2]) for place in places)
+
+
+def _recover(folder: Path) -> Write:
+    """A store that is saved into a new file."""
+    if not (folder / "damaged.db").exists():
+        _put_rows(folder / "made.db", 3)
+        (folder / "made.db").rename(folder / "damaged.db")
+
+    def write(version: int) -> None:
+        (folder / "saved.db").unlink(missing_ok=True)
+        recover(folder / "damaged.db", folder / "saved.db")
+        write_whole(folder / "version", str(version))
+
+    return write
+
+
+def _recovered(folder: Path) -> int:
+    if (folder / "saved.db").exists():
+        with closing(sqlite3.connect(folder / "saved.db")) as file:
+            assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert file.execute("SELECT count(*) FROM labels").fetchone() == (3 * ROWS,), "saved in part"
+    return int((folder / "version").read_text())
 
 
 # -- out of core ---------------------------------------------------------------------------------------
@@ -226,15 +334,18 @@ def _divided(folder: Path) -> int:
 
 
 KINDS = {
-    "report (JSON)": Kind(_save, _saved),
-    "report (HTML)": Kind(_page, _paged),
+    "report (JSON)": Kind(_save, _saved, _report),
+    "report (HTML)": Kind(_page, _paged, _page_of_report),
     "rows (CSV)": Kind(_rows_written("rows.csv"), _rows_read("rows.csv")),
     "rows (JSONL)": Kind(_rows_written("rows.jsonl"), _rows_read("rows.jsonl")),
     "rows (Parquet)": Kind(_rows_written("rows.parquet"), _rows_read("rows.parquet")),
     "export of a store": Kind(_export, _exported),
     "trace": Kind(_trace, _traced),
     "label store": Kind(_put, _stored),
-    "out-of-core parts": Kind(_divide, _divided, 1.0),
+    "import into a store": Kind(_import, _imported),
+    "migration of a store": Kind(_migrate, _migrated),
+    "recovery of a store": Kind(_recover, _recovered),
+    "out-of-core parts": Kind(_divide, _divided),
 }
 
 
@@ -242,11 +353,15 @@ def killed(kind: Kind, folder: Path, kills: int, draw: random.Random) -> Outcome
     """Kill a process so many times while it writes one kind of output."""
     folder.mkdir(parents=True, exist_ok=True)
     outcome = Outcome()
+    kind.prepare()
     version = _once(kind, folder, 0)
-    for _ in range(kills):
-        done, expected = _until_killed(kind, folder, version + 1, draw)
+    while outcome.kills < kills:
+        done, expected, within = _until_killed(kind, folder, version + 1, draw)
         outcome.kills += 1
+        outcome.within += within
         done = max(done, version)
+        left = len(_partials(folder))
+        outcome.beside += left > 0
         try:
             found = kind.version(folder)
         except Exception as error:
@@ -255,9 +370,9 @@ def killed(kind: Kind, folder: Path, kills: int, draw: random.Random) -> Outcome
         if not done <= found <= max(expected, done):
             outcome.faults.append(f"version {found} is there, after {done} was done and {expected} begun")
         outcome.seen["the new one" if found > done else "the one before"] += 1
-        left = len(_partials(folder))
-        outcome.seen["left behind by the dead"] += left
-        version = found
+        version = max(found, done)
+        if outcome.kills % 3 == 1 and outcome.kills < kills:
+            continue
         # The next start, in this process's child, so that the store's threads end with it.
         version = _once(kind, folder, version + 1)
         if _partials(folder):
@@ -265,33 +380,48 @@ def killed(kind: Kind, folder: Path, kills: int, draw: random.Random) -> Outcome
     return outcome
 
 
-def _until_killed(kind: Kind, folder: Path, first: int, draw: random.Random) -> tuple[int, int]:
-    """The last version that the process said was done, and the one that it was writing."""
+def _until_killed(kind: Kind, folder: Path, first: int, draw: random.Random) -> tuple[int, int, bool]:
+    """The last version that the process said was done, the last that it began, and whether it was killed within it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         with suppress(BaseException):
             os.close(reading)
             write = kind.start(folder)
-            os.write(writing, struct.pack("q", first - 1))
             version = first
             while True:
+                os.write(writing, _SAYS.pack(version, False))
                 write(version)
-                os.write(writing, struct.pack("q", version))
+                os.write(writing, _SAYS.pack(version, True))
                 version += 1
         os._exit(1)
     os.close(writing)
-    os.read(reading, 8)
-    time.sleep(draw.random() * kind.seconds)
+    said = b""
+    started = time.monotonic()
+    while len(said) < _SAYS.size:
+        said += os.read(reading, _SAYS.size)
+    began = time.monotonic()
+    # The first write tells how long one takes; a later one is killed, some time after its beginning.
+    while len(said) < 2 * _SAYS.size and _waits(reading, _MOST_SECONDS):
+        said += os.read(reading, _SAYS.size)
+    seconds = time.monotonic() - began
+    if seconds < _MOST_SECONDS:
+        for _ in range(draw.randrange(2)):
+            said += os.read(reading, 2 * _SAYS.size)
+        time.sleep(draw.random() * seconds)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the writer ended by itself"
-    said = b""
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, f"the writer ended by itself, {began - started:.1f} s"
     while block := os.read(reading, 1 << 16):
         said += block
     os.close(reading)
-    done = first - 1 if not said else struct.unpack("q", said[-8:])[0]
-    return done, done + 1
+    last, whole = _SAYS.unpack(said[-_SAYS.size :])
+    return (last if whole else last - 1), last + whole, not whole
+
+
+def _waits(reading: int, seconds: float) -> bool:
+    """Whether something can be read within so many seconds."""
+    return bool(select.select([reading], [], [], seconds)[0])
 
 
 def _once(kind: Kind, folder: Path, version: int) -> int:
@@ -311,7 +441,10 @@ def lines_of(outcomes: dict[str, Outcome]) -> Iterator[str]:
     """What the command prints."""
     for name, outcome in outcomes.items():
         seen = ", ".join(f"{what} {count}" for what, count in outcome.seen.items())
-        yield f"{name}: {outcome.kills} kills: {seen}; {len(outcome.faults)} faults"
+        yield (
+            f"{name}: {outcome.kills} kills, {outcome.within} within a write, {outcome.beside} of them with a partial "
+            f"file beside it; then {seen}; {len(outcome.faults)} faults"
+        )
         yield from (f"  {fault}" for fault in outcome.faults[:3])
 
 
@@ -329,4 +462,4 @@ if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as name:
-        sys.exit(not run(Path(name), int(sys.argv[1]) if len(sys.argv) > 1 else 20))
+        sys.exit(not run(Path(name), int(sys.argv[1]) if len(sys.argv) > 1 else 40))

@@ -1,11 +1,15 @@
-"""A long life: a monitor that is disturbed, one label store that eight processes use, and processes that are killed.
+"""A long life: a disturbed monitor, a service, a label store that eight processes use, and processes that are killed.
 
-    python -m benchmarks.long_life [--retrievals 1000000] [--seconds 60] [--kills 20]
+    python -m benchmarks.long_life [--retrievals 1000000] [--seconds 60] [--kills 10] [--repetitions 2000]
+
+It takes up to ten minutes on two cores that do nothing else, and says how much time of the processor each part takes.
+`python -m benchmarks.kills 40` kills more often.
 
 Eight threads record retrievals with a trace, while the trace is renamed and removed, its disk is full, its folder is
 taken away and the clock jumps. Every retrieval must then be in a figure, and in the trace or in the count of those that
-it lacks; no call may raise, and the memory may not grow. `benchmarks/shared_store.py` and `benchmarks/kills.py` say
-what the other two parts do.
+it lacks; no call may raise, and the live memory may not grow: `benchmarks/memory.py` says what that means, and why the
+resident memory grows nevertheless. `benchmarks/service.py`, `benchmarks/shared_store.py` and `benchmarks/kills.py` say
+what the other parts do.
 """
 
 from __future__ import annotations
@@ -21,14 +25,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
+from benchmarks.memory import Watch
 from rag_selectivity import Monitor
 from rag_selectivity.live.retrieval import Retrieval
 
@@ -55,7 +58,7 @@ class Life:
         As the monitor counts.
     expected : tuple of int
         What these three should be.
-    megabytes : list of (retrievals, float)
+    memory : Watch
         The memory of the process, sampled.
     """
 
@@ -71,20 +74,7 @@ class Life:
     disturbed: Counter[str] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)
     raised: list[BaseException] = field(default_factory=list)
-    megabytes: list[tuple[int, float]] = field(default_factory=list)
-
-    @property
-    def settled(self) -> list[tuple[int, float]]:
-        """The memory after the first third: by then all that has a limit is full."""
-        return self.megabytes[len(self.megabytes) // 3 :]
-
-    @property
-    def slope(self) -> float:
-        """Megabytes for each 100,000 retrievals after the first third."""
-        if len(self.settled) < 3:
-            return 0.0
-        events, megabytes = np.array(self.settled).T
-        return float(np.polyfit(events / 100_000, megabytes, 1)[0])
+    memory: Watch = field(default_factory=Watch)
 
     @property
     def lost_nothing(self) -> bool:
@@ -189,12 +179,6 @@ def full_disk(disk: Path, how: str) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def megabytes() -> float:
-    """The memory of this process."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
-
-
 def live(retrievals: int, folder: Path, *, seconds_between: float = 0.7) -> Life:
     """Let a monitor live through so many retrievals."""
     life = Life()
@@ -245,7 +229,7 @@ def live(retrievals: int, folder: Path, *, seconds_between: float = 0.7) -> Life
                 disturb(life, files, disk, jump, draw)
                 end = time.monotonic() + seconds_between
                 while time.monotonic() < end and any(thread.is_alive() for thread in threads):
-                    life.megabytes.append((sum(done), megabytes()))
+                    life.memory.look(sum(done))
                     time.sleep(seconds_between / 3)
             for thread in threads:
                 thread.join()
@@ -294,11 +278,7 @@ def lines_of(life: Life) -> Iterator[str]:
     done = ", ".join(f"{kind} {count}" for kind, count in life.disturbed.items())
     yield f"{life.retrievals:,} retrievals and {life.outcomes:,} outcomes, {THREADS} threads, {life.seconds:.0f} s"
     yield f"  disturbed ({life.disk}): {done}"
-    memory = [each for _, each in life.settled] or [0.0]
-    yield (
-        f"  memory: {life.megabytes[0][1]:.0f} MB at the start, {memory[0]:.0f} after a third, {memory[-1]:.0f} at "
-        f"the end; {life.slope:+.2f} MB for each 100,000 retrievals after the first third"
-    )
+    yield from life.memory.lines()
     yield f"  counted, labelled, measured: {life.retrievals:,}, {life.labelled:,}, {life.measured:,} of {life.expected}"
     yield f"  not in the trace: {life.missing:,}; counted as lost: {life.counted:,}; exceptions: {len(life.raised)}"
     for text, count in life.said.most_common(12):
@@ -306,26 +286,42 @@ def lines_of(life: Life) -> Iterator[str]:
     yield f"  nothing lost without a count: {'yes' if life.lost_nothing else 'no'}"
 
 
+def _processor_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
 def main() -> None:
     """Run all parts; the exit code is 1 if anything was lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--retrievals", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--repetitions", type=int, default=2000)
     options: Any = parser.parse_args()
-    good = True
     # The kills come first: they fork, which a process with threads should not do.
-    from benchmarks import kills, shared_store
+    from benchmarks import kills, service, shared_store
 
+    def monitored(folder: Path) -> bool:
+        life = live(options.retrievals, folder)
+        print("\n".join(lines_of(life)), flush=True)
+        return life.lost_nothing and life.memory.is_flat
+
+    good = True
     with tempfile.TemporaryDirectory() as name:
-        if options.kills:
-            good &= kills.run(Path(name) / "kills", options.kills)
-        if options.seconds:
-            good &= shared_store.run(Path(name) / "store", options.seconds)
-        if options.retrievals:
-            life = live(options.retrievals, Path(name))
-            print("\n".join(lines_of(life)), flush=True)
-            good &= life.lost_nothing and life.slope < 1
+        folder = Path(name)
+        parts: list[tuple[str, bool, Callable[[], bool]]] = [
+            ("kills", options.kills, lambda: kills.run(folder / "kills", options.kills)),
+            ("store", options.seconds, lambda: shared_store.run(folder / "store", options.seconds)),
+            ("monitor", options.retrievals, lambda: monitored(folder)),
+            ("service", options.repetitions, lambda: service.run(folder / "service", options.repetitions)),
+        ]
+        for part, is_wanted, work in parts:
+            if is_wanted:
+                before, began = _processor_seconds(), time.monotonic()
+                good &= work()
+                used = _processor_seconds() - before
+                print(f"{part}: {time.monotonic() - began:.0f} s, {used:.0f} s of the processor", flush=True)
     sys.exit(not good)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import rag_selectivity as rs
 from rag_selectivity.data.ids import IdColumn
-from rag_selectivity.measures.utility import LEVELS
+from rag_selectivity.measures.rarity import LEVELS
 
 QUERIES, DEPTH, JUDGED, CORPUS_SIZE = 6980, 1000, 50, 8_841_823
 UTILITY = ["RA-nWG", "PROC", "%PROC", "N-Recall4+", "N-Recall5", "Precision4+", "Harm", "Harm(max_grade=1)", "Judged"]

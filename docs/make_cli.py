@@ -28,6 +28,7 @@ COMMANDS = (
     "store export",
     "store import",
     "store recover",
+    "duplicates",
     "golden queries",
     "plan",
     "audit",

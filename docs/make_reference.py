@@ -18,6 +18,7 @@ FAMILIES = {
     "utility": ("Graded evidence and junk", "Grades 1 to 5 say how much a passage helps the LLM that reads it."),
     "recall_free": ("Without knowing all that is relevant", "For labels that name only some of the relevant passages."),
     "classic": ("Classic", "With the conventions of trec_eval, and equal to its figures."),
+    "redundancy": ("Repetition", "What a list says twice."),
     "udcg": ("Distraction", "What passages that are not relevant do to the LLM that reads them."),
 }
 #: What the definition of a measure says in lines of their own, in the order of the page.

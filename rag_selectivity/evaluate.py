@@ -81,6 +81,7 @@ def evaluate(
     human: Any = None,
     used_models: Sequence[str] = (),
     tokens: Any = None,
+    groups: Any = None,
     **choices: Any,
 ) -> Report:
     """Measure runs against judgments.
@@ -140,6 +141,9 @@ def evaluate(
     tokens : {passage: tokens}, DataFrame or path, optional
         The lengths of the passages, which budgets of tokens need. Not needed for a run whose rows have a `tokens`
         column.
+    groups : {passage: group}, DataFrame or path of a table, optional
+        Passages that say the same under different ids, for Redundancy and for measures with `distinct=true`, as in
+        `"RA-nWG(distinct=true)@5"`: a group counts once, with the highest grade of its passages.
     bootstrap : Bootstrap, {"bca", "percentile", "poisson"} or None
         The intervals over queries. Default: 5,000 resamples, seed 7, level 95 %, bca. None leaves them out.
         `"poisson"` gives the same digits as the same queries measured in parts, out of core or on many
@@ -180,6 +184,7 @@ def evaluate(
         human=human,
         tokens=tokens,
         budgets=budgets_of(measures),
+        groups=groups,
     )
     return evaluate_joined(
         joined.judged,

@@ -21,10 +21,12 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.run import Run
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.io.groups import groups_of
 from rag_selectivity.io.lengths import passage_tokens
 from rag_selectivity.io.reading import is_path, passage_counts_of, qrels_of, run_of, run_parts
 from rag_selectivity.join.controls import with_controls
 from rag_selectivity.join.corpus import CorpusIds
+from rag_selectivity.join.grouped import with_groups
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import with_fitting
@@ -62,16 +64,22 @@ def join_runs(
     human: Any = None,
     tokens: Any = None,
     budgets: Sequence[TokenBudget] = (),
+    groups: Any = None,
 ) -> Joined:
     """Join every run with the judgments: the first half of `evaluate`, with the same arguments.
 
-    `budgets` are those of the measures; runs are then held in memory, with the lengths of their passages.
+    `budgets` are those of the measures. With them, and with `groups`, runs and pools are held in memory.
     """
     form = IdForm.of(ids)
     if budgets and human is not None:
         raise InputError(
             f"labels by people (human) calibrate figures at depths K, and @{budgets[0]} is a budget of tokens: leave "
             f"one of the two out"
+        )
+    if groups is not None and human is not None:
+        raise InputError(
+            "labels by people (human) complete labels of passages, and groups need the labels of groups: leave one of "
+            "the two out"
         )
     if human is not None and passages_of is not None:
         raise InputError(
@@ -93,10 +101,11 @@ def join_runs(
     named = named_runs(runs)
     pools = Pools(pool, named, pool_depth, policy, form)
     lengths = passage_tokens(tokens, form) if budgets and tokens is not None else None
-    if budgets:
+    alike = None if groups is None else groups_of(groups, form)
+    if budgets or alike is not None:
         named = {name: run_of(run).in_form(form) for name, run in named.items()}
     for name, run in named.items():
-        candidates = pools.of(name)
+        candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
@@ -114,6 +123,8 @@ def join_runs(
             )
         if budgets:
             judged[name] = with_fitting(judged[name], run, lengths, budgets, name)
+        if alike is not None:
+            judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
         caught[name] = [*(str(warning.message) for warning in heard), *of_controls, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

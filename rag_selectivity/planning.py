@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_selectivity.calibrated.people import calibration_ground, judge_labels
 from rag_selectivity.calibrated.plan import expected_widths, halving
-from rag_selectivity.data.cells import iterated
+from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.columns import find_column, whole_count
 from rag_selectivity.data.policy import Policy
 from rag_selectivity.errors import InputError
@@ -214,15 +214,25 @@ def queries_needed(
         ("power", power, 0, 1),
         ("level", level, 0, 1),
     ):
-        if not isinstance(value, Real) or not low < value < high:
-            raise InputError(f"{name} must be more than {low} and less than {high:g}, got {value!r}")
+        if not isinstance(value, Real) or not low < _as_float(value) < high:
+            raise InputError(f"{name} must be more than {low} and less than {high:g}, got {shown(value)}")
     if not isinstance(correlation, Real):
         raise InputError(f"correlation must be a number, got {correlation!r}")
     tests = rows_of_comparison() if rows is None else rows
-    if isinstance(tests, bool) or not isinstance(tests, (int, np.integer)) or tests < 1:
-        raise InputError(f"rows must be a whole number ≥ 1, got {rows!r}")
-    gain, loss = _discordant_shares(success, success * 2**-bits, correlation)
-    return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, (1 - level) / tests) >= power, gain + loss)
+    if isinstance(tests, bool) or not isinstance(tests, (int, np.integer)) or not 1 <= tests < 1 << 63:
+        raise InputError(f"rows must be a whole number ≥ 1, got {shown(rows)}")
+    better = _as_float(success)
+    gain, loss = _discordant_shares(better, better * 2 ** -_as_float(bits), _as_float(correlation))
+    each = (1 - _as_float(level)) / tests
+    return _smallest_lasting(lambda n: mcnemar.power(n, gain, loss, each) >= power, gain + loss)
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float, with infinity for those beyond its range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def plan_human(
@@ -317,6 +327,11 @@ def rows_of_comparison(scale: str = "trec") -> int:
 def _discordant_shares(success: float, other: float, correlation: float) -> tuple[float, float]:
     """The shares of queries in which only the first system succeeds, and in which only the other does."""
     spread = math.sqrt(success * (1 - success) * other * (1 - other))
+    if not spread:
+        # So many bits that the other rate is 0 among floats: whatever succeeds is a gain, and nothing can correlate.
+        if correlation:
+            raise InputError(f"correlation {correlation!r} is impossible with a success rate of 0: give 0")
+        return success, 0.0
     lowest, highest = (
         (joint - success * other) / spread for joint in (max(0.0, success + other - 1), min(success, other))
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import warnings
@@ -20,7 +21,7 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.store import Label, Settings, Store, digest
-from rag_selectivity.statistics.agreement import Agreement, Interval, agreement
+from rag_selectivity.statistics.agreement import Agreement, Interval, _jackknifed, agreement
 from tests.reference import read_trec_qrels
 
 JUDGES = ["Olz-gpt4o", "RMITIR-llama38b", "TREMA-direct", "willia-umbrela1"]
@@ -349,3 +350,14 @@ def test_a_store_on_either_side_and_a_judge_beside_itself(tmp_path) -> None:
         rs.agree({"x": {"d": 1}}, path)
     with pytest.raises(rs.InputError, match="choose among the judges of a label store"):
         rs.agree(path, {"q0": {"d0": 1}}, judges=["m"])
+
+
+@pytest.mark.parametrize("value", [0.31, 0.97])
+def test_the_jackknife_is_that_of_pseudo_values_on_the_scale_of_the_root(value: float) -> None:
+    n, tail = 23, 0.025
+    without = np.minimum(1.0, value + np.random.default_rng(4).normal(0, 0.02, n))
+    pseudo = [n * math.sqrt(1 - value) - (n - 1) * math.sqrt(1 - each) for each in without]
+    middle = math.sqrt(1 - value)
+    reach = 1.1 * stats.t.ppf(1 - tail, n - 1) * stats.sem(pseudo)
+    expected = 1 - (middle + reach) ** 2, 1 - max(0.0, middle - reach) ** 2
+    assert _jackknifed(without, value, tail) == pytest.approx(expected, rel=1e-12)

@@ -295,6 +295,19 @@ def test_ctrl_c_is_told_shortly_with_exit_code_130(name) -> None:
     assert re.fullmatch(f"interrupted\n{goes_on}", told)
 
 
+def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback(tmp_path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", "from rag_selectivity.cli import main; main()"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 @needs_proc
 @pytest.mark.slow
 def test_a_second_ctrl_c_leaves_the_calls_on_their_way() -> None:

@@ -427,3 +427,8 @@ def test_advice_and_sweep_use_the_judges_own_random_draw() -> None:
         named = ("success", "random_success", "BoR", "BoR_max", "lambda")
         figures = [measured[f"{name}@{depth}"].value for name in ("Success", "RandomSuccess", *named[2:])]
         assert [row[name] for name in named] == figures
+
+
+def test_bits_without_a_success_are_minus_infinity() -> None:
+    assert formulas.bits_between(0.5, 0.125) == 2
+    assert formulas.bits_between(0.0, 0.125) == -np.inf

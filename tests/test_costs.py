@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import rag_selectivity as rs
 from rag_selectivity.cli.inputs import costs_of as files_of_costs
 from rag_selectivity.decision.costs import Costs, cost_points, drawn_depths, pareto, read_costs
+from rag_selectivity.join.list_tokens import ListTokens
 from rag_selectivity.joined import join_runs
 from rag_selectivity.measures import Success
 from rag_selectivity.results.decision import CostPoint
@@ -329,3 +330,10 @@ def test_a_long_list_is_drawn_at_few_k() -> None:
     assert 73 in depths
     assert depths[-1] == 1000
     assert len(depths) <= 72
+
+
+def test_lists_without_a_passage_cost_nothing() -> None:
+    empty = ListTokens(total=3, position=np.array([0, 2]), lengths=np.array([0, 0]), tokens=np.empty(0))
+    assert empty.means().tolist() == [0.0]
+    some = ListTokens(total=3, position=np.array([0, 2]), lengths=np.array([2, 1]), tokens=np.array([3.0, 4.0, 5.0]))
+    assert some.means().tolist() == [4.0, 6.0]

@@ -42,7 +42,14 @@ def report() -> rs.Report:
         "Harm(max_grade=1)",
     ]
     return rs.evaluate(
-        grades, {"bm25": run}, pool={"bm25": pool}, corpus_size=60, scale="utility", depths=[2, 5], measures=measures
+        grades,
+        {"bm25": run},
+        pool={"bm25": pool},
+        corpus_size=60,
+        scale="utility",
+        depths=[2, 5],
+        measures=measures,
+        groups={f"d{i}": i // 2 for i in range(30)},
     )
 
 

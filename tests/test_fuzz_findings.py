@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import fractions
 import json
 import math
 import sqlite3
@@ -20,9 +21,10 @@ from rag_selectivity.explain.report import explain
 from rag_selectivity.grading.importing import import_labels
 from rag_selectivity.grading.judge import Reply
 from rag_selectivity.grading.store import Store
+from rag_selectivity.grading.store.recovery import recover
 from rag_selectivity.io.texts import read_texts
 from rag_selectivity.live.spans import read_span_file
-from rag_selectivity.single import evaluate_query
+from rag_selectivity.single import Labels, QueryScorer, document_ids, evaluate_query, passage_identity
 from tests.fuzz.seeds import LABELS, RUN, SPANS, seeds
 
 NO_LIST = np.array(3)
@@ -199,3 +201,131 @@ def test_a_reply_that_was_cut_within_a_character_ends_no_run(tmp_path, content, 
         assert opened.execute("SELECT grade, reason FROM labels").fetchall() == [
             (None, None) if graded.failed else (4, "half \ufffd")
         ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"query": ["q1"]},
+        {"query_id": {"q1"}},
+        {"query_id": 3},
+        {"texts": True},
+        {"texts": ["d1"]},
+    ],
+)
+def test_a_retrieval_whose_fields_are_of_another_type_is_refused(fields) -> None:
+    with pytest.raises(rs.InputError, match=f"Retrieval: {next(iter(fields))} must be "):
+        rs.Retrieval(**({"query": "q", "shown": ["d1"]} | fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bits": 10**400}, "bits must be more than 0 and less than inf"),
+        ({"level": fractions.Fraction(10**40 - 1, 10**40)}, "level must be more than 0 and less than 1"),
+        ({"rows": 10**400}, "rows must be a whole number ≥ 1"),
+        ({"correlation": 10**400}, "correlation inf is impossible"),
+        ({"bits": 5000.0, "correlation": 0.1}, "is impossible with a success rate of 0"),
+    ],
+)
+def test_numbers_that_no_float_holds_are_refused_in_plans(given, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        rs.queries_needed(**({"bits": 0.2, "success": 0.8} | given))
+
+
+def test_plans_take_any_kind_of_number() -> None:
+    fraction = fractions.Fraction(1, 5)
+    assert rs.queries_needed(fraction, 4 * fraction) == rs.queries_needed(0.2, 0.8)  # type: ignore[arg-type]
+    assert rs.queries_needed(np.int64(3), 0.5) == rs.queries_needed(3.0, 0.5)  # type: ignore[arg-type]
+    # A rate of 2**-5000 is 0 among floats, and hardly smaller than one of 2**-900.
+    assert rs.queries_needed(5000.0, 0.5) == rs.queries_needed(900.0, 0.5)
+
+
+def test_a_judge_whose_name_is_no_text_belongs_to_a_damaged_store(tmp_path) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(seeds()["store.db"])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("update settings set model = ?", (b"\xff",))
+    with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
+        everything(path)
+    with pytest.raises(rs.InputError, match="the name of the judge 1 is no text"):
+        rs.evaluate(path, RUN, scale="utility", used_models=["gpt-5"], corpus_size=100, bootstrap=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "damaged"),
+    [
+        (b"id INTEGER PRIMARY KEY, settings", b"\xbed INTEGER PRIMARY KEY, settings"),
+        (b"grade INTEGER, reason", b"gr\xbede INTEGER, reason"),
+        (b"served_model TEXT", b"\xbeerved_model TEXT"),
+    ],
+)
+def test_a_store_whose_columns_have_names_that_are_no_text_is_recovered(tmp_path, name, damaged) -> None:
+    data = seeds()["store.db"]
+    assert name in data
+    (tmp_path / "s.db").write_bytes(data.replace(name, damaged))
+    assert recover(tmp_path / "s.db", tmp_path / "new.db").rows["labels"] == 15
+
+
+def test_a_measure_without_parts_in_a_stored_report_is_refused(tmp_path) -> None:
+    report = json.loads(seeds()["report.json"])
+    report["runs"]["run"]["per_query"]["parts"]["BoR@1"] = []
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    with pytest.raises(rs.InputError, match=r"the report is damaged: runs.run.per_query.parts.BoR@1"):
+        explain(tmp_path / "r.json")
+
+
+def test_a_reply_may_hold_any_key() -> None:
+    assert Reply({("half \ud83d", 1): [("a",)]}).content == {("half \ufffd", 1): [("a",)]}  # type: ignore[arg-type]
+
+
+def test_a_weight_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(rs.InputError, match="weight must be a finite number, got 1000"):
+        rs.udcg([1.0], [1], weight=10**400)
+
+
+def test_what_a_query_goes_by_and_how_its_passages_are_known_must_be_texts() -> None:
+    scorer = QueryScorer("Success@1", labels=LABELS, scale="utility")
+    with pytest.raises(rs.InputError, match=r"what a query goes by must be a text, got \['q1'\], 'q2'"):
+        scorer.figures(["d1"], ["q1"], "q2")  # type: ignore[arg-type]
+    for identity in (("id",), ["id"], b"id", 3):
+        with pytest.raises(rs.InputError, match="identity must be the name of an id"):
+            passage_identity(identity, ids={}, text=str, metadata={})  # type: ignore[arg-type]
+
+
+def test_documents_of_a_host_may_hold_anything() -> None:
+    with pytest.raises(rs.InputError, match="the metadata of a retrieved document must be a dict, got 3"):
+        document_ids([{"page_content": "text", "metadata": 3}], {"d1": 5})
+    empty = {"id": "d1", "page_content": np.array([]), "metadata": None}
+    assert document_ids([empty], {"d1": 5}) == ["d1"]
+    with pytest.raises(rs.InputError, match="unknown scale"):
+        Labels.of(LABELS, scale=np.array(["a", "b"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"depths": object()}, "depths must be a list of whole numbers ≥ 1"),
+        ({"depths": [[1]]}, "depth .1. is not a whole number ≥ 1"),
+        ({"identity": np.array(["a", "b"])}, "identity must be the name of an id"),
+        ({"identity": ("a",)}, "identity must be the name of an id"),
+    ],
+)
+def test_wrong_options_of_the_evaluator_of_llama_index_are_refused(options, message) -> None:
+    adapter = pytest.importorskip("rag_selectivity_llama_index")
+    with pytest.raises(rs.InputError, match=message):
+        adapter.SelectivityEvaluator(object(), labels=LABELS, **{"scale": "utility", "corpus_size": 9} | options)
+
+
+def test_results_that_are_none_of_deepeval_are_refused() -> None:
+    adapter = pytest.importorskip("rag_selectivity_deepeval")
+    for result in (3.5, "results", [3]):
+        with pytest.raises(rs.InputError, match=r"give what deepeval.evaluate returns"):
+            adapter.bor_from_result(result)
+
+
+def test_a_number_of_numpy_is_no_list_of_contexts() -> None:
+    adapter = pytest.importorskip("rag_selectivity_ragas")
+    row = {"user_input": "q1", "retrieved_context_ids": ["d1"], "retrieved_contexts": np.bool_(True)}
+    with pytest.raises(rs.InputError, match="retrieved_contexts must be a list, got"):
+        adapter.selectivity([row], LABELS, corpus_size=100, scale="utility")

@@ -387,6 +387,16 @@ def test_what_was_not_measured_cannot_be_drawn() -> None:
         plots.evidence(bare, 1)
     with pytest.raises(rs.InputError, match="needs a BoR"):
         plots.selectivity(bare, measure="Success")
+    with pytest.raises(rs.InputError, match=r"plots\.selectivity needs the measure BoR .* no corpus size N"):
+        plots.selectivity(bare)
+    for draw in (plots.harm, lambda report: plots.over_k(report, "Harm")):
+        with pytest.raises(rs.InputError, match=r"the measure Harm at .* evaluate with measures=\[…, 'Harm'\]"):
+            draw(bare)
+    bits = rs.evaluate(GRADES, {"mine": FINAL}, scale="trec", measures=["BoR"], depths=[1], corpus_size=99)
+    with pytest.raises(rs.InputError, match=r"selectivity needs the measure BoR_max at .*=\[…, 'BoR_max'\]"):
+        plots.selectivity(bits)
+    with pytest.raises(rs.InputError, match=r"no run 'other' \(runs: mine\)"):
+        plots.grades(bits, "other")
 
 
 # -- notebooks and the command -----------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from rag_selectivity.live.retrieval import Retrieval
 from rag_selectivity.live.trace import Trace
 from rag_selectivity.live.trace_writer import TraceWriter
 from rag_selectivity.results.stored import StoredReport
+from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 
 HASH = "0" * 32
 EXPORTED = dict.fromkeys(("reason", "failure", "error", "last_answer", "served_model", "way", "origins", "cost")) | {
@@ -447,6 +448,43 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, restored, read) 
         read(path)
 
 
+def parquet(path: Path, text: str, ids: int = 20) -> Path:
+    """A Parquet file with a passage of a text in each row."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    numbers = range(ids)
+    columns = {"query_id": [f"q{i // 10}" for i in numbers], "doc_id": [f"d{i}" for i in numbers], "grade": [1] * ids}
+    table = pyarrow.table({**columns, "text": [text] * ids})
+    write_table(table, path, compression="zstd", use_dictionary=False)
+    return path
+
+
+def test_a_parquet_bomb_is_refused_by_its_footer(tmp_path, restored) -> None:
+    path = parquet(tmp_path / "bomb.parquet", "a" * 1_000_000)
+    MAX_INPUT.ratio = 500
+    with pytest.raises(rs.InputError, match=r"bomb\.parquet: .* grows to more than 500 .* without compression if"):
+        list(read_records(path))
+    MAX_INPUT.ratio, MAX_INPUT.bytes = 10**6, 10_000_000
+    with pytest.raises(rs.InputError, match=r"bomb\.parquet: the compressed file of .* bytes grows above 10,000,000"):
+        list(read_records(path))
+    # The text is not read with the labels.
+    assert len(read_qrels(path)) == 2
+
+
+def test_many_rows_of_one_value_are_a_bomb_too(tmp_path, restored) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    path, rows = tmp_path / "bomb.parquet", 1_500_000
+    same = {"query_id": ["q"] * rows, "doc_id": ["d"] * rows, "grade": [1] * rows}
+    write_table(pyarrow.table(same), path)
+    MAX_INPUT.ratio = 50
+    for read in (read_qrels, lambda path: evaluate_out_of_core(tmp_path, {"r": tmp_path}, corpus_size=9)):
+        with pytest.raises(rs.InputError, match="grows to more than 50 times"):
+            read(path)
+
+
 def test_real_text_that_is_packed_well_is_read(tmp_path) -> None:
     path = tmp_path / "x.qrels.gz"
     path.write_bytes(gzip.compress(b"".join(b"q%d 0 d%d 1\n" % (i // 1000, i) for i in range(200_000)), 9))
@@ -480,3 +518,21 @@ def test_sizes_are_read_with_their_units() -> None:
     for text in ("", "0", "-1", "GB", "1e9", "9" * 30, "nan", "1 GB 2"):
         with pytest.raises(rs.InputError, match="--max-input"):
             parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("query_id,doc_id,grade\rq,a,1\r", "1: a carriage return stands outside quotation marks; end lines in line"),
+        ('query_id,doc_id,grade\nq,a,"1\n', "2: a quotation mark is not closed; write the file again"),
+        ('query_id,doc_id,grade\nq,a,"1"2\n', "2: text stands behind a closing quotation mark; write the file again"),
+        (f"query_id,doc_id,grade\nq,{'a' * 200_000},1\n", "2: a cell has more than 131,072 characters; write it as"),
+    ],
+    ids=["carriage returns", "open", "behind", "long"],
+)
+def test_what_is_no_csv_is_told_in_words(tmp_path, content, said) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(content, newline="")
+    with pytest.raises(rs.InputError) as raised:
+        read_qrels(path)
+    assert f"labels.csv:{said}" in str(raised.value)

@@ -93,8 +93,8 @@ def test_lines_that_could_not_be_written_are_counted_and_the_trace_goes_on(tmp_p
     assert ids(tmp_path / "trace.jsonl") == ["1", "4"]
     trace = f"{tmp_path}/trace.jsonl"
     assert [record.message for record in caplog.records] == [
-        f"{trace}: cannot be written (No such file or directory); lines are left out of the trace, and counted, until "
-        "it can be",
+        f"{trace}: cannot be written (No such file or directory); make the folder {tmp_path} first. Until it can be "
+        "written, lines are left out of the trace, and counted",
         f"{trace}: can be written again; it lacks 3 lines",
     ]
     assert monitor.traffic.not_traced == 3
@@ -138,7 +138,7 @@ def test_a_line_that_is_wrong_but_not_cut_off_is_an_error(tmp_path) -> None:
         Trace.read(trace)
 
 
-def test_an_export_that_is_killed_between_its_two_files_can_be_read(tmp_path) -> None:
+def test_an_export_that_is_killed_again_and_again_can_be_read(tmp_path) -> None:
     target = tmp_path / "labels.qrels"
     put = replacing._put_in_place
 
@@ -146,21 +146,29 @@ def test_an_export_that_is_killed_between_its_two_files_can_be_read(tmp_path) ->
         put(*at)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    for number in range(2):  # the first export, and one that replaces another
-        with Store(tmp_path / "labels.db") as store:
-            key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
-            store.add_texts([("q", f"p{number}", key[1], key[2])])
-            store.put([Label(key, 3)]).result()
-        child = os.fork()
-        if child == 0:
-            replacing._put_in_place = killed_after_one
-            with suppress(BaseException):
-                export_labels(Store(tmp_path / "labels.db"), target)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        read = rs.read_qrels(target)
-        assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(number + 1)}}
-        assert read.origins is not None
+    def killed_before(*_at: str) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    number = exported = 0
+    for _ in range(2):  # the first export, and one that replaces another
+        # As in life, there are other labels to export each time.
+        for moment in (killed_after_one, killed_before, killed_before, killed_after_one, killed_before):
+            with Store(tmp_path / "labels.db") as store:
+                key = (store.settings_id(Settings("grade", "m", {})), digest("q"), digest(f"p{number}"), 0)
+                store.add_texts([("q", f"p{number}", key[1], key[2])])
+                store.put([Label(key, 3)]).result()
+            number += 1
+            child = os.fork()
+            if child == 0:
+                replacing._put_in_place = moment
+                with suppress(BaseException):
+                    export_labels(Store(tmp_path / "labels.db"), target)
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+            exported = number if moment is killed_after_one else exported
+            read = rs.read_qrels(target)
+            assert read.to_dict() == {"q": {f"p{i}": 3 for i in range(exported)}}
+            assert read.origins is not None
         with Store(tmp_path / "labels.db") as store:
             export_labels(store, target)
         assert {path.name for path in tmp_path.iterdir() if "labels.q" in path.name} == {
@@ -224,8 +232,43 @@ def test_a_disturbed_monitor_loses_nothing_without_a_count(tmp_path) -> None:
     assert found.lost_nothing, found
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("lost", ["nothing", "objects", "arrays", "files", "threads"])
+def test_what_is_lost_in_a_long_life_is_seen(lost, tmp_path) -> None:
+    from benchmarks.memory import Watch
+
+    watch, kept, end = Watch(), [], threading.Event()
+    for step in range(60):
+        if lost == "objects":
+            kept.extend(object() for _ in range(20_000))
+        elif lost == "arrays":
+            kept.append(b"x" * 100_000)
+        elif lost == "files" and step % 10 == 0:
+            kept.append((tmp_path / "file").open("w"))
+        elif lost == "threads" and step % 10 == 0:
+            kept.append(threading.Thread(target=end.wait))
+            kept[-1].start()
+        watch.look(step)
+    assert watch.is_flat == (lost == "nothing"), list(watch.lines())
+    end.set()
+    for each in kept if lost == "files" else ():
+        each.close()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["report (HTML)", "export of a store", "trace", "label store", "out-of-core parts"])
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_service_leaves_nothing_open(tmp_path, capsys) -> None:
+    pytest.importorskip("matplotlib")
+    from benchmarks.service import run
+
+    run(tmp_path, 6, runs=3, judgments=200)
+    assert capsys.readouterr().out.count("left open: nothing") == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["report (HTML)", "export of a store", "label store", "recovery of a store", "out-of-core parts"]
+)
 def test_a_killed_writer_leaves_what_was_there_or_the_new(tmp_path, name) -> None:
     from benchmarks.kills import KINDS, killed
 

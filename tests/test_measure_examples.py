@@ -52,6 +52,14 @@ TOP4 = ["four", "three", "three2", "three3"]
 POOL = {"q": ["four", "four2", "three", "three2", "three3"]}
 
 
+def repeated() -> float:
+    alike = dict.fromkeys(["a", "a1", "a2"], "a")
+    lists = {"r": {"q": ["a", "b", "a1", "a2"]}}
+    return rs.evaluate({"q": {"a": 1}}, lists, measures=["Redundancy@4"], groups=alike, bootstrap=None)[
+        "Redundancy@4"
+    ].value
+
+
 def of_ten(measure: str) -> float:
     report = rs.evaluate(**SIX_OF_TEN, corpus_size=10_000, measures=[measure], bootstrap=None)
     return report[measure].value
@@ -137,6 +145,7 @@ FIGURES = {
         "Harm(max_grade=1)@5 = 2/5": lambda: value("Harm(max_grade=1)@5", *ranked(5, 4, 2, 1, 1), scale="utility"),
     },
     "Judged": {"= 0.8": lambda: value("Judged@10", *ranked(*[1] * 8, None, None))},
+    "Redundancy": {"Redundancy@4 = 2/4": repeated},
 }
 
 

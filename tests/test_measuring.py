@@ -35,10 +35,29 @@ def test_the_figures_are_those_of_measuring_at_once(monkeypatch) -> None:
 def test_who_records_faster_than_can_be_measured_measures_too(monkeypatch) -> None:
     monkeypatch.setattr(monitor_module, "_BATCH", 16)
     monkeypatch.setattr(measuring, "_MOST_WAITING", 32)
+    monkeypatch.setattr(measuring, "_PATIENCE", 0.0)
     monkeypatch.setattr(worker, "_DELAY", 60.0)
     monitor = watched(1000)
     assert monitor._measuring._worker.waiting <= 2
     assert monitor.report()["BoR"].n == 1000
+
+
+def test_who_records_faster_than_can_be_measured_waits_for_the_worker_first(monkeypatch) -> None:
+    monkeypatch.setattr(monitor_module, "_BATCH", 16)
+    monkeypatch.setattr(measuring, "_MOST_WAITING", 32)
+    monkeypatch.setattr(measuring, "_PATIENCE", 30.0)
+    monkeypatch.setattr(worker, "_DELAY", 0.01)
+    measured_by = set()
+    measure = measuring.Measuring.measure
+
+    def seen(this, batch) -> None:
+        measured_by.add(threading.current_thread().name)
+        measure(this, batch)
+
+    monkeypatch.setattr(measuring.Measuring, "measure", seen)
+    monitor = watched(400)
+    assert measured_by == {"rag-selectivity-monitor"}
+    assert monitor.report()["BoR"].n == 400
 
 
 def test_an_alarm_comes_without_a_look_at_the_figures_and_may_ask_for_them(monkeypatch) -> None:

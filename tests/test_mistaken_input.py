@@ -167,3 +167,14 @@ def test_a_text_in_place_of_ids_in_pytest() -> None:
     from rag_selectivity_pytest import Retrievals
 
     assert "takes a list of ids in rank order, got 'd1'" in error_of(Retrievals().record, "who?", "d1")
+
+
+def test_join_says_how_to_make_what_it_takes() -> None:
+    labels, run = rs.Qrels.of(LABELS), rs.Run.of({"who?": ["d1"]})
+    for wrong in ("qrels.trec", LABELS, None):
+        assert "Qrels.of" in error_of(rs.join, wrong, run)
+    for wrong in ("run.trec", {"who?": ["d1"]}, None, 3):
+        assert "Run.of" in error_of(rs.join, labels, wrong)
+        if wrong is not None:
+            assert "Run.of" in error_of(rs.join, labels, run, pool=wrong)
+    assert "Qrels.of" in error_of(rs.join, labels, run, controls=LABELS)

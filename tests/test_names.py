@@ -39,6 +39,7 @@ def measures(draw: st.DrawFn):
 @given(measures())
 def test_what_prints_parses_whatever_the_case(measure) -> None:
     assert parse_measure(str(measure)) == measure
+    assert repr(measure) == str(measure)
     assert parse_measure(f" {measure} ".replace(measure.name, measure.name.swapcase(), 1)) == measure
 
 

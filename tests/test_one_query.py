@@ -18,7 +18,7 @@ from rag_selectivity.single import QueryLists, evaluate_queries, evaluate_query,
 PER_QUERY = [
     name if cls(at=None).takes_whole_lists else f"{name}@4"
     for name, cls in REGISTRY.items()
-    if isinstance(cls.cutoff, Whole) and cls.per_query
+    if isinstance(cls.cutoff, Whole) and cls.per_query and not cls.needs_groups
 ] + ["Harm(max_grade=1)@4", "nDCG(gain=exp)@4", "Success(rel=5,m=2)@4", "RandomSuccess(m=2)@4", "IPrec@.5"]
 LEVELS = (1, 2, 3, 4, 5)
 

@@ -71,6 +71,7 @@ REFUSED = {
     "corpus": "corpus.jsonl",
     "tokens": "corpus.jsonl",
     "tokenizer": "characters",
+    "groups": "corpus.jsonl",
     "controls": "other.trec",
     "human": "other.trec",
     "used_model": "gpt-x",

@@ -18,6 +18,8 @@ import pytest
 import rag_selectivity as rs
 from rag_selectivity.errors import InputError
 from rag_selectivity.grading.store import Store
+from rag_selectivity.io.replacing import write_whole
+from rag_selectivity.sample import folder as sample_folder
 from rag_selectivity.sample import sample_file, write_sample
 from rag_selectivity.sample.files.judge import overlap_grade, serve
 from rag_selectivity.sample.judges import ERROR_RATE, scripted_grade
@@ -169,6 +171,15 @@ def test_only_a_new_or_empty_folder_is_written(folder, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     with pytest.raises(InputError, match=r"no packed file 'corpus\.json'"):
         sample_file("corpus.json")
+
+
+def test_an_error_names_the_folder_that_was_asked_for(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sample_folder, "_write", lambda folder: write_whole(folder / "below" / "file", ""))
+    with pytest.raises(InputError) as raised:
+        write_sample(tmp_path / "new")
+    assert str(raised.value).startswith(f"{tmp_path / 'new' / 'below' / 'file'}: cannot be written")
+    assert "temporary" not in str(raised.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_it_is_the_same_at_each_call(folder, tmp_path) -> None:

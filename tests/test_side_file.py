@@ -69,6 +69,24 @@ def test_a_new_store_says_the_same(path, suffix) -> None:
     assert columns(alone[0])[0] == columns(alone[1])[0]
 
 
+def test_every_id_that_qrels_can_hold_is_exported_and_no_other(tmp_path) -> None:
+    names = [
+        f"{at}{sign}{behind}" for sign in "\x1c\x85\xa0\u2028\u3000#\ufeff" for at, behind in (("a", "b"), ("a", ""))
+    ]
+    names += [f"{sign}b" for sign in "\x1c\x85\xa0\u2028\u3000"]
+    grades = {(query, f"#{query}"): place % 5 + 1 for place, query in enumerate(names)}
+    with Store(tmp_path / "all.db") as store:
+        put(store, "m", grades)
+        export_labels(store, tmp_path / "all.qrels")
+    assert rs.read_qrels(tmp_path / "all.qrels").to_dict() == {q: {p: grade} for (q, p), grade in grades.items()}
+    for query in ("#b", "\ufeffb", *(f"a{sign}b" for sign in " \t\v\f\r\n")):
+        with Store(tmp_path / f"{query.encode().hex()}.db") as store:
+            put(store, "m", {(query, "p"): 3})
+            with pytest.raises(rs.InputError, match="cannot stand in qrels"):
+                export_labels(store, tmp_path / "none.qrels")
+    assert not (tmp_path / "none.qrels").exists()
+
+
 def test_a_side_file_of_another_content_is_refused(path) -> None:
     target, side = path.parent / "out.qrels", path.parent / "out.qrels.origins.jsonl"
     with Store(path, read_only=True) as store:

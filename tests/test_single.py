@@ -64,7 +64,7 @@ def whole(measure: str, queries: list[str] = QUERIES) -> rs.Report:
 MEASURES = [
     name if cls(at=None).takes_whole_lists else f"{name}@5"
     for name, cls in REGISTRY.items()
-    if isinstance(cls.cutoff, Whole)
+    if isinstance(cls.cutoff, Whole) and not cls.needs_groups
 ]
 
 

@@ -9,12 +9,14 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import rag_selectivity as rs
 from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Settings, Store, digest, label_rows, reading
+from rag_selectivity.grading.store.recovery import recover
 from tests.former_store import GRADES, write_former_store
 from tests.test_store import put
 
@@ -161,6 +163,7 @@ def nobody() -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
+    import_module("rag_selectivity.grading.labels_format")  # nobody may be unable to read the checkout
     os.seteuid(65534)
     try:
         yield
@@ -180,7 +183,7 @@ def folder() -> Iterator[Path]:
 
 def lock_up(folder: Path) -> None:
     for file in folder.iterdir():
-        file.chmod(0o444)
+        file.chmod(0o755 if file.is_dir() else 0o444)
     folder.chmod(0o555)
 
 
@@ -200,17 +203,35 @@ def test_a_store_in_a_read_only_folder_is_read_and_not_written(folder) -> None:
             Store(folder / "new.db")
 
 
+@pytest.mark.parametrize("linked", [False, True], ids=["by its name", "by a symbolic link"])
 @pytest.mark.parametrize("shared_memory", [True, False])
-def test_labels_in_the_log_of_a_process_that_was_killed_are_read(folder, shared_memory) -> None:
+def test_labels_in_the_log_of_a_process_that_was_killed_are_read(folder, shared_memory, linked, tmp_path) -> None:
     with Store(folder / "first.db") as store:
         put(store, "m", {("q", "a"): 4, ("q", "b"): 2})
         # The copy is what a kill leaves: labels that are in the log alone.
         for suffix in ("", "-wal", *(["-shm"] if shared_memory else [])):
             shutil.copyfile(folder / f"first.db{suffix}", folder / f"killed.db{suffix}")
     assert (folder / "killed.db-wal").stat().st_size > 0
+    path = folder / "killed.db"
+    if linked:
+        path = folder / "links" / "killed.db"
+        path.parent.mkdir()
+        path.symlink_to("../killed.db")
     lock_up(folder)
     with nobody():
-        assert rs.read_qrels(folder / "killed.db").to_dict() == {"q": {"a": 4, "b": 2}}
+        assert rs.read_qrels(path).to_dict() == {"q": {"a": 4, "b": 2}}
+    if linked:
+        assert recover(path, tmp_path / "saved.db").rows["labels"] == 2
+
+
+def test_a_link_to_a_store_that_is_not_there_yet_makes_it_for_its_owner_alone(tmp_path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to("there.db")
+    with Store(link) as store:
+        put(store, "m", {("q", "a"): 4})
+        assert {"there.db", "there.db-wal"} <= {path.name for path in tmp_path.iterdir()}
+    assert (tmp_path / "there.db").stat().st_mode & 0o077 == 0
+    assert rs.read_qrels(link).to_dict() == {"q": {"a": 4}}
 
 
 def test_a_file_that_may_only_be_read_in_a_folder_that_may_be_written(folder) -> None:

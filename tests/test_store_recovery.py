@@ -9,11 +9,12 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Store, StoredAnswer, digest, locks
+from rag_selectivity.grading.store import Draw, HumanLabel, Label, Origin, Store, StoredAnswer, digest, locks, recovery
 from rag_selectivity.grading.store.locks import file_system_of
 from rag_selectivity.grading.store.recovery import recover
 from tests.former_store import GRADES, write_former_store
@@ -208,12 +209,23 @@ def test_without_locks_there_is_no_write_ahead_log_and_a_store_works_all_the_sam
 
 def test_the_mount_of_a_folder_is_the_innermost_one(tmp_path, monkeypatch) -> None:
     mounts = tmp_path / "mountinfo"
-    place = tmp_path / "far away" / "stores"
+    place = tmp_path / "far away é" / "stores"
     place.mkdir(parents=True)
-    at = str(tmp_path / "far away").replace(" ", "\\040")
-    mounts.write_text(f"1 0 8:1 / / rw shared:1 - ext4 /dev/a rw\n2 1 0:5 / {at} rw - nfs4 host:/x rw\n")
+    at = str(tmp_path / "far away é").replace(" ", "\\040")
+    mounts.write_text(f"1 0 8:1 / / rw shared:1 - ext4 /dev/a rw\n2 1 0:5 / {at} rw - nfs4 host:/x rw\n", "utf-8")
     monkeypatch.setattr(locks, "_MOUNTS", mounts)
     assert [file_system_of(place), file_system_of(tmp_path)] == ["nfs4", "ext4"]
+
+
+def test_ctrl_c_leaves_no_part_of_a_new_store(whole, tmp_path, monkeypatch) -> None:
+    def interrupted(source: IO[bytes], target: IO[bytes]) -> None:
+        target.write(b"a part")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recovery.shutil, "copyfileobj", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        recover(copy_of(whole, tmp_path), tmp_path / "saved.db")
+    assert not list(tmp_path.glob("*saved*"))
 
 
 def test_the_command_says_what_it_saved(whole, tmp_path) -> None:

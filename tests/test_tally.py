@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import json
 import math
+import operator
+import struct
+import warnings
+import zlib
 from fractions import Fraction
 
 import numpy as np
@@ -185,3 +192,76 @@ def test_a_report_without_single_queries_has_all_its_views() -> None:
     assert "5 queries." in report._repr_html_()
     assert report.to_dataframe().shape[0] == len(report.runs["mine"].estimates)
     assert report.diagnosis("mine", 1).overall in ("retriever-limited", "selection-limited", "healthy")
+
+
+# -- bytes whose checksum is right and whose content is not --------------------------------------------
+
+
+def _parts_of(data: bytes) -> tuple[dict, bytes]:
+    body = zlib.decompress(data[11:])
+    (length,) = struct.unpack("<Q", body[:8])
+    return json.loads(body[8 : 8 + length]), body[8 + length :]
+
+
+def _bytes_of(header: object, arrays: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    body = zlib.compress(struct.pack("<Q", len(text)) + text + arrays)
+    return b"RSTALLY" + struct.pack("<I", zlib.crc32(body)) + body
+
+
+def _places(value, at=()):
+    """The places of all values within a value; of lists, the first and the last item."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if not isinstance(value, list) or key in (0, len(value) - 1):
+            yield (*at, key)
+            yield from _places(item, (*at, key))
+
+
+@pytest.fixture(scope="module")
+def small_tally() -> bytes:
+    tally = Tally(["BoR", "RA-nWG"], [1], scale="utility", sized=True, resamples=2)
+    labels, lists = {"a": {"d": 5, "e": 1}, "b": {"d": 4, "x": 1}}, {"a": ["d", "f"], "b": ["x", "d"]}
+    for judged in judged_parts(labels, lists, [["a", "b"]]):
+        tally.add(judged)
+    return tally.to_bytes()
+
+
+def test_a_tally_with_a_wrong_value_anywhere_is_refused_or_has_a_report(small_tally) -> None:
+    header, arrays = _parts_of(small_tally)
+    refused = 0
+    for at in _places(header):
+        for wrong in (None, "text", -3, 1 << 70, [[1]], "gone"):
+            changed = copy.deepcopy(header)
+            inner = functools.reduce(operator.getitem, at[:-1], changed)
+            if wrong == "gone":
+                del inner[at[-1]]
+            else:
+                inner[at[-1]] = wrong
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    Tally.from_bytes(_bytes_of(changed, arrays)).report()
+            except rs.InputError:
+                refused += 1
+    assert refused > 500
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda header, arrays: (header | {"depths": [1, 2]}, arrays), r"holds what no tally can hold \("),
+        (lambda header, arrays: (header | {"queries": "2"}, arrays), "queries must be a whole number ≥ 0, got '2'"),
+        (lambda header, arrays: (header, arrays[:-9]), "holds what no tally can hold"),
+        (lambda header, arrays: (header | {"resamples": 3}, arrays), "the array resampled is .* and must be"),
+        (lambda header, arrays: (header | {"queries": 3}, arrays), "3 queries, and figures of 2"),
+        (lambda header, arrays: ([], arrays), "the header must be an object"),
+    ],
+    ids=["other depths", "a text", "cut off", "other resamples", "other queries", "a list"],
+)
+def test_what_is_wrong_in_a_tally_is_named(small_tally, change, said) -> None:
+    with pytest.raises(rs.InputError, match=f"{said}.*: make it again$"):
+        Tally.from_bytes(_bytes_of(*change(*_parts_of(small_tally))))
+    no_body = b"RSTALLY" + struct.pack("<I", zlib.crc32(b"no zlib")) + b"no zlib"
+    with pytest.raises(rs.InputError, match="holds what no tally can hold"):
+        Tally.from_bytes(no_body)

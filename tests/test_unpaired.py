@@ -12,7 +12,7 @@ from scipy import stats
 
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
-from rag_selectivity.statistics.unpaired import unpaired_difference
+from rag_selectivity.statistics.unpaired import _Arm, _drawn, _first, _Permuted, unpaired_difference
 
 
 def of_means(values, others, **options):
@@ -95,3 +95,32 @@ def test_an_arm_of_one_query_has_no_interval() -> None:
     found = of_means([0.5], [0.2, 0.4, 0.6])
     assert isnan(found.low[0])
     assert isnan(found.p[0])
+
+
+@pytest.mark.parametrize(
+    ("form", "theta"), [("bits", 1.0), ("bits", 0.3), ("ratio", 0.0), ("ratio", 0.4), ("mean", 0.2)]
+)
+def test_the_distance_of_permuted_arms_is_that_of_a_plain_loop(form: str, theta: float) -> None:
+    rng = np.random.default_rng(8)
+    n, m, draws = 9, 7, 30
+    arms = []
+    for size in (n, m):
+        bottom = np.ones(size) if form == "mean" else rng.uniform(0.1, 0.6, size)
+        arms.append(_Arm(rng.uniform(0.1, 1.0, size), bottom))
+    found = _Permuted.of(*arms, form, draws, 7).statistic(theta)
+    one, other = ((arm.top / arm.bottom.mean(), arm.bottom / arm.bottom.mean()) for arm in arms)
+    if form == "bits":
+        tops = np.concatenate([one[0], other[0] * theta])
+    else:
+        tops = np.concatenate([one[0] - theta * one[1], other[0]])
+    bottoms = np.concatenate([one[1], other[1]])
+    choices = np.concatenate([_first(n, m), *_drawn(n, m, draws, 7)]).astype(bool)
+    assert len(found) == len(choices) == draws + 1
+    for distance, inside in zip(found, choices, strict=True):
+        figures, spread = [], 0.0
+        for group in (inside, ~inside):
+            top, bottom, size = tops[group], bottoms[group], group.sum()
+            figures.append(top.sum() / bottom.sum())
+            # The linearised variance of a ratio of sums (Cochran 1977).
+            spread += ((top - figures[-1] * bottom) ** 2).sum() / bottom.sum() ** 2 * size / (size - 1)
+        assert distance == pytest.approx(abs(figures[0] - figures[1]) / np.sqrt(spread), rel=1e-9)

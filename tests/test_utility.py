@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rag_selectivity as rs
-from rag_selectivity.measures.utility import diagnosis, rarity_weights
+from rag_selectivity.measures.rarity import rarity_weights
+from rag_selectivity.measures.utility import diagnosis
 from tests import reference
 
 #: Tiny random topics often share no passage with their labels.
@@ -328,3 +329,13 @@ def test_a_query_without_a_pool_has_its_own_list_for_one() -> None:
     assert rows["q"]["%PROC@3"] is None  # the list is no longer than K: nothing was selected from it
     assert rows["p"]["PROC@2"] == pytest.approx(0.5 / 1.25)
     assert "1 queries are not in the pool: their own lists are used as their pools" in str(mixed)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_weights_of_a_query_with_many_labels_follow_from_the_definition(alpha: float) -> None:
+    counts = [1000, 200, 900, 30, 40]
+    weights = rarity_weights(np.array([counts]), alpha=alpha)[0].tolist()
+    shares = [count / sum(counts) for count in counts]
+    rare = [base / share**alpha for base, share in zip((0, 0, 0.1, 0.5, 1.0), shares, strict=True)]
+    expected = [0.0, 0.0, min(rare[2] / rare[4], 0.25), min(rare[3] / rare[4], 1.0), 1.0]
+    assert weights == pytest.approx(expected, rel=1e-12)

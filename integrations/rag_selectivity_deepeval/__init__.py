@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("deepeval", "deepeval", "rag_selectivity_deepeval") from error
 
-from rag_selectivity import Bootstrap, Estimate
+from rag_selectivity import Bootstrap, Estimate, InputError
 from rag_selectivity.single import QueryScorer, as_text_id, bits_over_random_of_rows, per_query_measure
 
 __all__ = ["SelectivityMetric", "bor_from_result"]
@@ -119,5 +119,10 @@ def bor_from_result(
     """
     cases = getattr(result, "test_results", result)
     pair = (f"Success@{k}", f"RandomSuccess@{k}")
-    rows = [{each.name: each.score for each in case.metrics_data or () if each.name in pair} for case in cases]
+    try:
+        rows = [{each.name: each.score for each in case.metrics_data or () if each.name in pair} for case in cases]
+    except (AttributeError, TypeError):
+        raise InputError(
+            f"bor_from_result: give what deepeval.evaluate returns, or a list of TestResult, got {result!r:.80}"
+        ) from None
     return bits_over_random_of_rows(rows, total=total, bootstrap=bootstrap)[f"BoR@{k}"]

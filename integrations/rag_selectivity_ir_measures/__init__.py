@@ -82,7 +82,7 @@ def _registered(cls: type[Measure]) -> Any:
     """The measure for ir_measures, whose names are those of Python; None if it has one of that name."""
     name = re.sub(r"\W", "", cls.name.replace("%", "Percent"))
     name = name.capitalize() if keyword.iskeyword(name) else name
-    if name in measures.registry:
+    if name in measures.registry or cls.needs_groups:
         return None
     kinds = {item.name: item.metadata["kind"] for item in cls.parameters()} | {"cutoff": cls.cutoff}
     types = {Whole: int, Real: (int, float)}

@@ -118,7 +118,7 @@ class _Watching:
     ) -> None:
         with self._faults:
             parent = self._parent(run_id, parent_run_id, retrievers=2)
-            self._calls.begin(run_id, parent, Kind.RETRIEVE, query=query, query_id=self._query_id(metadata))
+            self._calls.begin(run_id, parent, Kind.RETRIEVE, query=str(query), query_id=self._query_id(metadata))
             self._watch_task(run_id)
             _RETRIEVER.set((run_id, parent_run_id))
 

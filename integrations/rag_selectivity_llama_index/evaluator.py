@@ -15,9 +15,11 @@ from pydantic import PrivateAttr
 
 from rag_selectivity import Bootstrap, InputError, Qrels, Report, SelectivityWarning, evaluate, parse_measure
 from rag_selectivity.calibrated import PeoplesLabels, labels_to_calibrate, people_under
+from rag_selectivity.data.cells import iterated
 from rag_selectivity.errors import examples
 from rag_selectivity.io.indexes import corpus_size_of_index, documents_in_index, passages_of_index
 from rag_selectivity.measures import default_measures, default_query_measures
+from rag_selectivity.measures.plan import NO_DEPTHS, given_depths
 from rag_selectivity.single import ChosenIdentity, Labels, PassageCounts, choose_identity
 from rag_selectivity_llama_index.metrics import SelectivityMetric
 from rag_selectivity_llama_index.results import STEPS, add_caveats, named
@@ -104,6 +106,11 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
         grade_map: Any = None,
         metrics: Sequence[Any] | None = None,
     ) -> None:
+        if not isinstance(identity, str):
+            raise InputError(f"identity must be the name of an id, such as 'node_id', got {identity!r:.80}")
+        # In the order given; `given_depths` refuses what is no depth.
+        chosen_depths = list(iterated(depths, NO_DEPTHS))
+        given_depths(chosen_depths, ())
         grading = {"grade_map": grade_map, "scale": scale}
         own_labels = Labels.of(labels, **grading, controls=True)
         super().__init__(
@@ -112,7 +119,7 @@ class SelectivityEvaluator(RetrieverEvaluator):  # type: ignore[misc,unused-igno
             node_postprocessors=list(node_postprocessors) if node_postprocessors else None,
         )
         self._given, self._labels, self._grading = labels, own_labels, grading
-        self._identity, self._depths = identity, list(depths)
+        self._identity, self._depths = identity, chosen_depths
         self._measures = list(measures) if measures is not None else None
         self._corpus_size, self._passages_of = corpus_size, passages_of
         self._makes_metrics = metrics is None
@@ -380,7 +387,7 @@ def _notes(chosen: ChosenIdentity | None, pipeline: Pipeline) -> list[str]:
 
 
 def _doubts_about_size(begin: int | None, end: int | None) -> list[SelectivityWarning]:
-    if begin == end or begin is None or end is None:
+    if begin is end or begin is None or end is None or begin == end:
         return []
     return [
         SelectivityWarning(

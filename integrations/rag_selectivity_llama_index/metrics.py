@@ -62,7 +62,8 @@ class SelectivityMetric(BaseRetrievalMetric):  # type: ignore[misc,unused-ignore
         **kwargs: Any,
     ) -> RetrievalMetricResult:
         """The figure of one query; an empty retrieval is a failed query, not an error."""
-        (figure,) = self._scorer.figures(retrieved_ids or (), kwargs.get("query_id"), query, relevant=expected_ids)
+        found = () if retrieved_ids is None else retrieved_ids
+        (figure,) = self._scorer.figures(found, kwargs.get("query_id"), query, relevant=expected_ids)
         reason = {} if figure.reason is None else {"reason": figure.reason}
         return RetrievalMetricResult(score=figure.value, metadata={**figure.details, **reason})
 
@@ -85,7 +86,7 @@ def register() -> list[str]:
     added = []
     for measure, cls in REGISTRY.items():
         name = registry_name(measure)
-        if cls.per_query and (name not in METRIC_REGISTRY or name in _registered):
+        if cls.per_query and not cls.needs_groups and (name not in METRIC_REGISTRY or name in _registered):
             METRIC_REGISTRY[name] = _registered.setdefault(name, _from_configuration(measure))
             added.append(name)
     return added

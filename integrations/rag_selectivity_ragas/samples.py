@@ -229,12 +229,16 @@ def _list(fields: Mapping[str, Any], name: str, where: str) -> list[Any] | None:
         # A CSV backend turns lists to text.
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(
                 f"{where}: {name} is a text, not a list ({value[:40]!r}): ragas' local/csv turns lists into texts; "
                 f"save and load the dataset with local/jsonl, which keeps them"
             ) from None
-    if not isinstance(value, Sequence) and not hasattr(value, "tolist"):
+    if isinstance(value, Sequence):
+        return list(value)
+    # What numpy and frames hold; a single number of theirs has `tolist` too.
+    items = value.tolist() if hasattr(value, "tolist") else None
+    if not isinstance(items, list):
         raise InputError(f"{where}: {name} must be a list, got {value!r}")
     return list(value)
 
@@ -260,10 +264,10 @@ def _own_grades(value: Any, where: str) -> dict[str, int] | None:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(
-                f"{where}: utility_grades is not JSON ({value!r}): write json.dumps(…), or keep the dict with ragas' "
-                f"local/jsonl (local/csv turns it into a text)"
+                f"{where}: utility_grades is not JSON ({value[:40]!r}): write json.dumps(…), or keep the dict with "
+                f"ragas' local/jsonl (local/csv turns it into a text)"
             ) from None
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: utility_grades must be {{passage: grade}}, got {value!r}")

@@ -15,18 +15,22 @@ def main() -> None:
     if sys.argv[1:] == ["--version"] and _printed(VERSION):
         return
     try:
-        import typer  # noqa: F401
-    except ImportError:
-        print("error: the command line needs typer: pip install 'rag-selectivity[cli]'", file=sys.stderr)
-        raise SystemExit(2) from None
-    try:
-        from rag_selectivity.cli.app import run_command_line
-
-        run_command_line()
+        _run()
     except KeyboardInterrupt:
         # Ctrl-C while the modules are imported.
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _run() -> None:
+    try:
+        import typer  # noqa: F401
+    except ImportError:
+        print("error: the command line needs typer: pip install 'rag-selectivity[cli]'", file=sys.stderr)
+        raise SystemExit(2) from None
+    from rag_selectivity.cli.app import run_command_line
+
+    run_command_line()
 
 
 def _printed(text: str) -> bool:

@@ -43,6 +43,7 @@ def compare(
     controls: o.ControlsOption = None,
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
+    groups: o.GroupsOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
@@ -117,6 +118,7 @@ def compare(
         ids=ids,
         human=human,
         tokens=tokens_of(tokens, tokenizer),
+        groups=groups,
         **policy_choices(
             order=order,
             ties=ties,

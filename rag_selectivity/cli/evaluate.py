@@ -47,6 +47,7 @@ NOT_OUT_OF_CORE = {
     "corpus": "the ids of the corpus would be held in memory; give its size with --corpus-size",
     "tokens": "the lists of the runs would be held in memory",
     "tokenizer": "the lists of the runs would be held in memory",
+    "groups": "the lists of the runs would be held in memory",
     "controls": "an estimate with random controls needs all queries at once",
     "clusters": "the Poisson bootstrap draws queries one by one",
     "human": "the labels are completed again and again, which needs all of them in memory",
@@ -75,6 +76,7 @@ def evaluate(
     passages_of: o.PassagesOfOption = None,
     tokens: o.TokensOption = None,
     tokenizer: o.TokenizerOption = None,
+    groups: o.GroupsOption = None,
     human: o.HumanOption = None,
     qrels_format: o.QrelsFormatOption = None,
     grade_map: o.GradeMapOption = None,
@@ -202,6 +204,7 @@ def evaluate(
         human=human,
         used_models=used_model or (),
         tokens=tokens_of(tokens, tokenizer),
+        groups=groups,
         **rules,
     )
     report = decided(retrieved.noted_in(report), k, whole_numbers(depths, "--depths"))

@@ -74,6 +74,9 @@ ControlsOption = Annotated[
 TokensOption = Annotated[
     Path | None, input_file("Table of passage_id and tokens; with --tokenizer the corpus, with its texts.")
 ]
+GroupsOption = Annotated[
+    Path | None, input_file("Table of passage_id and group: passages that say the same, as `duplicates` writes it.")
+]
 TokenizerOption = Annotated[
     str | None,
     option(

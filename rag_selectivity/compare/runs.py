@@ -50,6 +50,7 @@ def compare(
     ids: str | None = None,
     human: Any = None,
     tokens: Any = None,
+    groups: Any = None,
     **choices: Any,
 ) -> Comparison:
     """Compare runs with a baseline run: query by query, or as samples of different queries.
@@ -77,6 +78,8 @@ def compare(
         Default: 5, 10, 20, up to the length of the longest list.
     tokens : {passage: tokens}, DataFrame or path, optional
         The lengths of the passages, for measures at a budget of tokens, as in `"RA-nWG@2000tok"`.
+    groups : {passage: group}, DataFrame or path of a table, optional
+        Passages that say the same, as in `evaluate`.
     paired : bool
         False for runs over different queries, such as the arms of an A/B test: each is measured over its own.
     draws : int
@@ -121,6 +124,7 @@ def compare(
         human=human,
         tokens=tokens,
         budgets=budgets_of(measures),
+        groups=groups,
     )
     return comparison_of(
         joined.judged,

@@ -71,7 +71,9 @@ def whole_characters(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {whole_characters(key): whole_characters(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [whole_characters(each) for each in value]
+        whole = [whole_characters(each) for each in value]
+        # A key of a dict stays a tuple.
+        return tuple(whole) if isinstance(value, tuple) else whole
     return value
 
 

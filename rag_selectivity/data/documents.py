@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from typing import Any
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.identity import candidates, choose_identity, passage_identity
 from rag_selectivity.data.ids import TEXT_PREFIX
 from rag_selectivity.errors import InputError, examples
@@ -80,8 +81,13 @@ def _other_identity(documents: Sequence[Mapping[str, Any]], labels: Collection[s
 def _parts(document: Any) -> dict[str, Any]:
     """What `passage_identity` and `candidates` take of a document."""
     fields = document if isinstance(document, Mapping) else getattr(document, "__dict__", {})
-    text = fields.get("page_content") or fields.get("text") or ""
-    metadata = fields.get("metadata") or {}
+    texts = (fields.get("page_content"), fields.get("text"))
+    text = next((each for each in texts if each is not None and str(each)), "")
+    metadata = fields.get("metadata")
+    if metadata is None or (isinstance(metadata, Sized) and not len(metadata)):
+        metadata = {}
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"the metadata of a retrieved document must be a dict, got {shown(metadata)}")
     if fields.get("id") is None and not text and not metadata:
         raise InputError("a retrieved document has no id, no text and no metadata")
     return {"ids": {"id": fields.get("id")}, "text": lambda: str(text), "metadata": metadata}

@@ -9,6 +9,7 @@ from itertools import islice
 from numbers import Integral
 from typing import Any
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import TEXT_PREFIX, text_id
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.wording import counted
@@ -80,6 +81,8 @@ def passage_identity(
     if identity is None:
         value = next(iter(ids.values()), None)
         return text_id(text()) if value is None else str(value)
+    if not isinstance(identity, str):
+        raise InputError(f"identity must be the name of an id, such as 'text', got {shown(identity)}")
     if identity == TEXT:
         return text_id(text())
     if identity == AUTO:

@@ -89,7 +89,7 @@ def aggregate_of(measure: Measure, scale: str) -> Aggregate | None:
     at = measure.at if measure.at is not None else measure.default_depths(np.array([1]))[0]
     at = 1 if is_budget(at) else at
     try:
-        return None if judged is None else replace(measure, at=None).outcome(judged, np.array([at])).aggregate
+        return None if judged is None else replace(measure, at=None).at_ranks(judged, np.array([at])).aggregate
     except SelectivityError:
         return None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_selectivity.data.cells import whole_characters
 from rag_selectivity.errors import SelectivityError
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.results.usage import Usage
 
 #: Kinds of temporary failures, which have other causes than the pair: another attempt may succeed.
@@ -125,7 +126,7 @@ def failure_of_status(status: int, headers: Mapping[str, str], text: str) -> Jud
 def _words(text: str) -> str:
     """The message of an error, from a body of JSON or HTML."""
     try:
-        body = json.loads(text)
+        body = json_value(text)
     except ValueError:
         return " ".join(re.sub(r"<[^>]{0,200}>", " ", text[:5000]).split())
     for name in ("error", "message", "detail"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
 from rag_selectivity.grading.judge import Reply
+from rag_selectivity.io.limits import json_value
 from rag_selectivity.results.usage import Usage
 
 _LONGEST_MESSAGE = 300
@@ -23,7 +23,7 @@ def reply_of(text: str, headers: Mapping[str, str], way: str) -> Reply:
         body holds an error, the failure of its code.
     """
     try:
-        body = json.loads(text)
+        body = json_value(text)
     except ValueError:
         raise JudgeFailure("the endpoint's reply is not JSON", "server_error", answer=text[:500]) from None
     if isinstance(body, dict) and isinstance(body.get("error"), dict) and "choices" not in body:

@@ -15,6 +15,10 @@ from rag_selectivity.io.replacing import write_files
 from rag_selectivity.io.side_file import SCHEMA, chosen_names, common_values, content_hash, side_path
 from rag_selectivity.io.writing import json_line
 
+#: Where the fields of qrels end; other white space belongs to ids.
+_SEPARATORS = frozenset(" \t\n\v\f\r")
+#: A comment, and a byte order mark.
+_NO_BEGINNINGS = ("#", "\ufeff")
 _SETTINGS = ("model", "parameters", "rubric", "rubric_version", "prompt_version")
 
 
@@ -36,11 +40,16 @@ def write_qrels(store: Store, target: Path, *, judges: Sequence[str] | None = No
 def _lines(rows: Any) -> Iterator[str]:
     for query, passage, grade in rows:
         for value in (query, passage):
-            if not value or any(character.isspace() for character in value):
+            if not value or not _SEPARATORS.isdisjoint(value):
                 raise InputError(
                     f"{value!r} cannot stand in qrels, whose fields are split at white space; export to .jsonl, .csv "
                     f"or .parquet"
                 )
+        if query.startswith(_NO_BEGINNINGS):
+            raise InputError(
+                f"{query!r} cannot stand in qrels, where a line that begins with {query[0]!r} is read as something "
+                f"else; export to .jsonl, .csv or .parquet"
+            )
         yield f"{query} 0 {passage} {grade}"
 
 

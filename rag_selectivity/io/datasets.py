@@ -26,6 +26,7 @@ from rag_selectivity.data.ids import IdColumn
 from rag_selectivity.data.remarks import NO_REMARKS, counted
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.blocks import Block
+from rag_selectivity.io.parquet import refuse_bomb
 
 #: Rows that are read first to see how wide their ids are.
 _FIRST_ROWS = 1024
@@ -157,6 +158,7 @@ def _batches(
 ) -> Iterator[tuple[int, Any]]:
     """(row group, record batch) with the columns, those of the folders included."""
     stored = [name for name in dict.fromkeys(columns) if name not in keys]
+    refuse_bomb(file, parquet.metadata, file.stat().st_size, stored)
     size = rows(_width(file, parquet, stored)) if parquet.num_row_groups else 1
     for group in range(parquet.num_row_groups):
         for batch in _read(file, parquet, group, stored, size):

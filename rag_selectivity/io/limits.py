@@ -40,6 +40,24 @@ class MaxInput:
 MAX_INPUT = MaxInput()
 
 
+#: Below this, the ratio says nothing: a short text of one letter is packed well too.
+_SMALL = 1 << 20
+
+
+def refuse_growth(path: Path, size: int, unpacked: int, mend: str = "unpack it first") -> None:
+    """An InputError for a file of so many bytes whose content takes too many; `mend` says what to do with real data."""
+    if unpacked > MAX_INPUT.bytes:
+        raise InputError(
+            f"{path}: the compressed file of {size:,} bytes grows above {MAX_INPUT.bytes:,}; if it really is so "
+            f"large, raise the limit with --max-input"
+        )
+    if unpacked > _SMALL and unpacked > size * MAX_INPUT.ratio:
+        raise InputError(
+            f"{path}: the compressed file grows to more than {MAX_INPUT.ratio:,} times its size of {size:,} bytes, as "
+            f"no real data do; {mend} if they are real"
+        )
+
+
 def parse_size(text: str) -> int:
     """Bytes of a size such as 64GB.
 

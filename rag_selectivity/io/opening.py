@@ -73,7 +73,7 @@ def opened(path: Path, *, any_content: bool = False) -> Iterator[IO[bytes]]:
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (zlib.error, EOFError) as error:
-        raise InputError(f"{path}: the gzip data is damaged ({error})") from None
+        raise InputError(f"{path}: the gzip data is damaged ({error}); copy it again from where it came") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
 
@@ -221,7 +221,7 @@ def decoded_lines(path: Path, lines: Iterable[bytes], first: int = 1) -> Iterato
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            raise InputError(f"{path}:{number}: this line is not UTF-8 text") from None
+            raise InputError(f"{path}:{number}: this line is not UTF-8 text; save the file as UTF-8") from None
         # White space of ASCII alone: other characters may be an id.
         if line.strip():
             yield number, text.rstrip("\r\n")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from rag_selectivity.data.arrow import IrregularCells
 from rag_selectivity.errors import InputError, MissingExtraError
 from rag_selectivity.io.chunks import Chunk, Row
+from rag_selectivity.io.limits import MAX_INPUT, refuse_growth
 from rag_selectivity.io.opening import opened
 
 _BLOCK = 1 << 15
@@ -66,12 +68,31 @@ def parquet_chunks(path: Path, columns: Mapping[str, str]) -> Iterator[ParquetCh
     line = 1
     try:
         with opened(path) as stream, _reader(stream, columns["query"]) as file:
+            refuse_bomb(path, file.metadata, stream.seek(0, io.SEEK_END), list(columns.values()))
             for batch in file.iter_batches(_BLOCK, columns=list(columns.values()), use_threads=False):
                 yield ParquetChunk(batch, columns, line)
                 line += batch.num_rows
+    except InputError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError, KeyError):
         # A KeyError stands for a column of nested values.
         raise IrregularCells from None
+
+
+def refuse_bomb(path: Path, metadata: Any, size: int, columns: Sequence[str] | None = None) -> None:
+    """An InputError for a file whose columns grow above the limits of a compressed file, as its footer says.
+
+    It is not asked what a footer conceals. Without `columns`, all of them are read.
+    """
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    if columns is not None and unpacked > min(MAX_INPUT.bytes, size * MAX_INPUT.ratio):
+        read = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path in columns]
+        unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in read)
+    # A cell that is repeated takes no byte in the file, and one or more when it is read.
+    unpacked = max(unpacked, metadata.num_rows)
+    if unpacked > size:
+        refuse_growth(path, size, unpacked, "write it without compression")
 
 
 def _reader(stream: Any, query: str) -> Any:
@@ -103,9 +124,12 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
     with opened(path) as stream:
         try:
             with parquet.ParquetFile(stream) as file:
+                refuse_bomb(path, file.metadata, stream.seek(0, io.SEEK_END))
                 for batch in file.iter_batches():
                     for row in batch.to_pylist():
                         line += 1
                         yield line, row
+        except InputError:
+            raise
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{path}: damaged Parquet after row {line} ({str(error).splitlines()[0]})") from None

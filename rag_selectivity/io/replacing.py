@@ -28,18 +28,19 @@ _DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd|/dev/fd")
 _MOST_LINKS = 40
 
 
-def write_whole(path: str | Path, content: Content) -> None:
+def write_whole(path: str | Path, content: Content, *, private: bool = False) -> None:
     """Write one file, as `write_files` does."""
-    write_files({path: content})
+    write_files({path: content}, private=private)
 
 
-def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content]) -> None:
+def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content], *, private: bool = False) -> None:
     """Write files: all contents are written beside their targets, which are replaced only when all are complete.
 
     A reader finds the old file or the new one, whole. A symbolic link is followed, also one whose target is yet to be
     made; a file that is replaced keeps its mode and, where this process may give it, its owner. What is no regular file
     (a pipe, a terminal, `/dev/null`) is written into. An error, a full disk or Ctrl-C leaves the old files as they
-    were, and no other file; what a killed process left behind is removed when its file is written again.
+    were, and no other file; what a killed process left behind is removed when its file is written again. New files that
+    are `private` can be read and written by their owner alone.
 
     Raises
     ------
@@ -48,14 +49,19 @@ def write_files(contents: Mapping[str | Path, Content] | Mapping[Path, Content])
     BrokenPipeError
         If nobody reads a pipe any more.
     """
-    targets = [_Target.of(path) for path in contents]
+    targets = [_Target.of(path, PRIVATE if private else _PUBLIC) for path in contents]
     # Twice, so that Ctrl-C at any step, in the removal too, leaves no file.
     try:
         try:
+            if len(targets) == 1:
+                targets[0].remove_left_behind()
             for target, content in zip(targets, contents.values(), strict=True):
                 target.fill(content)
             for target in targets:
                 target.finish()
+            # Not before: of two files that belong together, what a killed process left may be the only other half.
+            for target in targets[1:] and targets:
+                target.remove_left_behind()
         finally:
             _remove(targets)
     finally:
@@ -67,7 +73,10 @@ def refuse_unwritable(path: str | Path) -> None:
 
     A file is made beside the target for a moment, since permissions alone do not say whether that is possible.
     """
-    target = _Target.of(path)
+    _try_out(_Target.of(path))
+
+
+def _try_out(target: _Target) -> None:
     try:
         try:
             target.try_out()
@@ -85,7 +94,9 @@ def refuse_unwritable_folder(path: str | Path) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         while not place.exists():
             place = place.parent
-    refuse_unwritable(place / "file")
+    target = _Target.of(place / "file")
+    target.path = path
+    _try_out(target)
 
 
 def opened_to_append(path: str | Path) -> BinaryIO:
@@ -142,6 +153,8 @@ class _Target:
         The file beside it that takes its place; None for what is written into.
     status : stat_result or None
         Of the file that is there.
+    mode : int
+        Of a new file.
     pending : bytes
         What is to be written into it.
     lock : int or None
@@ -152,22 +165,23 @@ class _Target:
     file: str
     partial: str | None
     status: os.stat_result | None
+    mode: int = _PUBLIC
     pending: BytesIO | None = None
     lock: int | None = None
 
     @classmethod
-    def of(cls, path: str | Path) -> _Target:
+    def of(cls, path: str | Path, mode: int = _PUBLIC) -> _Target:
         _refuse_impossible_name(path)
         with _named(path):
             status = _status(path)
             if status is not None and stat.S_ISDIR(status.st_mode):
-                raise InputError(f"{path}: cannot be written ({os.strerror(errno.EISDIR)})")
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             if status is not None and (not stat.S_ISREG(status.st_mode) or _descriptor(path) is not None):
                 return cls(path, os.fspath(path), None, status)
             file = os.path.realpath(path)
             folder, name = os.path.split(file)
             partial = f"{_start(name)}{os.urandom(6).hex()}.partial"
-            return cls(path, file, os.path.join(folder, partial), status)
+            return cls(path, file, os.path.join(folder, partial), status, mode)
 
     def fill(self, content: Content) -> None:
         """Write the content beside the target, or hold it for what is written into."""
@@ -177,7 +191,6 @@ class _Target:
                 _write(self.pending, content)
                 return
             self._refuse_read_only()
-            _remove_left_behind(self.file)
             with self._opened_and_locked(self.partial) as file:
                 if os.name != "nt":
                     self.lock = os.dup(file.fileno())
@@ -194,6 +207,11 @@ class _Target:
                 _put_in_place(self.partial, self.file)
             elif self.pending is not None:
                 _write_into(self.file, self.pending.getbuffer())
+
+    def remove_left_behind(self) -> None:
+        """Remove the partial files of processes that were killed."""
+        if self.partial is not None:
+            _remove_left_behind(self.file)
 
     def try_out(self) -> None:
         """Make and leave an empty file beside the target; look at the permissions of what is written into."""
@@ -219,7 +237,7 @@ class _Target:
 
     def _opened(self, partial: str) -> BinaryIO:
         # What takes the place of a file may be as private as that file.
-        mode = _PUBLIC if self.status is None else PRIVATE
+        mode = self.mode if self.status is None else PRIVATE
         return open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
@@ -237,7 +255,25 @@ def _named(path: str | Path) -> Iterator[None]:
             f"remove it from the id or the text that holds it"
         ) from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}){_mend(path, error)}") from None
+
+
+def _mend(path: str | Path, error: OSError) -> str:
+    """The end of a message: what can be done about an error of the system; empty where it is not known."""
+    if error.errno == errno.ENOENT:
+        return f"; make the folder {os.path.dirname(os.path.realpath(path))} first"
+    mend = _MENDS.get(error.errno or 0)
+    return "" if mend is None else f"; {mend}"
+
+
+_MENDS = {
+    errno.EISDIR: "it is a folder: name a file",
+    errno.ENOTDIR: "a part of its path is a file: name another place",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "name a place where you may write"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there, or name another place"),
+    errno.EFBIG: "the system limits the size of files: raise the limit (ulimit -f), or name another place",
+    errno.ENAMETOOLONG: "give it a shorter name",
+}
 
 
 def _refuse_impossible_name(path: str | Path) -> None:

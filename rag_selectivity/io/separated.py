@@ -82,7 +82,20 @@ def separated_rows(
                 )
             yield numbers[-1], dict(zip(names, cells, strict=True))
     except csv.Error as error:
-        raise InputError(f"{path}:{numbers[-1] if numbers else 1}: {error}") from None
+        raise InputError(f"{path}:{numbers[-1] if numbers else 1}: {fault_of_csv(error)}") from None
+
+
+def fault_of_csv(error: csv.Error) -> str:
+    """What the reader of CSV found wrong, and the mend; the reader's own words if they are not known."""
+    return next((ours for theirs, ours in _FAULTS.items() if theirs in str(error)), str(error))
+
+
+_FAULTS = {
+    "new-line character": "a carriage return stands outside quotation marks; end lines in line feeds",
+    "unexpected end": "a quotation mark is not closed; write the file again with a program for CSV",
+    "expected after": "text stands behind a closing quotation mark; write the file again with a program for CSV",
+    "field limit": f"a cell has more than {csv.field_size_limit():,} characters; write it as JSONL",
+}
 
 
 def csv_reader(lines: Iterator[str], separator: str) -> Any:

@@ -10,8 +10,7 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
-from rag_selectivity.errors import InputError
-from rag_selectivity.io.limits import MAX_INPUT
+from rag_selectivity.io.limits import refuse_growth
 
 #: What every gzipped file begins with.
 GZIP_MARK = b"\x1f\x8b"
@@ -19,8 +18,6 @@ _PACKED_AT_ONCE = 1 << 18
 _LOOKED_THROUGH_AT_ONCE = 1 << 20
 #: zlib's number for a gzip header and check sums.
 _GZIP = 31
-#: Below this, the ratio says nothing: a short text of one letter is packed well too.
-_SMALL = 1 << 20
 
 
 class Unpacked(io.RawIOBase):
@@ -75,7 +72,7 @@ class Unpacked(io.RawIOBase):
         data = self._next(len(view)) if len(view) else b""
         view[: len(data)] = data
         self._place += len(data)
-        self._check_growth()
+        refuse_growth(self._path, self._size, self._place)
         return len(data)
 
     def _next(self, most: int) -> bytes:
@@ -95,15 +92,3 @@ class Unpacked(io.RawIOBase):
                 return data
             if ended and not self._member.eof:
                 raise EOFError("it ends before its end-of-stream marker")
-
-    def _check_growth(self) -> None:
-        if self._place > MAX_INPUT.bytes:
-            raise InputError(
-                f"{self._path}: the compressed file of {self._size:,} bytes grows above {MAX_INPUT.bytes:,}; if it "
-                f"really is so large, raise the limit with --max-input"
-            )
-        if self._place > _SMALL and self._place > self._size * MAX_INPUT.ratio:
-            raise InputError(
-                f"{self._path}: the compressed file grows to more than {MAX_INPUT.ratio:,} times its size of "
-                f"{self._size:,} bytes, as no real data do; unpack it first if they are real"
-            )

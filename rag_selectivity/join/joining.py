@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.dicts import DictRun
 from rag_selectivity.data.forms import IdForm
 from rag_selectivity.data.grades import Scale, scale_named
@@ -89,6 +90,7 @@ def join(
         If an argument is wrong, if run and qrels have no query in common, if no retrieved passage is judged, or if the
         policy refuses the input.
     """
+    _check_kinds(qrels, run, pool, controls)
     policy, form = resolve_policy(policy), IdForm.of(ids)
     qrels = qrels.on_scale(scale or qrels.scale or policy.scale).in_form(form)
     scale = scale_named(qrels.scale or "trec")
@@ -181,6 +183,18 @@ def join(
         own, not_in_pool = int((judged.own_pool & present).sum()), len(judged.hits_outside_pool().query)
         judged = replace(judged, coverage=replace(judged.coverage, outside_pool=not_in_pool, missing_from_pool=own))
     return judged.over(present) if policy.missing_query == "skip" and missing else judged
+
+
+def _check_kinds(qrels: Any, run: Any, pool: Any, controls: Any) -> None:
+    """Refuse what `evaluate` takes and `join` does not."""
+    for name, labels in (("qrels", qrels), ("controls", controls)):
+        if not isinstance(labels, Qrels) and (labels is not None or name == "qrels"):
+            raise InputError(f"join: {name} must be Qrels, got {shown(labels)}; make them with Qrels.of or read_qrels")
+    for name, lists in (("run", run), ("pool", pool)):
+        if isinstance(lists, (Run, DictRun)) or (lists is None and name == "pool"):
+            continue
+        if isinstance(lists, (str, Mapping)) or not isinstance(lists, Iterable):
+            raise InputError(f"join: {name} must be a Run, got {shown(lists)}; make it with Run.of or read_run")
 
 
 def _judged(

@@ -17,6 +17,7 @@ from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.data.token_budget import TokenBudget
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.controls import Controls, control_rows
+from rag_selectivity.join.counts import count_column
 from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.facts import JoinFacts
 
@@ -111,6 +112,10 @@ class JudgedRun:
         The judgments, whose rows `Hits.judgment` numbers; None if only counts are known.
     fitting : {TokenBudget: int64[queries]}
         How many passages of each list fit in each budget of tokens that was asked for.
+    grouped : JudgedRun or None
+        The same lists and labels with groups of passages in place of passages, if these were given.
+    copies : Hits or None
+        Of lists of groups: the slots whose group stands above them too, judged or not; their grades mean nothing.
     """
 
     queries: tuple[str, ...]
@@ -132,6 +137,8 @@ class JudgedRun:
     facts: JoinFacts = field(default_factory=JoinFacts)
     qrels: Qrels | None = field(default=None, repr=False, compare=False)
     fitting: Mapping[TokenBudget, IntArray] = field(default_factory=dict)
+    grouped: JudgedRun | None = None
+    copies: Hits | None = None
 
     @classmethod
     def from_counts(
@@ -142,8 +149,8 @@ class JudgedRun:
         `hit` is a bool, or the number of relevant passages among the K. The random draw of each query
         has its own K, so measure at `depths=[max(K)]`. For chance-corrected measures only.
         """
-        size, shown, relevant = (_count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
-        hits = _count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
+        size, shown, relevant = (count_column(value, name) for value, name in ((N, "N"), (K, "K"), (R, "R")))
+        hits = count_column(np.asarray(hit).astype(np.int64) if np.asarray(hit).dtype == bool else hit, "hit")
         if not len(size) == len(shown) == len(relevant) == len(hits):
             raise InputError("counts: N, K, R and hit differ in length; give one of each for every query")
         names = tuple(queries) if queries is not None else tuple(str(i + 1) for i in range(len(size)))
@@ -242,7 +249,18 @@ class JudgedRun:
             missing=None if self.missing is None else self.missing[chosen],
             documents=None if self.documents is None else self.documents.of_queries(chosen),
             fitting={budget: counts[chosen] for budget, counts in self.fitting.items()},
+            grouped=None if self.grouped is None else self.grouped.over(chosen),
+            copies=None if self.copies is None else self.copies.of_queries(chosen),
         )
+
+    def by_group(self, measure: str) -> JudgedRun:
+        """The lists and labels of groups, or an error that says how to give them."""
+        if self.grouped is None:
+            raise InputError(
+                f"{measure} is about groups of passages that say the same: give groups={{passage: group}} "
+                f"(--groups FILE) (how-to: duplicate-passages)"
+            )
+        return replace(self.grouped, fitting=self.fitting)
 
     def cutoffs(self, budget: TokenBudget) -> IntArray:
         """How many passages of each list fit in a budget of tokens: int64[queries].
@@ -264,7 +282,9 @@ class JudgedRun:
         cutoffs = self.cutoffs(budget)
         return replace(
             self,
-            hits=self.hits.chosen(self.hits.rank <= cutoffs[self.hits.query]),
+            grouped=None if self.grouped is None else self.by_group(f"@{budget}").within(budget),
+            copies=None if self.copies is None else _cut(self.copies, cutoffs),
+            hits=_cut(self.hits, cutoffs),
             returned=np.minimum(self.returned, cutoffs),
             pool=self.candidates,
             pool_returned=self.candidates_returned,
@@ -427,6 +447,10 @@ class JudgedRun:
         )
 
 
+def _cut(hits: Hits, cutoffs: IntArray) -> Hits:
+    return hits.chosen(hits.rank <= cutoffs[hits.query])
+
+
 def check_depth_fits(depth: int, corpus_sizes: tuple[int, int]) -> None:
     """Refuse a K above N if all queries have the same N (`corpus_sizes` is the smallest and the largest).
 
@@ -472,15 +496,3 @@ def _read_only(array: NDArray[N]) -> NDArray[N]:
     """The array, which several callers get and none may change."""
     array.flags.writeable = False
     return array
-
-
-def _count_column(values: ArrayLike, name: str) -> IntArray:
-    array = np.atleast_1d(np.asarray(values))
-    try:
-        whole = array.astype(np.int64)
-        bad = np.flatnonzero((array.astype(np.float64) != whole) | (whole < 0))
-    except (TypeError, ValueError):
-        raise InputError(f"counts: {name} contains a value that is not a number") from None
-    if len(bad):
-        raise InputError(f"counts: {name} of query number {bad[0] + 1} is {array[bad[0]]}; give a whole number ≥ 0")
-    return whole

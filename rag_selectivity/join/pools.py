@@ -50,8 +50,8 @@ class Pools:
         self._lists: dict[int, Run] = {}
         self._unions: dict[tuple[int, ...], Run] = {}
 
-    def of(self, run: str) -> RunPool:
-        """The pool of a run; None for `lists` if it has none."""
+    def of(self, run: str, *, held: bool = False) -> RunPool:
+        """The pool of a run, in memory if it must be `held`; None for `lists` if it has none."""
         sources = self._of_run.get(run)
         if sources is None:
             return RunPool(None, None)
@@ -60,7 +60,7 @@ class Pools:
             lists = {name: self._read(value) for name, value in sources.items()}
             return RunPool(self._fused(list(sources.values())), lists)
         (value,) = sources.values()
-        if self._depth is not None:
+        if held or self._depth is not None:
             return RunPool(self._read(value), None)
         return RunPool(DictRun.of(value) or run_parts(value), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,14 +27,18 @@ _MOST_WAITING = 8192
 _TOGETHER = 512
 #: A look at the figures gives up when nothing was measured for so long, as when `on_alert` does not return.
 _SECONDS = 30.0
-#: How long a thread that records looks for work before it tries again to hand over its own.
+#: How long a thread that records waits, or looks for work, before it tries again to hand over its own.
 _MOMENT = 0.01
+#: So many seconds it only waits for the worker: each thread that measures leaves free memory of its own in the
+#: process, which the C library keeps for that thread.
+_PATIENCE = 0.2
 
 
 class Measuring:
     """Measures batches of retrievals, in their order.
 
-    Nothing is dropped: where batches come faster than they can be measured, the threads that bring them measure too.
+    Nothing is dropped: where batches come faster than they can be measured, the threads that bring them wait, and
+    measure too if the worker does not get on.
 
     Parameters
     ----------
@@ -70,8 +75,12 @@ class Measuring:
         if Worker.exiting or self._worker.works_here:
             self.now(batch)
             return
+        until = time.monotonic() + _PATIENCE
         while not self._worker.put(batch, len(batch)):
-            self._worker.drain(_MOMENT)
+            if time.monotonic() < until:
+                time.sleep(_MOMENT)
+            else:
+                self._worker.drain(_MOMENT)
 
     def now(self, batch: list[Retrieval]) -> None:
         """Measure what waits, and then a batch."""

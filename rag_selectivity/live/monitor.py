@@ -233,7 +233,8 @@ class Monitor:
         """Record a retrieval. A thread measures retrievals in batches of 512, or after five seconds.
 
         If the id of the passages is not chosen yet, they are measured after the choice. Where retrievals come faster
-        than they can be measured, so that more than 8,192 wait, the thread that records one measures too.
+        than they can be measured, so that more than 8,192 wait, the thread that records one waits until there is room,
+        and measures too if there is none within 0.2 seconds.
 
         Raises
         ------

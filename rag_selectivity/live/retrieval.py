@@ -53,7 +53,8 @@ class Retrieval:
     Raises
     ------
     InputError
-        If `shown` or `pool` is no list of ids (a text, say), or `tokens` or `seconds` is negative or no number.
+        If `shown` or `pool` is no list of ids (a text, say), `tokens` or `seconds` is negative or no number, `grades`
+        or `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no text.
     """
 
     query: str
@@ -86,7 +87,11 @@ class Retrieval:
             _check_amount(self.seconds, "seconds")
         if self.grades is not None and not isinstance(self.grades, Mapping):
             raise InputError(f"Retrieval: grades must be {{passage: grade}}, got {self.grades!r}")
-        for name, value in (("id", self.id), ("arm", self.arm)):
+        if self.texts is not None and not isinstance(self.texts, Mapping):
+            raise InputError(f"Retrieval: texts must be {{passage: text}}, got {self.texts!r}")
+        if not isinstance(self.query, str):
+            raise InputError(f"Retrieval: query must be a text, got {self.query!r}")
+        for name, value in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
             if value is not None and not isinstance(value, str):
                 raise InputError(f"Retrieval: {name} must be a text, got {value!r}")
 

@@ -171,7 +171,7 @@ class TraceWriter:
         if not self._fails:
             self._fails, self._lost_before = True, self._lost - 1
             why = f"{self.path}: cannot be written ({error.strerror or error})" if isinstance(error, OSError) else error
-            LOG.error("%s; lines are left out of the trace, and counted, until it can be", why)
+            LOG.error("%s. Until it can be written, lines are left out of the trace, and counted", why)
 
     def _recovered(self) -> None:
         self._fails = False
@@ -221,7 +221,7 @@ def is_cut_off(line: bytes) -> bool:
     """Whether only a part of a line of JSON is there."""
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return bool(line)
     return False
 

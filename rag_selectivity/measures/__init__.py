@@ -28,6 +28,7 @@ from rag_selectivity.measures.definition import explain, summary
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.plan import DEFAULT_DEPTHS, absent_measures, default_measures, default_query_measures
 from rag_selectivity.measures.recall_free import Fe, T
+from rag_selectivity.measures.redundancy import Redundancy
 from rag_selectivity.measures.udcg import UDCGGrades, udcg
 from rag_selectivity.measures.utility import (
     PROC,
@@ -73,6 +74,7 @@ __all__ = [
     "R",
     "RandomSuccess",
     "Real",
+    "Redundancy",
     "Rprec",
     "Success",
     "T",

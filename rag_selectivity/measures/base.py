@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache, reduce
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -106,7 +106,7 @@ class Outcome:
     @classmethod
     def beside(cls, outcomes: Sequence[Outcome]) -> Outcome:
         """The outcome at all depths from those at some of them, one after the other."""
-        parts = tuple(np.hstack(each) for each in zip(*(outcome.parts for outcome in outcomes), strict=True))
+        parts = tuple(map(np.hstack, zip(*(outcome.parts for outcome in outcomes), strict=True)))
         return cls._like(outcomes, parts, np.append, np.append)
 
     @classmethod
@@ -298,6 +298,11 @@ def parameter(default: Any, kind: Whole | Real | Choice, doc: str) -> Any:
     return field(default=default, kw_only=True, metadata={"kind": kind, "doc": doc})
 
 
+def distinct_parameter() -> Any:
+    """Declare `distinct`: passages that say the same count once."""
+    return parameter("false", Choice(("false", "true")), "whether passages of the same group (--groups) count once")
+
+
 def rel_parameter() -> Any:
     """Declare `rel`, whose default follows the scale of the qrels."""
     return parameter(None, Whole(0), "lowest grade that counts as relevant (default 1 on trec, 4 on utility)")
@@ -330,7 +335,9 @@ class Measure(ABC):
     #: Whether it compares what was retrieved with all labelled passages: with their number, the best of them, or a
     #: random draw. Labels of nothing but what was retrieved then make it a figure about itself.
     compares_with_all_labels: ClassVar[bool] = False
-    #: Whether its figures rest on the candidates before selection, not on the list alone.
+    #: Whether it needs groups of passages that say the same.
+    needs_groups: ClassVar[bool] = False
+    #: Whether its figures rest on the candidates before selection too.
     uses_pool: ClassVar[bool] = False
     #: The figure of one query in symbols, as `rag-selectivity explain` puts numbers into it; empty: its definition
     #: says it.
@@ -425,7 +432,7 @@ class Measure(ABC):
         InputError
             If a budget is among the depths, and the join does not know how many passages fit in it.
         """
-        budgets = are_budgets(depths)
+        judged, budgets = judged.by_group(str(self)) if self.of_groups else judged, are_budgets(depths)
         if not budgets.any():
             return self.at_ranks(judged, depths)
         columns = [
@@ -435,6 +442,11 @@ class Measure(ABC):
             for depth in depths.tolist()
         ]
         return Outcome.beside(columns)
+
+    @property
+    def of_groups(self) -> bool:
+        """Whether it is about groups of passages that say the same, in place of passages."""
+        return self.needs_groups or getattr(self, "distinct", "false") == "true"
 
     @abstractmethod
     def at_ranks(self, judged: JudgedRun, depths: NDArray[Any]) -> Outcome:
@@ -467,18 +479,6 @@ def _parameters_of(cls: type[Measure]) -> list[Any]:
 def plain_text(value: Any) -> str:
     """A parameter's shortest spelling: 2, .25 as 0.25, words as they are."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
-def with_companions(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures, each once, and those that are always shown beside them."""
-    chosen = list(measures)
-    return list(dict.fromkeys([*chosen, *(companion for measure in chosen for companion in measure.companions())]))
-
-
-def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures, and those that say how far the unjudged passages could raise them."""
-    chosen = list(measures)
-    return list(dict.fromkeys([*chosen, *(m.upper_end for m in chosen if m.upper_end is not None)]))
 
 
 #: Every measure class by its name. The parser, the docs, the adapters and the command line read it.

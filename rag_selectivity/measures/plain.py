@@ -72,7 +72,12 @@ def plain_parts(measure: Measure, of: PlainList) -> Parts | None:
     None if the measure has no plain form, or a part may be NaN or refused.
     """
     form, depth = _FORMS.get(type(measure)), measure.at
-    if form is None or type(depth) is not int or (of.corpus_size is not None and of.corpus_size < depth):
+    if (
+        form is None
+        or measure.of_groups
+        or type(depth) is not int
+        or (of.corpus_size is not None and of.corpus_size < depth)
+    ):
         return None
     if measure.required_scale not in (None, of.scale.name):
         return None

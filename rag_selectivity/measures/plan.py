@@ -13,7 +13,7 @@ from rag_selectivity.data.grades import Scale, scale_named
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.data.token_budget import TokenBudget, budgets_among, is_budget
 from rag_selectivity.errors import InputError
-from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real, with_companions, with_upper_ends
+from rag_selectivity.measures.base import WHOLE_LIST, Measure, Real
 from rag_selectivity.measures.names import parse_measure
 
 DEFAULT_DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -124,6 +124,18 @@ def wanted_measures(
     return with_companions(parsed)
 
 
+def with_companions(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures, each once, and those that are always shown beside them."""
+    chosen = list(measures)
+    return list(dict.fromkeys([*chosen, *(companion for measure in chosen for companion in measure.companions())]))
+
+
+def with_upper_ends(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures, and those that say how far the unjudged passages could raise them."""
+    chosen = list(measures)
+    return list(dict.fromkeys([*chosen, *(m.upper_end for m in chosen if m.upper_end is not None)]))
+
+
 def default_depths(longest: int, largest_corpus: int | None = None) -> IntArray:
     """1, 2, 5, 10, … 1000, as far as the longest list and the largest corpus reach; at least 1.
 
@@ -143,9 +155,13 @@ def compared_depths(longest: int) -> list[int]:
     return [depth for depth in COMPARED_DEPTHS if depth <= longest] or [longest]
 
 
+#: What is said of depths that are no list.
+NO_DEPTHS = "depths must be a list of whole numbers ≥ 1"
+
+
 def given_depths(depths: Iterable[int], measures: Sequence[Measure]) -> IntArray:
     """Depths that a user gave, in order; they serve the measures that name none."""
-    chosen = list(iterated(depths, "depths must be a list of whole numbers ≥ 1"))
+    chosen = list(iterated(depths, NO_DEPTHS))
     for depth in chosen:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
@@ -190,7 +206,8 @@ def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list
     [500tok, 2000tok]
     """
     given = (measures,) if measures is None or isinstance(measures, (str, Measure)) else measures
-    asked = (each for each in given if each is not None and each != DEFAULT_MEASURES)
+    listed = iterated(given, "measures must be a measure or a list of them")
+    asked = (each for each in listed if each is not None and each != DEFAULT_MEASURES)
     return budgets_among(at for each in asked if (at := parse_measure(each).at) is not None)
 
 

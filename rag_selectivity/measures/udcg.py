@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.join.judged_run import JudgedRun
@@ -54,8 +55,12 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
         values, helps = np.asarray(scores, np.float64), np.asarray(relevant, bool)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"udcg needs a number and a truth value for each passage ({error})") from None
-    if not isinstance(weight, numbers.Real) or not math.isfinite(weight):
-        raise InputError(f"udcg: weight must be a finite number, got {weight!r}")
+    try:
+        factor = float(weight) if isinstance(weight, numbers.Real) else math.nan
+    except OverflowError:
+        factor = math.inf
+    if not math.isfinite(factor):
+        raise InputError(f"udcg: weight must be a finite number, got {shown(weight)}")
     if values.ndim != 1 or values.shape != helps.shape or not len(values):
         raise InputError(
             f"udcg needs one score and one relevance for each passage, got shapes {values.shape} and {helps.shape}"
@@ -63,7 +68,7 @@ def udcg(scores: ArrayLike, relevant: ArrayLike, *, weight: float = DISTRACTION)
     if not np.isfinite(values).all():
         raise InputError(f"udcg: score {int(np.flatnonzero(~np.isfinite(values))[0]) + 1} is not a finite number")
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(np.where(helps, values, -weight * values).mean())
+        mean = float(np.where(helps, values, -factor * values).mean())
         if math.isnan(mean):
             raise InputError("udcg: the scores are too large to be added; give smaller ones")
         return float(1 / (1 + np.exp(-mean)))

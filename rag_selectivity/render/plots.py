@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_selectivity.errors import InputError, MissingExtraError
+from rag_selectivity.errors import InputError, MissingExtraError, did_you_mean
 from rag_selectivity.measures import (
     PROC,
     BoR,
@@ -26,10 +26,10 @@ from rag_selectivity.measures import (
 )
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import COLLAPSE_FROM, DEGRADED_FROM
-from rag_selectivity.measures.plan import at_depth
 from rag_selectivity.planning import plan
 from rag_selectivity.render.cost_plot import round_numbers
 from rag_selectivity.render.labels import direct_labels
+from rag_selectivity.render.measured import depths_of, refuse_unmeasured
 from rag_selectivity.render.run_styles import name_of_pair, plot_text, shortened, style_of_run
 from rag_selectivity.results.comparison import Comparison
 from rag_selectivity.results.decision import Decision, Pair
@@ -69,6 +69,7 @@ def over_k(report: Report, measure: str | Measure, ax: Any = None, *, depth: int
     Beside Success stands that of a random draw, if BoR_max was measured with the same parameters.
     """
     base = parse_measure(measure)
+    refuse_unmeasured(report, "plots.over_k", base)
     axes = _axes(ax, "plots.over_k")
     ends = _curves(report, base, axes, depth)
     if isinstance(base, Success):
@@ -92,6 +93,7 @@ def selectivity(report: Report, ax: Any = None, *, measure: str | Measure = "BoR
     """
     base = parse_measure(measure)
     most = _ceiling_of(base)
+    refuse_unmeasured(report, "plots.selectivity", base, most)
     axes = _axes(ax, "plots.selectivity")
     ends = _curves(report, base, axes, depth)
     drawn: list[list[float]] = []
@@ -99,7 +101,7 @@ def selectivity(report: Report, ax: Any = None, *, measure: str | Measure = "BoR
         depths = depths_of(report, name, most)
         values = [report[name, most @ k].value for k in depths]
         # Runs with the same queries have one ceiling, as far as their lists reach.
-        if not any(_same_start(values, other) for other in drawn):
+        if depths and not any(_same_start(values, other) for other in drawn):
             axes.plot(depths, values, "--", color=GREY, linewidth=1, label="ceiling")
             drawn.append(values)
     axes.set(ylabel="bits over random")
@@ -120,6 +122,7 @@ def harm(report: Report, ax: Any = None, *, measure: str = "Harm", depth: int | 
     The range goes from no junk among the unjudged passages to nothing but junk among them.
     """
     base = parse_measure(measure)
+    refuse_unmeasured(report, "plots.harm", base)
     axes = _axes(ax, "plots.harm")
     _over_k(axes, report.depths, depth)
     shown = ticks_of(report.depths, depth)
@@ -334,6 +337,8 @@ def grades(report: Report, run: str | None = None, depth: int | None = None, ax:
     """The shares of each grade, of unjudged passages and of empty slots at each rank, over the queries."""
     axes = _axes(ax, "plots.grades")
     name = run if run is not None else next(iter(report.runs))
+    if name not in report.runs:
+        raise InputError(f"no run {name!r}{did_you_mean(name, report.runs)} (runs: {', '.join(report.runs)})")
     judged = report.runs[name].judged
     if judged is None:
         raise InputError("plots.grades needs the lists of the run, but the report holds only sums: evaluate in memory")
@@ -375,17 +380,7 @@ def forest(comparison: Comparison, ax: Any = None) -> Any:
     return axes
 
 
-# -- runs ----------------------------------------------------------------------------------------------
-
-
-def depths_of(report: Report, run: str, base: Measure) -> list[int]:
-    """The depths at which the report holds the measure, up to the first that is no less than the run's longest list."""
-    part = report.runs[run]
-    depths = [k for k in report.depths if at_depth(part.estimates, base, k)]
-    if part.judged is None:
-        return depths
-    longest = int(part.judged.returned.max(initial=1))
-    return [k for i, k in enumerate(depths) if i == 0 or depths[i - 1] < longest]
+# -- shared --------------------------------------------------------------------------------------------
 
 
 def ticks_of(depths: Sequence[int], depth: int | None = None) -> list[int]:
@@ -404,9 +399,6 @@ def ticks_of(depths: Sequence[int], depth: int | None = None) -> list[int]:
         if all(abs(math.log(k / other)) >= _TICK_SPACE * width for other in chosen):
             chosen.append(k)
     return sorted(chosen)
-
-
-# -- shared --------------------------------------------------------------------------------------------
 
 
 def _axes(ax: Any, what: str, height: float = 3.6) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rag_selectivity.data.cells import shown
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
@@ -79,7 +80,7 @@ class Labels:
         else:
             qrels = qrels_of(getattr(source, "relevant_docs", source))
         mapped = (qrels if controls else set_controls_aside(qrels)).regraded(grade_map)
-        settled = mapped.on_scale(scale or mapped.scale)
+        settled = mapped.on_scale(mapped.scale if scale is None else scale)
         if settled.expected is not None and not settled.expected.all():
             warnings.warn(
                 SelectivityWarning(
@@ -128,7 +129,10 @@ class Labels:
 
     def name_of(self, *names: str | None) -> str | None:
         """The first of some names by which the labels know a query, or None."""
-        return next((name for name in names if name is not None and name in self.by_query), None)
+        try:
+            return next((name for name in names if name is not None and name in self.by_query), None)
+        except TypeError:
+            raise InputError(f"what a query goes by must be a text, got {', '.join(map(shown, names))}") from None
 
     def of_query(self, *names: str | None, relevant: Iterable[Any] | None = None) -> dict[str, int] | None:
         """The grades of a query, or None if nobody judged it.

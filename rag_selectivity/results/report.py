@@ -177,7 +177,9 @@ class Report(Result):
             return details
         for base in without_depth(self.measures):
             depths = np.array([depth for depth in self.depths if at_depth(part.estimates, base, depth)], np.int64)
-            for name, values in base.details(part.judged, depths).items():
+            for name, values in base.details(
+                part.judged.by_group(str(base)) if base.of_groups else part.judged, depths
+            ).items():
                 if values.ndim == 1:
                     details[f"{base}.{name}"] = values
                 else:

@@ -62,6 +62,12 @@ def _ids(value: Any, place: str) -> None:
         raise Misfit(f"{place}[{position}]", "an id", value[position])
 
 
+def _parts(value: Any, place: str) -> None:
+    each(_PART)(value, place)
+    if not value:
+        raise Misfit(place, "the parts of a measure", value)
+
+
 def _per_query(value: Any, place: str) -> None:
     _PER_QUERY(value, place)
     size = len(value["queries"])
@@ -116,7 +122,7 @@ _PER_QUERY = fields(
         "queries": _ids,
         "labels": or_null(each(digits)),
         "corpus_size": either("a list of numbers, a number or null", or_null(amount), _figures),
-        "parts": by_name(each(_PART)),
+        "parts": by_name(_parts),
     }
 )
 _RUN = fields(

@@ -88,7 +88,11 @@ def write_sample(folder: str | Path) -> list[Path]:
             raise InputError(f"{place}: give a new or an empty folder, so that no file of yours is overwritten")
         place.parent.mkdir(parents=True, exist_ok=True)
         with OwnFolder(place.parent) as made:
-            _write(Path(made))
+            try:
+                _write(Path(made))
+            except InputError as error:
+                # The files are made in another folder than the user's.
+                raise InputError(str(error).replace(made, str(place))) from None
             place.mkdir(exist_ok=True)
             for path in sorted(Path(made).iterdir()):
                 path.replace(place / path.name)

@@ -6,10 +6,7 @@ partition.
 
 from __future__ import annotations
 
-import json
-import struct
 import warnings
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -51,12 +48,11 @@ from rag_selectivity.results.records import Fingerprint
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.run_report import RunReport
 from rag_selectivity.scale.stored_moments import restored_moments, stored_moments
+from rag_selectivity.scale.stored_tally import damaged, packed, unpacked
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.exact_sums import ExactSums
 from rag_selectivity.statistics.moments import Moments, moments_of
 from rag_selectivity.statistics.placebos import PlaceboSums
-
-_MAGIC, _FORMAT = b"RSTALLY", 4
 
 
 class Tally:
@@ -317,7 +313,6 @@ class Tally:
     def to_bytes(self) -> bytes:
         """The tally as bytes, for a file, a queue or another machine."""
         header: dict[str, Any] = {
-            "format": _FORMAT,
             **self._settings(),
             "queries": self.queries,
             "longest": self.longest,
@@ -338,9 +333,7 @@ class Tally:
                 [str(measure), of_labels, *(stored_moments(moments, arrays) for moments in pair)]
                 for (measure, of_labels), pair in self._placebos.sums.items()
             ]
-        text = json.dumps(header).encode()
-        body = zlib.compress(b"".join([struct.pack("<Q", len(text)), text, *arrays]), 1)
-        return _MAGIC + struct.pack("<I", zlib.crc32(body)) + body
+        return packed(header, arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Tally:
@@ -349,22 +342,17 @@ class Tally:
         Raises
         ------
         InputError
-            If the bytes are damaged, are not a tally, or have a format that this version does not read.
+            If the bytes are damaged, are not a tally, have a format that this version does not read, or hold values
+            that no tally can have.
         """
-        start = len(_MAGIC) + 4
-        if data[: len(_MAGIC)] != _MAGIC or len(data) < start:
-            raise InputError("these bytes are not a tally of rag-selectivity: give the output of to_bytes")
-        body = data[start:]
-        if zlib.crc32(body) != struct.unpack("<I", data[len(_MAGIC) : start])[0]:
-            raise InputError("this tally is damaged, since its checksum is wrong: make it again")
-        raw = zlib.decompress(body)
-        (length,) = struct.unpack("<Q", raw[:8])
-        header = json.loads(raw[8 : 8 + length])
-        if header["format"] != _FORMAT:
-            newer = header["format"] > _FORMAT
-            made = "was made by a newer rag-selectivity and " if newer else ""
-            mend = "update rag-selectivity" if newer else "make it again, or use the version that made it"
-            raise InputError(f"this tally {made}has format {header['format']}, and this one reads {_FORMAT}: {mend}")
+        content = unpacked(data)
+        try:
+            return cls._restored(*content)
+        except (InputError, ValueError, TypeError, LookupError, OverflowError) as error:
+            raise damaged(error) from None
+
+    @classmethod
+    def _restored(cls, header: dict[str, Any], raw: bytes, place: int) -> Tally:
         tally = cls(
             header["measures"],
             header["depths"] if header["depths_given"] else None,
@@ -379,27 +367,32 @@ class Tally:
             tally.fingerprint = Fingerprint.from_dict(header["fingerprint"])
         tally.facts = JoinFacts.from_data(header["facts"])
         tally.size = None if header["size"] is None else tuple(header["size"])
-        tally._clipped = np.array(header["clipped"], np.int64)
+        tally._clipped = _of_length(header["clipped"], len(tally._ranks), "clipped")
         tally._unjudged = dict(header["unjudged"])
-        tally._reach = None if header["reach"] is None else LabelReach.from_data(header["reach"])
-        if header["moments"] is not None:
-            place = 8 + length
-            tally._moments = []
-            example = tally._example()
-            for stored, (measure, at) in zip(header["moments"], tally._plan, strict=True):
-                moments, place = restored_moments(stored, measure.outcome(example, at), raw, place)
-                tally._moments.append(moments)
-            depths = dict(tally._plan)
-            for name, of_labels, *pair in header["placebos"]:
-                measure = parse_measure(name)
-                at = depths[measure]
-                universe = Universe(example, at, np.full(len(at), of_labels))
-                placebo = measure.placebo(example, universe, measure.outcome(example, at))
-                if placebo is None:
-                    raise InputError(f"this tally has a placebo of {name}, which this version does not know")
-                summed, place = restored_moments(pair[0], placebo.outcome, raw, place)
-                beyond, place = restored_moments(pair[1], placebo.beyond, raw, place)
-                tally._placebos.sums[measure, of_labels] = summed, beyond
+        if header["reach"] is not None:
+            for name in ("outside_top", "lowest_outside_top", "listed", "judged_shares"):
+                _of_length(header["reach"][name], len(tally._reached), f"reach.{name}")
+            tally._reach = LabelReach.from_data(header["reach"])
+        if header["moments"] is None:
+            return tally
+        tally._moments = []
+        example = tally._example()
+        for stored, (measure, at) in zip(header["moments"], tally._plan, strict=True):
+            moments, place = restored_moments(stored, measure.outcome(example, at), raw, place, tally.resamples)
+            if moments.total != tally.queries:
+                raise InputError(f"{tally.queries} queries, and figures of {moments.total}")
+            tally._moments.append(moments)
+        depths = dict(tally._plan)
+        for name, of_labels, *pair in header["placebos"]:
+            measure = parse_measure(name)
+            at = depths[measure]
+            universe = Universe(example, at, np.full(len(at), of_labels))
+            placebo = measure.placebo(example, universe, measure.outcome(example, at))
+            if placebo is None:
+                raise InputError(f"a placebo of {name}, which this version does not know")
+            summed, place = restored_moments(pair[0], placebo.outcome, raw, place)
+            beyond, place = restored_moments(pair[1], placebo.beyond, raw, place)
+            tally._placebos.sums[measure, of_labels] = summed, beyond
         return tally
 
     def _settings(self) -> dict[str, Any]:
@@ -484,6 +477,12 @@ def report_of_tallies(
         absent=absent,
         provenance=provenance,
     )
+
+
+def _of_length(values: Sequence[int], length: int, what: str) -> IntArray:
+    if len(values) != length:
+        raise InputError(f"{what} has {len(values)} values, and the depths are {length}")
+    return np.array(values, np.int64)
 
 
 def _together(one: Fingerprint | None, other: Fingerprint | None) -> Fingerprint | None:

@@ -14,8 +14,8 @@ from rag_selectivity.measures.base import FloatArray
 
 #: A value is split into whole numbers of 24 bits, from 2^40 downwards: their products with counts, and the sums of a
 #: million of those, are whole numbers below 2^53, which floats hold exactly, so that BLAS may do the work.
-_BITS, _TOP, _LIMBS = 24, 40, 8
-_BOTTOM = _TOP - _BITS * _LIMBS
+_BITS, _TOP, LIMBS = 24, 40, 8
+_BOTTOM = _TOP - _BITS * LIMBS
 #: The weighted sums of so many cells are made at a time.
 _CELLS = 1 << 20
 #: A plain sum has as many limbs beside so many cells, which stay in the processor's cache.
@@ -48,7 +48,7 @@ class ExactSums:
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> ExactSums:
         """Sums of nothing: 0."""
-        return cls(np.zeros((_LIMBS, *shape), np.int64))
+        return cls(np.zeros((LIMBS, *shape), np.int64))
 
     @classmethod
     def of(cls, rows: FloatArray) -> ExactSums:
@@ -87,7 +87,7 @@ class ExactSums:
 
     def rounded(self) -> FloatArray:
         """Each sum as the nearest float."""
-        flat = self.limbs.reshape(_LIMBS, -1)
+        flat = self.limbs.reshape(LIMBS, -1)
         values = np.empty(flat.shape[1])
         for i, cell in enumerate(flat.T.tolist()):
             total = 0
@@ -99,7 +99,7 @@ class ExactSums:
     def nearly(self) -> FloatArray:
         """Each sum with a relative error of about 1e-15, quickly; equal sums give equal digits."""
         result = np.zeros(self.limbs.shape[1:])
-        for limb in range(_LIMBS - 1, -1, -1):
+        for limb in range(LIMBS - 1, -1, -1):
             result += np.ldexp(self.limbs[limb].astype(np.float64), _TOP - _BITS * (limb + 1))
         return result
 
@@ -148,10 +148,10 @@ def _split(rows: FloatArray) -> list[tuple[int, FloatArray]]:
     limbs: list[tuple[int, FloatArray]] = []
     if not largest:
         return limbs
-    first = min(_LIMBS - 1, max(0, (_TOP - math.frexp(largest)[1]) // _BITS))
+    first = min(LIMBS - 1, max(0, (_TOP - math.frexp(largest)[1]) // _BITS))
     # Products with powers of 2 are exact.
     rest = rows * 2.0 ** -(_TOP - _BITS * (first + 1))
-    for limb in range(first, _LIMBS):
+    for limb in range(first, LIMBS):
         whole = np.trunc(rest)
         limbs.append((limb, whole))
         rest -= whole

@@ -106,7 +106,7 @@ def _placebos(
 ) -> Iterable[tuple[Measure, Placebo, NDArray[np.bool_]]]:
     """The placebo of each measure that has one, and at which depths its universe is known."""
     for (measure, at), outcome in zip(plan, outcomes, strict=True):
-        if isinstance(measure.cutoff, Real) or not len(at):
+        if isinstance(measure.cutoff, Real) or not len(at) or measure.of_groups:
             continue
         placebo = _placebo(measure, judged, at, of_labels[measure], outcome)
         if placebo is not None:

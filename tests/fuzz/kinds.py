@@ -31,6 +31,7 @@ from rag_selectivity.live.trace import Trace
 from rag_selectivity.results.query_scorer import QueryScorer
 from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.single import evaluate_query
+from tests.fuzz import adapters
 from tests.fuzz.changes import ATOMS, JSON_ATOMS, changed_bytes, changed_json, changed_text, changed_value
 from tests.fuzz.seeds import LABELS, RUN, TEXTS, seeds
 
@@ -367,55 +368,6 @@ def graded(random: Random, folder: Path) -> object:
     return rs.grade(**given, store=folder / "labels.db", judge=judge, limits=limits, progress=False)
 
 
-# -- adapters ------------------------------------------------------------------------------------------------
-
-
-def ragas_rows(random: Random, folder: Path) -> object:
-    from rag_selectivity_ragas import selectivity
-
-    rows = [
-        {
-            "user_input": query,
-            "retrieved_context_ids": RUN[query],
-            "retrieved_contexts": [TEXTS[each] for each in RUN[query]],
-            "reference_context_ids": ["d1"],
-            "reference": "r",
-            "response": "r",
-        }
-        for query in RUN
-    ]
-    return selectivity(
-        changed_value(random, rows),
-        changed_value(random, LABELS) if random.random() < 0.2 else LABELS,
-        corpus_size=100,
-        scale="utility",
-    )
-
-
-def langchain_documents(random: Random, folder: Path) -> object:
-    from langchain_core.documents import Document
-    from rag_selectivity_langchain.documents import candidates_of, identities_of
-
-    metadata = changed_value(random, {"id": "d1", "source": "s", "page": 3, "more": {"a": ["b"]}})
-    document = Document(
-        page_content="text",
-        metadata=metadata if isinstance(metadata, dict) and all(isinstance(key, str) for key in metadata) else {},
-    )
-    return identities_of([document], random.choice((None, "id", "text", "source", "none"))), candidates_of(document)
-
-
-def ir_measures_call(random: Random, folder: Path) -> object:
-    import ir_measures
-    from rag_selectivity_ir_measures import BoR, Harm
-
-    run = {query: {passage: float(-rank) for rank, passage in enumerate(RUN[query])} for query in RUN}
-    sizes = [
-        each for each in JSON_ATOMS if isinstance(each, int) and type(each) is not bool
-    ]  # it asserts the type itself
-    measures = [Harm @ 2, BoR(N=random.choice(sizes), scale="utility") @ random.choice((1, 3))]
-    return ir_measures.calc_aggregate(measures, LABELS, run)
-
-
 READ = (labels_of, read_qrels, run_of, read_run)
 KINDS: tuple[Kind, ...] = (
     *(
@@ -459,7 +411,10 @@ KINDS: tuple[Kind, ...] = (
     Kind("one query", one_query),
     Kind("numbers", number),
     Kind("grading", graded),
-    Kind("Ragas rows", ragas_rows, slow=True),
-    Kind("LangChain documents", langchain_documents, slow=True),
-    Kind("ir_measures", ir_measures_call, slow=True),
+    Kind("Ragas rows", adapters.ragas_rows, slow=True),
+    Kind("LangChain documents", adapters.langchain_documents, slow=True),
+    Kind("ir_measures", adapters.ir_measures_call, slow=True),
+    Kind("LlamaIndex", adapters.llama_index, slow=True),
+    Kind("DeepEval", adapters.deepeval_case, slow=True),
+    Kind("MLflow", adapters.mlflow_row, slow=True),
 )

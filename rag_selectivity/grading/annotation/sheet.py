@@ -11,6 +11,7 @@ from rag_selectivity.grading.annotation.answers import Answer, Answers, checked_
 from rag_selectivity.grading.annotation.task import AnnotationTask
 from rag_selectivity.io.opening import first_bytes, opened
 from rag_selectivity.io.replacing import write_whole
+from rag_selectivity.io.separated import fault_of_csv
 from rag_selectivity.io.writing import harmless, without_apostrophe
 
 COLUMNS = ("item", "question", "passage", "grade", "note", "task", "annotator", "rubric", "query_text", "passage_text")
@@ -71,7 +72,7 @@ def read_sheet(path: Path) -> Answers:
     try:
         return _answers(path, content)
     except csv.Error as error:
-        raise InputError(f"{path}: this is not CSV ({error}); save the sheet as CSV in UTF-8") from None
+        raise InputError(f"{path}: this is not CSV: {fault_of_csv(error)}") from None
     finally:
         csv.field_size_limit(before)
 

@@ -200,7 +200,7 @@ def connection_to(path: Path, mode: str) -> StoreConnection:
 def _create_private(path: Path) -> None:
     """Create a file that only its owner may read; SQLite gives its log the same permissions."""
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
 
 
 def _use_write_ahead_log(connection: StoreConnection) -> None:
@@ -239,8 +239,8 @@ def _tables(connection: sqlite3.Connection) -> int:
 
 
 def log_of(path: Path) -> Path:
-    """The write-ahead log of a store."""
-    return path.with_name(path.name + "-wal")
+    """The write-ahead log of a store: beside the file itself, where the path is a symbolic link to it."""
+    return Path(f"{os.path.realpath(path)}-wal")
 
 
 def _size(path: Path) -> int:

@@ -42,8 +42,12 @@ def judge_names(connection: sqlite3.Connection, kind: str | None = "grade") -> d
     rows = connection.execute("SELECT id, model FROM settings WHERE ? IS NULL OR kind = ? ORDER BY id", (kind, kind))
     numbers = dict(rows.fetchall())
     models = list(numbers.values())
+    path = getattr(connection, "path", None)
+    for number, model in numbers.items():
+        if not isinstance(model, str):
+            raise damaged(path or Path("the store"), f"the name of the judge {number!r} is no text")
     named = _Names({n: model if models.count(model) == 1 else f"{model}#{n}" for n, model in numbers.items()})
-    named.path = getattr(connection, "path", None)
+    named.path = path
     return named
 
 

@@ -7,11 +7,12 @@ import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.grading.store.migration import copy_to, former_tables, migrate
+from rag_selectivity.grading.store.migration import former_tables, migrate
 from rag_selectivity.grading.store.opening import connection_to, log_of
 from rag_selectivity.grading.store.records import digest
 from rag_selectivity.grading.store.schema import (
@@ -23,11 +24,14 @@ from rag_selectivity.grading.store.schema import (
     transaction,
 )
 from rag_selectivity.io.own_folder import OwnFolder
+from rag_selectivity.io.replacing import write_whole
 
 #: Not copied: a lease is of a process that is no more.
 _LEFT_OUT = ("leases",)
 #: The tables whose rows are found by a query, where their order cannot be followed.
 _BY_QUERY = ("pairs", "origins", "human")
+#: What damage raises: of names that are no text, Python can say neither the name nor SQLite's error.
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _HASH = len(digest(""))
 _LARGEST = (1 << 63) - 1
 _Row = tuple[Any, ...]
@@ -90,12 +94,11 @@ def recover(path: Path, target: Path) -> Recovered:
             raise _nothing(path, error) from error
         if not recovered.rows.get("labels") and not recovered.rows.get("human") and not recovered.rows.get("answers"):
             raise _nothing(path, "no label is left")
-        with closing(connection_to(saved, "rw")) as whole:
-            try:
-                copy_to(whole, target)
-            except (OSError, sqlite3.Error) as error:
-                target.unlink(missing_ok=True)
-                raise InputError(f"{target}: cannot be written ({error}); give a file on a disk with space") from None
+        try:
+            with saved.open("rb") as whole:
+                write_whole(target, partial(shutil.copyfileobj, whole), private=True)
+        except InputError as error:
+            raise InputError(f"{error}; give a file on a disk with space") from None
     return recovered
 
 
@@ -137,10 +140,9 @@ class _Source:
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
         statements = {name.decode(errors="replace"): (sql or b"").decode(errors="replace") for name, sql in found}
         known = ordered_tables() if version == VERSION else former_tables()
-        self.tables = [name for name in known if name in statements and name not in _LEFT_OUT]
+        virtual = {name for name, statement in statements.items() if statement.upper().startswith("CREATE VIRTUAL")}
+        self.tables = [name for name in known if name in statements and name not in {*virtual, *_LEFT_OUT}]
         self._has_numbers = {name: "WITHOUT ROWID" not in statements[name].upper() for name in self.tables}
-        self._is_real = {name: not statements[name].upper().startswith("CREATE VIRTUAL") for name in self.tables}
-        self.tables = [name for name in self.tables if self._is_real[name]]
         self._queries: set[str] = set()
 
     def columns(self, table: str) -> list[str]:
@@ -182,13 +184,13 @@ class _Source:
         """The rows of a statement up to an error; the result says whether there was none."""
         try:
             yield from self._connection.execute(statement, values)
-        except sqlite3.Error:
+        except _UNREADABLE:
             return False
         return True
 
     def _by_number(self, table: str, chosen: str) -> Iterator[_Row]:
         """In the order of the rows' numbers, past each part that cannot be read."""
-        statement = f"SELECT rowid, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+        statement = self._above(table, chosen)
         start: int | None = -1
         is_whole = True
         while start is not None:
@@ -197,33 +199,35 @@ class _Source:
                 for number, *row in self._connection.execute(statement, (last,)):
                     last = number
                     yield tuple(row)
-            except sqlite3.Error:
+            except _UNREADABLE:
                 is_whole = False
-                start = self._behind_damage(table, last)
+                start = self._behind_damage(table, chosen, last)
         if not is_whole:
             self.unreadable.append(table)
 
-    def _behind_damage(self, table: str, last: int) -> int | None:
+    def _behind_damage(self, table: str, chosen: str, last: int) -> int | None:
         """The lowest number above which rows can be read again; None if there is none."""
         low, high, step = last, last + 1, 1
-        while not self._can_read(table, high):
+        while not self._can_read(table, chosen, high):
             if high == _LARGEST:
                 return None
             step *= 2
             low, high = high, min(high + step, _LARGEST)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._can_read(table, middle) else (middle, high)
+            low, high = (low, middle) if self._can_read(table, chosen, middle) else (middle, high)
         return high
 
-    def _can_read(self, table: str, number: int) -> bool:
+    def _can_read(self, table: str, chosen: str, number: int) -> bool:
         """Whether the first row above a number can be read, or there is none."""
-        with suppress(sqlite3.Error):
-            self._connection.execute(
-                f"SELECT * FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT 1", (number,)
-            ).fetchall()
+        with suppress(*_UNREADABLE):
+            self._connection.execute(f"{self._above(table, chosen)} LIMIT 1", (number,)).fetchall()
             return True
         return False
+
+    def _above(self, table: str, chosen: str) -> str:
+        """The statement for the rows above a number; a damaged name of its column stays out of the result."""
+        return f"SELECT rowid AS number, {chosen} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
 
 
 def _write(found: _Source, target: Path, version: int) -> Recovered:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 
-from rag_selectivity.grading.store.opening import connect
+from rag_selectivity.grading.store.opening import connect, log_of
 from rag_selectivity.grading.store.problems import StoreConnection
 from rag_selectivity.grading.store.records import Label, StoredAnswer
 from rag_selectivity.grading.store.schema import transaction
@@ -196,7 +196,7 @@ def move_log(connection: StoreConnection, path: Path) -> None:
     """Move the log into the file. It waits for nobody: what others still read is moved the next time."""
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     with suppress(FileNotFoundError):
-        if path.with_name(f"{path.name}-wal").stat().st_size < _LOG_BYTES:
+        if log_of(path).stat().st_size < _LOG_BYTES:
             return
     # Processes that write by turns leave no moment at which the log is empty. Little is left to move by now.
     connection.execute(f"PRAGMA busy_timeout = {int(_LOG_WAIT * 1000)}")

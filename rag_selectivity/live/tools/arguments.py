@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from rag_selectivity.io.limits import json_value
 
 #: Schemas that refer to themselves, and names that a model makes up, must not fill the memory.
 _DEEPEST, _LONGEST_NAME = 40, 60
@@ -52,7 +53,7 @@ def misfit(arguments: Any, schema: Mapping[str, Any]) -> str | None:
     """
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
+            arguments = json_value(arguments)
         except ValueError:
             return "no JSON object"
     if not isinstance(arguments, Mapping):

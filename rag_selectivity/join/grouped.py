@@ -1,0 +1,69 @@
+"""The lists and labels of a run with groups of passages in place of passages."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from rag_selectivity.data.groups import Groups
+from rag_selectivity.data.ids import rows_that_may_repeat
+from rag_selectivity.data.pair_index import pair_keys
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError, SelectivityWarning
+from rag_selectivity.join.joining import join
+from rag_selectivity.join.judged_run import Hits, JudgedRun
+
+
+def with_groups(judged: JudgedRun, run: Run, groups: Groups, pool: Run | None, name: str) -> JudgedRun:
+    """The join together with that of the groups, for measures with `distinct=true`.
+
+    Every slot stays: a further passage of a group fills its slot, and brings nothing.
+
+    Raises
+    ------
+    InputError
+        If the policy leaves passages out of the lists, if lists name documents, or if the labels are those of tails.
+    """
+    policy = judged.policy
+    if policy.unjudged == "condense" or policy.duplicates == "drop":
+        choice = 'unjudged="condense"' if policy.unjudged == "condense" else 'duplicates="drop"'
+        raise InputError(
+            f"groups need the lists as they are shown, and the policy {choice} leaves passages out: give another policy"
+        )
+    if judged.documents is not None or judged.qrels is None:
+        raise InputError("groups are of passages, and with passages_of the labels are of documents: leave one out")
+    listed = groups.of_run(run, policy)
+    by_rank = replace(policy, order="rank", duplicates="count_once")
+    with warnings.catch_warnings():
+        # What is wrong with the ids was said of the passages themselves.
+        warnings.simplefilter("ignore", SelectivityWarning)
+        grouped = join(
+            groups.of_qrels(judged.qrels),
+            listed,
+            pool=None if pool is None else groups.of_run(pool, policy),
+            scale=judged.scale,
+            policy=by_rank,
+            name=f"{name}, by group",
+        )
+    return replace(judged, grouped=replace(grouped, copies=_copies(listed, grouped)))
+
+
+def _copies(run: Run, judged: JudgedRun) -> Hits:
+    """The slots of the evaluated lists whose group stands above them too."""
+    place = {query: i for i, query in enumerate(judged.queries)}
+    position = np.array([place.get(query, -1) for query in run.queries], np.int64)
+    keys = pair_keys(position, run.passages, run.lengths)
+    query = np.repeat(position, run.lengths)
+    seen: set[tuple[int, str]] = set()
+    rows = []
+    for row in rows_that_may_repeat(keys).tolist():
+        pair = int(query[row]), run.passages[row]
+        if pair[0] >= 0 and pair in seen:
+            rows.append(row)
+        seen.add(pair)
+    chosen = np.array(rows, np.int64)
+    rank = chosen - run.offsets[run.row_queries()[chosen]] + 1
+    nothing = np.zeros(len(chosen), np.int64)
+    return Hits(query[chosen], rank, nothing, np.ones(len(chosen), bool), nothing)

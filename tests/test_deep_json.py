@@ -1,0 +1,41 @@
+"""JSON from models, servers and traces that is nested deeper than Python's own reader can follow."""
+
+from __future__ import annotations
+
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.grading.failures import JudgeFailure, failure_of_status
+from rag_selectivity.grading.replies import reply_of
+from rag_selectivity.live.tools.arguments import misfit
+
+DEEP = "[" * 200_000
+
+
+def test_a_reply_is_damaged() -> None:
+    with pytest.raises(JudgeFailure, match="reply is not JSON"):
+        reply_of(DEEP, {}, "json_schema")
+
+
+def test_the_body_of_an_error_is_quoted() -> None:
+    assert str(failure_of_status(500, {}, DEEP)).count("[") > 5
+
+
+def test_arguments_of_a_tool_do_not_fit() -> None:
+    assert misfit(DEEP, {"type": "object"}) == "no JSON object"
+
+
+def test_a_trace_is_gone_on_with(tmp_path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(DEEP)
+    monitor = rs.Monitor({"q": {"a": 1}}, trace=trace)
+    monitor.record(rs.Retrieval("q", ["a"], id="1"))
+    monitor.close()
+    assert trace.read_text().count("\n") == 1
+    assert '"1"' in trace.read_text()
+
+
+def test_lists_of_ragas_are_refused() -> None:
+    samples = pytest.importorskip("rag_selectivity_ragas.samples")
+    with pytest.raises(rs.InputError, match="local/csv turns lists into texts"):
+        samples._list({"retrieved_context_ids": DEEP}, "retrieved_context_ids", "row 1")

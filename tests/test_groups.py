@@ -1,0 +1,218 @@
+"""Groups of passages that say the same: measures over groups, redundancy, and near-duplicates of texts."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.io.groups import near_duplicates
+from tests.forked_cli import run_command
+
+PASSAGES = [f"d{i}" for i in range(30)]
+NAMES = ("RA-nWG", "N-Recall4+", "N-Recall5", "Precision4+")
+
+
+def world(seed: int, queries: int = 15):
+    draw = random.Random(seed)
+    groups = {passage: f"g{draw.randrange(6)}" for passage in draw.sample(PASSAGES, 18)}
+    qrels = {f"q{i}": {d: draw.randint(1, 5) for d in draw.sample(PASSAGES, 14)} for i in range(queries)}
+    run = {f"q{i}": draw.sample(PASSAGES, draw.randint(1, 12)) for i in range(queries)}
+    return groups, qrels, run
+
+
+def evaluated(qrels, run, measures, **options):
+    return rs.evaluate(
+        qrels,
+        {"r": run},
+        **{"scale": "utility", "measures": measures, "depths": [1, 3, 8], "bootstrap": None} | options,
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_measures_over_groups_are_those_of_renamed_passages(seed) -> None:
+    groups, qrels, run = world(seed)
+    pool = {query: [*ids, *random.Random(seed).sample(PASSAGES, 5)] for query, ids in run.items()}
+    found = evaluated(qrels, run, [f"{name}(distinct=true)" for name in NAMES], groups=groups, pool=pool)
+
+    def named(passage: str) -> str:
+        return groups.get(passage, passage)
+
+    by_group = {
+        query: {name: max(grade for passage, grade in of.items() if named(passage) == name) for name in map(named, of)}
+        for query, of in qrels.items()
+    }
+    renamed = {query: [named(passage) for passage in ids] for query, ids in run.items()}
+    expected = evaluated(by_group, renamed, list(NAMES))
+    for key, estimate in expected.runs["r"].estimates.items():
+        if not key.startswith("Judged"):
+            name, _, depth = key.partition("@")
+            assert found["r", f"{name}(distinct=true)@{depth}"].value == estimate.value, key
+            columns = [each.runs["r"].per_query for each in (found, expected)]
+            np.testing.assert_array_equal(columns[0][f"{name}(distinct=true)@{depth}"], columns[1][key])
+
+
+def test_two_copies_of_the_decisive_passage_are_one() -> None:
+    labels = {"q": {"a": 5, "copy of a": 5, "b": 5, "c": 1}}
+    lists = {"q": ["a", "copy of a"]}
+    report = evaluated(
+        labels,
+        lists,
+        ["RA-nWG@2", "RA-nWG(distinct=true)@2", "Precision4+(distinct=true)@2", "Redundancy@2"],
+        groups={"a": "1", "copy of a": "1"},
+    )
+    assert report["RA-nWG@2"].value == 1.0
+    assert report["RA-nWG(distinct=true)@2"].value == 0.5
+    assert report["Precision4+(distinct=true)@2"].value == 0.5
+    assert report["Redundancy@2"].value == 0.5
+
+
+@pytest.mark.parametrize("budget", [None, 250])
+def test_redundancy_counts_what_repeats_a_group_above(budget) -> None:
+    groups, qrels, run = world(9)
+    lengths = {passage: 60 + 10 * (i % 5) for i, passage in enumerate(PASSAGES)}
+    keys = ["Redundancy@1", "Redundancy@3", "Redundancy@8"] if budget is None else [f"Redundancy@{budget}tok"]
+    part = evaluated(qrels, run, keys, groups=groups, tokens=lengths).runs["r"]
+    for i, query in enumerate(part.queries):
+        for key in keys:
+            ids = run[query]
+            if budget is None:
+                ids = ids[: int(key.partition("@")[2])]
+            else:
+                ids = [d for place, d in enumerate(ids) if sum(lengths[e] for e in ids[: place + 1]) <= budget]
+            names = [groups.get(passage, passage) for passage in ids]
+            repeated = sum(name in names[:place] for place, name in enumerate(names))
+            assert part.per_query[key][i] == pytest.approx(repeated / len(names)), (query, key)
+
+
+def test_other_figures_do_not_change() -> None:
+    groups, qrels, run = world(3)
+    names = ["RA-nWG", "Harm", "Success", "nDCG"]
+    with_groups = evaluated(qrels, run, [*names, "Redundancy"], groups=groups)
+    for key, estimate in evaluated(qrels, run, names).runs["r"].estimates.items():
+        assert with_groups["r", key] == estimate or np.isnan(estimate.value) or estimate.low != estimate.low
+        assert with_groups["r", key].value == pytest.approx(estimate.value, nan_ok=True)
+
+
+def test_runs_are_compared_by_group() -> None:
+    groups, qrels, run = world(4)
+    other = world(5)[2]
+    row = rs.compare(
+        qrels,
+        {"a": run, "b": other},
+        scale="utility",
+        measures=["RA-nWG(distinct=true)", "Redundancy"],
+        depths=[3],
+        groups=groups,
+    )["b", "RA-nWG(distinct=true)@3"]
+    both = [evaluated(qrels, each, ["RA-nWG(distinct=true)"], groups=groups).runs["r"] for each in (run, other)]
+    one, two = (part.per_query["RA-nWG(distinct=true)@3"] for part in both)
+    assert row.difference == pytest.approx(np.nanmean(two - one))
+
+
+GROUPS, QRELS, RUN = world(7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"RA-nWG\(distinct=true\) is about groups of passages .*--groups FILE"),
+        ({"groups": {}}, "there are no passages in it"),
+        ({"groups": {"d1": ""}}, "neither may be empty"),
+        ({"groups": 3}, "expected .passage: group.*got int"),
+        ({"groups": GROUPS, "unjudged": "condense"}, "leaves passages out"),
+        ({"groups": GROUPS, "human": QRELS}, "groups need the labels of groups"),
+        ({"groups": GROUPS, "passages_of": dict.fromkeys(PASSAGES, 2)}, "with passages_of the labels are of documents"),
+    ],
+)
+def test_what_cannot_be_measured_says_why(options, message) -> None:
+    with pytest.raises(rs.InputError, match=message):
+        evaluated(QRELS, RUN, ["RA-nWG(distinct=true)"], **options)
+
+
+def test_a_single_query_without_groups_is_refused() -> None:
+    from rag_selectivity.single import evaluate_query
+
+    with pytest.raises(rs.InputError, match="about groups of passages"):
+        evaluate_query("RA-nWG(distinct=true)@2", {"a": 5, "b": 1}, ["a", "b"], scale="utility")
+
+
+# -- near-duplicates -----------------------------------------------------------------------------------------
+
+
+def texts(seed: int) -> dict[str, str]:
+    draw = random.Random(seed)
+    vocabulary = [f"w{i}" for i in range(400)]
+    result = {}
+    for i in range(60):
+        words = draw.choices(vocabulary, k=draw.randint(1, 80))
+        result[f"t{i}"] = " ".join(words)
+        for j in range(draw.choice([0, 0, 1, 2])):
+            changed = [draw.choice(vocabulary) if draw.random() < 0.03 * (j + 1) else word for word in words]
+            result[f"t{i}.{j}"] = " ".join(changed).title() + "."
+    return result
+
+
+def by_hand(corpus: dict[str, str], threshold: float, words: int) -> set[frozenset[str]]:
+    pytest.importorskip("datasketch")
+    shingles = {}
+    for name, text in corpus.items():
+        found = [word.strip(".") for word in text.lower().split()]
+        shingles[name] = {" ".join(found[i : i + words]) for i in range(max(1, len(found) - words + 1))}
+    groups = [{name} for name in corpus]
+    for one, other in combinations(corpus, 2):
+        common = len(shingles[one] & shingles[other])
+        if common >= threshold * len(shingles[one] | shingles[other]):
+            first, second = (next(group for group in groups if name in group) for name in (one, other))
+            if first is not second:
+                groups.remove(second)
+                first |= second
+    return {frozenset(group) for group in groups if len(group) > 1}
+
+
+@pytest.mark.parametrize(("threshold", "words"), [(0.8, 5), (0.5, 3), (1.0, 2)])
+def test_groups_are_those_of_all_pairs_compared(threshold, words) -> None:
+    corpus = texts(1)
+    expected = by_hand(corpus, threshold, words)
+    found: dict[str, set[str]] = {}
+    for passage, group in near_duplicates(corpus, threshold=threshold, words=words).items():
+        found.setdefault(group, set()).add(passage)
+    assert expected
+    assert {frozenset(group) for group in found.values()} == expected
+    order = list(corpus)
+    assert all(group == min(members, key=order.index) for group, members in found.items())
+
+
+def test_empty_texts_are_no_copies_of_each_other() -> None:
+    pytest.importorskip("datasketch")
+    assert near_duplicates({"a": "", "b": "", "c": "!", "d": "one word", "e": "One word!"}) == {"d": "d", "e": "d"}
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0.1}, {"threshold": 1.1}, {"words": 0}, {"words": 2.5}])
+def test_options_out_of_range_are_refused(options) -> None:
+    with pytest.raises(rs.InputError, match=r"threshold must be|words must be"):
+        near_duplicates({"a": "x"}, **options)
+
+
+def test_the_command_writes_the_table_that_evaluate_reads(tmp_path) -> None:
+    pytest.importorskip("datasketch")
+    corpus = {"d1": "the same five words stand here", "d2": "The same five words stand here!", "d3": "something else"}
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps({"_id": d, "text": t}) + "\n" for d, t in corpus.items()))
+    (tmp_path / "q").write_text("q 0 d1 5\nq 0 d2 5\nq 0 d3 5\n")
+    (tmp_path / "r").write_text("q Q0 d1 1 3 t\nq Q0 d2 2 2 t\n")
+    done = run_command("duplicates", "c.jsonl", "-o", "g.csv", cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (0, "2 passages in 1 group of nearly the same text")
+    words = ["--qrels", "q", "--run", "r", "--scale", "utility", "--measure", "RA-nWG(distinct=true)@2"]
+    done = run_command("evaluate", *words, "--groups", "g.csv", "--resamples", "0", "--format", "csv", cwd=tmp_path)
+    assert "r,RA-nWG(distinct=true)@2,0.5" in done.stdout.replace('"', "")
+    (tmp_path / "g.csv").write_text("passage_id,group\nd1,a\nd1,b\n")
+    done = run_command("evaluate", *words, "--groups", "g.csv", cwd=tmp_path)
+    assert "g.csv:3: passage 'd1' is in the groups 'a' and 'b'" in done.stderr
+    (tmp_path / "c.jsonl").write_text('{"_id": "d1", "text": "alone"}\n')
+    done = run_command("duplicates", "c.jsonl", "-o", "none.csv", cwd=tmp_path)
+    assert done.stderr.strip() == "no two passages have nearly the same text: nothing was written"
+    assert not (tmp_path / "none.csv").exists()

@@ -1,0 +1,276 @@
+"""What must change no figure (order, names, partition, form of the input), and what can only better a figure."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import rag_selectivity as rs
+from tests.reference import utility_weights
+
+pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
+
+PASSAGES = [f"d{number}" for number in range(12)]
+GRADED = st.dictionaries(st.sampled_from(PASSAGES), st.integers(1, 5), min_size=1, max_size=8)
+LISTS = st.lists(st.sampled_from(PASSAGES), max_size=8, unique=True)
+QUERIES = st.lists(st.tuples(GRADED, LISTS, LISTS), min_size=2, max_size=5)
+RANDOM = st.randoms(use_true_random=False)
+#: `PROPERTY_EXAMPLES=100` in the environment tries a hundred times as many examples.
+MORE = int(os.environ.get("PROPERTY_EXAMPLES", "1"))
+FEW = settings(max_examples=6 * MORE, deadline=None)
+MANY = settings(max_examples=15 * MORE, deadline=None)
+MEASURES = ["Success", "BoR", "RA-nWG", "Harm", "nDCG", "AP"]
+EVERY = [
+    *MEASURES,
+    "PROC",
+    "%PROC",
+    "N-Recall4+",
+    "N-Recall5",
+    "Judged",
+    "P",
+    "R",
+    "RR",
+    "F",
+    "T",
+    "Rprec",
+    "Precision4+",
+]
+#: Figures and intervals do not depend on where and in which order queries are counted.
+POISSON = rs.Bootstrap(20, method="poisson")
+OPTIONS: dict[str, Any] = {
+    "scale": "utility",
+    "corpus_size": 50,
+    "measures": MEASURES,
+    "depths": [3],
+    "bootstrap": POISSON,
+    "ids": "exact",
+}
+
+
+def world(topics: list[tuple[dict[str, int], list[str], list[str]]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Labels and two runs; one query more, that every run answers, so that some labelled passage is retrieved."""
+    topics = [*topics, ({"d0": 5, "d1": 1, "d2": 4}, ["d0", "d1"], ["d1", "d0"])]
+    labels = {f"q{i}": graded for i, (graded, _, _) in enumerate(topics)}
+    runs = {name: {f"q{i}": topic[column] for i, topic in enumerate(topics)} for column, name in ((1, "a"), (2, "b"))}
+    return labels, runs
+
+
+def figures(report: rs.Report) -> dict[tuple[str, str], str]:
+    return {(run, key): repr(each) for run in report.runs for key, each in report.runs[run].estimates.items()}
+
+
+def shuffled(random: Random, values: dict[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in random.sample(list(values), len(values))}
+
+
+@FEW
+@given(QUERIES, RANDOM)
+def test_the_order_of_queries_labels_and_runs_changes_no_digit(topics, random) -> None:
+    labels, runs = world(topics)
+    other_labels = {query: shuffled(random, graded) for query, graded in shuffled(random, labels).items()}
+    other_runs = {name: shuffled(random, lists) for name, lists in shuffled(random, runs).items()}
+    one, other = rs.evaluate(labels, runs, **OPTIONS), rs.evaluate(other_labels, other_runs, **OPTIONS)
+    assert figures(one) == figures(other)
+
+    def by_query(report: rs.Report) -> dict[tuple[Any, Any], Any]:
+        return {(row["run"], row["query"]): row for row in report.per_query()}
+
+    assert by_query(one) == by_query(other)
+
+
+@FEW
+@given(QUERIES, RANDOM, st.sampled_from(["x{}", "漢 {}", "{}\u2028=", "Z{}"]))
+def test_other_names_for_queries_and_passages_change_no_digit(topics, random, form) -> None:
+    labels, runs = world(topics)
+    new = dict(zip(PASSAGES, (form.format(each) for each in random.sample(PASSAGES, len(PASSAGES))), strict=True))
+    asked = {query: form.format(f"asked {i}") for i, query in enumerate(random.sample(list(labels), len(labels)))}
+    other_labels = {asked[q]: {new[d]: grade for d, grade in graded.items()} for q, graded in labels.items()}
+    other_runs = {name: {asked[q]: [new[d] for d in ids] for q, ids in lists.items()} for name, lists in runs.items()}
+    # The resamples of "bca" go by the place of a query; those of "poisson" by its id.
+    options = OPTIONS | {"bootstrap": rs.Bootstrap(20)}
+    one, other = rs.evaluate(labels, runs, **options), rs.evaluate(other_labels, other_runs, **options)
+    assert figures(one) == figures(other)
+    shared: dict[str, Any] = {"scale": "utility", "corpus_size": 50, "ids": "exact", "bootstrap": rs.Bootstrap(20)}
+    worlds = ((labels, runs), (other_labels, other_runs))
+    compared = [rs.compare(*each, depths=[3], **shared).to_rows() for each in worlds]
+    assert str(compared[0]) == str(compared[1])
+    swept = [rs.sweep(*each, max_depth=3, **shared).to_rows() for each in worlds]
+    assert str(swept[0]) == str(swept[1])
+
+
+@FEW
+@given(QUERIES)
+def test_a_comparison_the_other_way_round_has_the_other_sign(topics) -> None:
+    labels, runs = world(topics)
+    options = {"scale": "utility", "corpus_size": 50, "measures": ["Success@1", "RA-nWG@3"]}
+    options |= {"bootstrap": rs.Bootstrap(20), "ids": "exact"}
+    one = rs.compare(labels, runs, **options).to_rows()
+    other = rs.compare(labels, {"b": runs["b"], "a": runs["a"]}, **options).to_rows()
+    assert [row["measure"] for row in one] == [row["measure"] for row in other]
+    for row, back in zip(one, other, strict=True):
+        assert row["difference"] == pytest.approx(-back["difference"], abs=1e-12, nan_ok=True)
+        assert row["p"] == pytest.approx(back["p"], abs=1e-12, nan_ok=True)
+
+
+@FEW
+@given(QUERIES, RANDOM)
+def test_parts_give_the_digits_of_the_whole(topics, random) -> None:
+    labels, runs = world(topics)
+    whole = figures(rs.evaluate(labels, {"a": runs["a"]}, **OPTIONS))
+    pieces: dict[int, list[str]] = {}
+    for query in labels:
+        pieces.setdefault(random.randrange(3), []).append(query)
+    tallies = []
+    for piece in pieces.values():
+        tally = rs.Tally(MEASURES, [3], scale="utility", sized=True, resamples=20)
+        qrels, run = rs.Qrels.of({q: labels[q] for q in piece}), rs.Run.of({q: runs["a"][q] for q in piece})
+        tally.add(rs.join(qrels, run, corpus_size=50, scale="utility", part_of_whole=True))
+        tallies.append(rs.Tally.from_bytes(tally.to_bytes()))
+    for other in tallies[1:]:
+        tallies[0].merge(other)
+    assert figures(tallies[0].report("a")) == whole
+
+
+@FEW
+@given(QUERIES)
+def test_files_give_the_digits_of_dicts(topics) -> None:
+    labels, runs = world(topics)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lines = [f"{q} 0 {d} {grade}\n" for q, graded in labels.items() for d, grade in graded.items()]
+        (folder / "qrels").write_text("".join(lines))
+        for run, lists in runs.items():
+            ranked = [f"{q} Q0 {d} {i} {-i} {run}\n" for q, ids in lists.items() for i, d in enumerate(ids)]
+            (folder / run).write_text("".join(ranked))
+        read = rs.evaluate(folder / "qrels", {run: folder / run for run in runs}, **OPTIONS)
+    assert figures(read) == figures(rs.evaluate(labels, runs, **OPTIONS))
+
+
+# -- better lists ----------------------------------------------------------------------------------------
+
+JUNK = {"known junk": 1}
+
+
+def of_list(graded: dict[str, int], ranked: list[str], **options: Any) -> dict[str, float]:
+    """The figures of one query, at depths that are shorter and longer than the list."""
+    (row,) = rs.evaluate(
+        {"q": graded},
+        {"r": {"q": ranked}},
+        scale="utility",
+        corpus_size=50,
+        measures=[*EVERY, "nDCG(gain=exp)"],
+        depths=[1, 2, 4, 9],
+        bootstrap=None,
+        ids="exact",
+        pool={"q": [*PASSAGES, *JUNK]},
+        **options,
+    ).per_query()
+    return {key: math.nan if value is None else value for key, value in row.items() if key not in ("run", "query")}
+
+
+def relevance(graded: dict[str, int]) -> Callable[[str], float]:
+    return lambda passage: graded.get(passage, 0) >= 4
+
+
+#: What a passage is worth to a measure, from the grades of its query: no other property makes one passage better.
+WORTHS: dict[str, Callable[[dict[str, int]], Callable[[str], float]]] = {
+    **dict.fromkeys(("Success", "P", "R", "AP", "RR", "N-Recall4+", "Precision4+", "F", "Rprec"), relevance),
+    "T": lambda graded: lambda passage: graded.get(passage, 0) >= 4,
+    "N-Recall5": lambda graded: lambda passage: graded.get(passage, 0) == 5,
+    "nDCG": lambda graded: lambda passage: graded.get(passage, 0),
+    "nDCG(gain=exp)": lambda graded: lambda passage: graded.get(passage, 0),
+    # Weights, not grades: a rare 3 may weigh more than a common 4.
+    "RA-nWG": lambda graded: lambda passage: float(utility_weights(graded.values())[graded.get(passage, 1)]),
+    "%PROC": lambda graded: lambda passage: float(utility_weights(graded.values())[graded.get(passage, 1)]),
+    "Harm": lambda graded: lambda passage: graded.get(passage, 5) >= 3,
+}
+
+
+def assert_not_worse(graded: dict[str, int], before: list[str], after: list[str], names: set[str]) -> None:
+    old, new = of_list(graded, before), of_list(graded, after)
+    assert set(old) == set(new)
+    checked = 0
+    for key in old:
+        name = key.partition("@")[0]
+        if name not in names or "." in key.partition("@")[2].partition(".")[2]:
+            continue
+        checked += 1
+        assert math.isnan(old[key]) == math.isnan(new[key]), key
+        if math.isnan(old[key]):
+            continue
+        assert (new[key] <= old[key] + 1e-12) if name == "Harm" else (new[key] >= old[key] - 1e-12), (key, old, new)
+    assert checked >= len(names) or not names
+
+
+@MANY
+@given(GRADED, LISTS.filter(bool), st.data())
+def test_a_better_passage_at_the_same_place_lowers_no_figure(graded, ranked, data) -> None:
+    graded = graded | JUNK
+    place = data.draw(st.integers(0, len(ranked) - 1))
+    other = data.draw(st.sampled_from([each for each in PASSAGES if each not in ranked]))
+    worse, better = ranked, [*ranked[:place], other, *ranked[place + 1 :]]
+    names = {name for name, worth in WORTHS.items() if worth(graded)(other) >= worth(graded)(ranked[place])}
+    assume(names)
+    assert_not_worse(graded, worse, better, names)
+
+
+@MANY
+@given(GRADED, LISTS.filter(lambda ids: len(ids) > 1), st.data())
+def test_a_better_passage_that_moves_up_lowers_no_figure(graded, ranked, data) -> None:
+    graded = graded | JUNK
+    first, second = sorted(data.draw(st.lists(st.integers(0, len(ranked) - 1), min_size=2, max_size=2, unique=True)))
+    swapped = list(ranked)
+    swapped[first], swapped[second] = ranked[second], ranked[first]
+    names = {name for name, worth in WORTHS.items() if worth(graded)(ranked[second]) >= worth(graded)(ranked[first])}
+    assert_not_worse(graded, ranked, swapped, names)
+
+
+@MANY
+@given(GRADED, LISTS, st.sampled_from(PASSAGES))
+def test_what_comes_at_the_end_changes_no_figure_at_smaller_depths(graded, ranked, further) -> None:
+    assume(further not in ranked)
+    graded = graded | JUNK
+    old, new = of_list(graded, ranked), of_list(graded, [*ranked, further])
+    for key in old:
+        depth = key.partition("@")[2].partition(".")[0]
+        if depth and int(depth) <= len(ranked):
+            assert old[key] == new[key] or (math.isnan(old[key]) and math.isnan(new[key])), key
+
+
+@MANY
+@given(GRADED, LISTS)
+def test_a_pool_can_hold_no_less_than_the_list(graded, ranked) -> None:
+    found = of_list(graded | JUNK, ranked)
+    for depth in (1, 2, 4, 9):
+        observed, pool, share = (found[f"{name}@{depth}"] for name in ("RA-nWG", "PROC", "%PROC"))
+        assert math.isnan(observed) == math.isnan(pool)
+        assert math.isnan(pool) or 0 <= observed <= pool + 1e-12 <= 1 + 2e-12
+        assert math.isnan(share) or 0 <= share <= 1 + 1e-12
+
+
+@MANY
+@given(QUERIES, st.data())
+def test_bits_never_fall_where_more_queries_succeed(topics, data) -> None:
+    labels, runs = world(topics)
+    better = dict(runs["a"])
+    query = data.draw(st.sampled_from(list(labels)))
+    good = [passage for passage, grade in labels[query].items() if grade >= 4]
+    assume(good)
+    better[query] = [good[0], *[each for each in better[query] if each != good[0]]]
+    options = OPTIONS | {"measures": ["Success", "BoR", "EF", "RandomSuccess", "BoR_max"], "bootstrap": None}
+    old, new = (rs.evaluate(labels, {"a": run}, **options) for run in (runs["a"], better))
+    for depth in (3,):
+        for name in ("Success", "BoR", "EF"):
+            assert new[f"{name}@{depth}"].value >= old[f"{name}@{depth}"].value - 1e-12
+        for name in ("RandomSuccess", "BoR_max"):
+            assert new[f"{name}@{depth}"].value == old[f"{name}@{depth}"].value
+        assert new[f"BoR@{depth}"].value <= new[f"BoR_max@{depth}"].value + 1e-12
