@@ -11,8 +11,18 @@ from __future__ import annotations
 import argparse
 import importlib
 
-PARTS = ("load_and_measure", "columns", "small", "intervals", "startup", "out_of_core", "live", "page", "slices")
-PARTS = ("load_and_measure", "columns", "small", "intervals", "startup", "out_of_core", "live", "page", "classes")
+PARTS = (
+    "load_and_measure",
+    "columns",
+    "small",
+    "intervals",
+    "startup",
+    "out_of_core",
+    "live",
+    "page",
+    "slices",
+    "classes",
+)
 _MARKS = {True: "yes", False: "**no**", None: "no peer here"}
 
 

@@ -29,6 +29,7 @@ COMMANDS = (
     "store import",
     "store recover",
     "duplicates",
+    "golden queries",
     "plan",
     "audit",
     "measures",

@@ -17,13 +17,15 @@ from rag_selectivity.measures.base import FloatArray, Measure, Outcome
 from rag_selectivity.measures.claims import ClaimMeasure
 from rag_selectivity.measures.names import parse_measure
 from rag_selectivity.measures.refusal import Refusal
-from rag_selectivity.measures.utility import Judged
+from rag_selectivity.measures.utility import PROC, Judged
 from rag_selectivity.results.comparison import Moved, RunDifference
 from rag_selectivity.results.estimate import WITH_CONTROLS, Caveat, Estimate, finite
+from rag_selectivity.results.pool_source import PoolSource
 from rag_selectivity.statistics.bootstrap import Bootstrap
 from rag_selectivity.statistics.controlled import Controlled, ControlledFigures
-from rag_selectivity.statistics.moments import Moments
+from rag_selectivity.statistics.moments import Moments, moments_of
 from rag_selectivity.statistics.paired import Difference, holm
+from rag_selectivity.statistics.pool_sources import source_outcomes
 from rag_selectivity.wording import percent
 
 _JUDGED = Judged()
@@ -184,6 +186,38 @@ def estimates_with(outcome: Outcome, low: FloatArray, high: FloatArray, total: i
         outcome.effective_queries(),
         outcome.without_spread(),
     )
+
+
+def pool_sources_of(
+    judged: JudgedRun,
+    plan: Iterable[tuple[Measure, IntArray]],
+    outcomes: Iterable[Outcome],
+    bootstrap: Bootstrap | None,
+) -> dict[str, dict[str, PoolSource]]:
+    """What each of several pools of a run is worth, by its name and the key of PROC; empty without several pools."""
+    found: dict[str, dict[str, PoolSource]] = {}
+    for (measure, at), figures in zip(plan, outcomes, strict=True):
+        if not isinstance(measure, PROC) or not judged.pool_sources:
+            continue
+        for name, source in source_outcomes(judged, measure, at, figures):
+            parts = [source.alone, source.without, source.adds]
+            columns = zip(*_with_intervals(parts, judged.queries, bootstrap), strict=True)
+            keys = [str(measure @ depth) for depth in at.tolist()]
+            found.setdefault(name, {}).update(zip(keys, (PoolSource(*three) for three in columns), strict=True))
+    return found
+
+
+def _with_intervals(
+    outcomes: Sequence[Outcome], queries: Sequence[str], bootstrap: Bootstrap | None
+) -> list[list[Estimate]]:
+    if bootstrap is not None and bootstrap.drawn_by_id:
+        sums = moments_of(outcomes, queries, bootstrap.resamples, bootstrap.seed)
+        return [estimates_of_moments(moments, *moments.interval(bootstrap.level)) for moments in sums]
+    if bootstrap is None:
+        unknown = np.full(outcomes[0].parts[0].shape[1], np.nan)
+        return [estimates_with(outcome, unknown, unknown) for outcome in outcomes]
+    ends = bootstrap.intervals(outcomes, queries)
+    return [estimates_with(outcome, low, high) for outcome, (low, high) in zip(outcomes, ends, strict=True)]
 
 
 def values_of(outcome: Outcome) -> tuple[FloatArray, IntArray]:

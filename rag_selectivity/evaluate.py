@@ -27,6 +27,7 @@ from rag_selectivity.estimates import (
     estimates_of_moments,
     estimates_with,
     notes_of_refusals,
+    pool_sources_of,
     values_of,
     with_controls,
 )
@@ -77,6 +78,7 @@ def evaluate(
     policy: str | Policy | None = None,
     bootstrap: Bootstrap | str | None = Bootstrap(),
     pool: Any = None,
+    pool_depth: int | None = None,
     controls: Any = None,
     ids: str | None = None,
     human: Any = None,
@@ -117,9 +119,13 @@ def evaluate(
         Maps other grades to the scale, as in `"0:1,1:3,2:4,3:5"`.
     policy : {"default", "trec_eval"} or Policy
         How edge cases are treated; single choices can be given as keywords, as in `short_lists="returned"`.
-    pool : run or {name: run}, optional
+    pool : run, list of runs, {name: run}, or {run: any of these}, optional
         The candidates before reranking or selection, for all runs or for each run. With it, PROC and %PROC
-        separate the retriever's losses from the reranker's. Without it a run's own full list is its pool.
+        separate the retriever's losses from the reranker's. Without it a run's own full list is its pool. Several
+        pools are fused (`Run.fused`): the pool holds what any of them holds. With PROC, which then is measured by
+        default on the utility scale, `RunReport.pool_sources` says what each of them is worth.
+    pool_depth : int, optional
+        How many ranks of each pool count, cut before pools are fused. Default: all.
     controls : qrels, optional
         Grades of passages that were drawn at random for each query from those that are not in the qrels, by the same
         judge as the qrels. BoR, EF, RandomSuccess, BoR_max and lambda are then estimated with that judge's rate on
@@ -184,6 +190,7 @@ def evaluate(
         grade_map=grade_map,
         policy=resolve_policy(policy, **choices),
         pool=pool,
+        pool_depth=pool_depth,
         controls=controls,
         ids=ids,
         human=human,
@@ -224,7 +231,9 @@ def measure_all(
     if not judged:
         raise InputError("there are no runs to evaluate")
     first = next(iter(judged.values()))
-    chosen = wanted_measures(measures, first.scale, sized=first.corpus_size is not None, at_budgets=True)
+    several = any(run.pool_sources for run in judged.values())
+    sized = first.corpus_size is not None
+    chosen = wanted_measures(measures, first.scale, sized=sized, pooled=several, at_budgets=True)
     grid = given_depths(depths, chosen) if depths is not None else _usual_depths(judged.values())
     plan = plan_of(chosen, grid)
     table_depths = ranks_in(plan)
@@ -376,6 +385,7 @@ def _report_on(
             input=facts,
             label_caveats=() if provenance is None else provenance.caveats,
             slices=slices,
+            pool_sources=pool_sources_of(run, plan, outcomes[name], bootstrap),
         )
 
     size = first.corpus_size

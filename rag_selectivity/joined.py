@@ -25,6 +25,7 @@ from rag_selectivity.join.grouped import with_groups
 from rag_selectivity.join.joining import join
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.join.list_tokens import with_fitting
+from rag_selectivity.join.pools import Pools
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ def join_runs(
     grade_map: str | Mapping[int, int] | None = None,
     policy: Policy | None = None,
     pool: Any = None,
+    pool_depth: int | None = None,
     controls: Any = None,
     ids: str | None = None,
     human: Any = None,
@@ -90,20 +92,20 @@ def join_runs(
     corpus_ids = None if corpus is None else CorpusIds.of(corpus, form)
     counts = passage_counts_of(passages_of)
     named = named_runs(runs)
-    pools = _named_pools(pool, named)
+    pools = Pools(pool, named, pool_depth, policy, form)
     lengths = passage_tokens(tokens, form) if budgets and tokens is not None else None
     alike = None if groups is None else groups_of(groups, form)
     if budgets or alike is not None:
         named = {name: run_of(run).in_form(form) for name, run in named.items()}
-    if alike is not None:
-        pools = {name: run_of(candidates).in_form(form) for name, candidates in pools.items()}
     for name, run in named.items():
+        candidates = pools.of(name, held=alike is not None)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SelectivityWarning)
             judged[name] = join(
                 labels,
                 DictRun.of(run) or run_parts(run),
-                pool=DictRun.of(pools[name]) or run_parts(pools[name]) if name in pools else None,
+                pool=candidates.lists,
+                pool_sources=candidates.sources,
                 corpus_size=corpus_size,
                 corpus=corpus_ids,
                 passages_of=counts,
@@ -115,7 +117,7 @@ def join_runs(
         if budgets:
             judged[name] = with_fitting(judged[name], run, lengths, budgets, name)
         if alike is not None:
-            judged[name] = with_groups(judged[name], run, alike, pools.get(name), name)
+            judged[name] = with_groups(judged[name], run, alike, candidates.lists, name)
         caught[name] = [*(str(warning.message) for warning in heard), *of_controls, *remarks]
         for warning in heard:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -130,12 +132,3 @@ def settled_labels(
     if scale is not None and not isinstance(scale, str):
         scale = scale_named(scale)
     return labels.on_scale(scale or labels.scale or (None if policy is None else policy.scale))
-
-
-def _named_pools(pool: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
-    """{run: its pool}, from a mapping with the names of runs as keys, or from one pool for all runs."""
-    if pool is None:
-        return {}
-    if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
-        return {str(name): candidates for name, candidates in pool.items()}
-    return dict.fromkeys(runs, pool)

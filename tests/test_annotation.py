@@ -245,6 +245,9 @@ def test_the_store_keeps_the_draw(world) -> None:
         place = "in a list" if passage in runs["bm25"][query] else "outside"
         assert origin.detail["stratum"] == f"{world.grades[query, passage]} {place}"
         assert origin.detail["weight"] >= 1
+        listed = runs["bm25"][query]
+        ranks = {"bm25": listed.index(passage) + 1} if passage in listed else None
+        assert origin.detail.get("ranks") == ranks
     again = task_of(world, "calibrate:60", runs=runs)
     assert again == task
     with Store(world.store, read_only=True) as store:

@@ -54,8 +54,9 @@ def selectivity(
     passages_of : {document: number of its passages}, optional
         As in `rag_selectivity.evaluate`, if ids name documents and passages (chunks) are retrieved. An index that is
         given as `corpus_size` tells it.
-    pool : {query: [passage, …]} or str, optional
-        The candidates before reranking, or the column that holds them.
+    pool : {query: [passage, …]}, str, or list of these, optional
+        The candidates before reranking, or the column that holds them. Several are fused, as in
+        `rag_selectivity.evaluate`.
     id_column : str, optional
         A column of query ids; questions themselves are the ids if not given. A question that is asked
         twice is measured twice.
@@ -188,9 +189,19 @@ def _sizes(rows: Sequence[Row], corpus_size: Any) -> tuple[Any, str | None]:
     return {row.key: corpus_size.get(row.query, corpus_size.get(row.user_input)) for row in rows}, None
 
 
-def _pool(rows: Sequence[Row], pool: Any) -> Run | None:
+def _pool(rows: Sequence[Row], pool: Any) -> Run | dict[str, Run] | None:
+    """The candidates of the rows, or those of several pools by their names."""
     if pool is None:
         return None
+    if isinstance(pool, (list, tuple)) and pool and all(isinstance(each, (str, Mapping, Run)) for each in pool):
+        names = [each if isinstance(each, str) else f"pool {place}" for place, each in enumerate(pool, 1)]
+        if len(set(names)) < len(names):
+            raise InputError(f"pool names a column twice: {', '.join(names)}; name each column once")
+        return {name: _one_pool(rows, each) for name, each in zip(names, pool, strict=True)}
+    return _one_pool(rows, pool)
+
+
+def _one_pool(rows: Sequence[Row], pool: Any) -> Run:
     if isinstance(pool, str):
         lists = {row.key: row.fields.get(pool) for row in rows}
         absent = [row.number for row in rows if lists[row.key] is None]

@@ -291,6 +291,7 @@ def completed_run(judged: JudgedRun, rows: IntArray, levels: IntArray, grades: I
         judged,
         hits=replace(judged.hits, grade=grades[judged.hits.judgment]),
         pool=None if pool is None else replace(pool, grade=grades[pool.judgment]),
+        pool_sources={name: replace(hits, grade=grades[hits.judgment]) for name, hits in judged.pool_sources.items()},
         grades=levels,
         labels=table[rows],
     )

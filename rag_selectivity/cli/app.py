@@ -69,6 +69,19 @@ class _Store(Group):
     )
 
 
+class _Golden(Group):
+    listed = (
+        Listed(
+            "queries",
+            "Make an evaluation set from the questions that users asked.",
+            "Commands",
+            module="golden_queries",
+            function="golden_queries",
+            examples="QUERIES_EXAMPLES",
+        ),
+    )
+
+
 app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -78,6 +91,8 @@ app = typer.Typer(
 )
 _store = typer.Typer(cls=_Store, rich_markup_mode=None, help="Show, export and import the labels of a store.")
 app.add_typer(_store, name="store", rich_help_panel=_LABELS)
+_golden = typer.Typer(cls=_Golden, rich_markup_mode=None, help="Make an evaluation set from what users asked.")
+app.add_typer(_golden, name="golden", rich_help_panel=_LABELS)
 
 
 def all_commands(group: Any = None) -> dict[str, Command]:
@@ -110,6 +125,7 @@ def _program(
 
 
 @_store.callback(invoke_without_command=True)
+@_golden.callback(invoke_without_command=True)
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         put(context.get_help(), None)

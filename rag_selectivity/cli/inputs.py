@@ -106,9 +106,26 @@ def named_files(runs: Sequence[str], option: str = "--run") -> dict[str, Path]:
     return named
 
 
-def pools_of(pools: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:
-    """One pool for all runs, or {run: its pool}."""
-    return one_or_named(pools, runs, "--pool")
+def pools_of(pools: Sequence[str] | None, runs: Sequence[str]) -> Path | list[Path] | dict[str, list[Path]] | None:
+    """The pools of all runs, or {run: its pools}: `NAME=FILE` adds a pool to those that all runs have."""
+    if not pools:
+        return None
+    of_all: list[Path] = []
+    of_run: dict[str, list[Path]] = {}
+    names = named_files(runs)
+    for text in pools:
+        name, file = _name_and_file(text)
+        if file == text:
+            of_all.append(Path(text))
+            continue
+        if not name or not file:
+            raise InputError(f"--pool {text!r} is neither FILE nor NAME=FILE")
+        if name not in names:
+            raise InputError(f"--pool {name}={file}: there is no run {name!r}")
+        of_run.setdefault(name, []).append(Path(file))
+    if not of_run:
+        return of_all[0] if len(of_all) == 1 else of_all
+    return {name: [*of_all, *of_run.get(name, ())] for name in names if of_all or name in of_run}
 
 
 def costs_of(costs: Sequence[str] | None, runs: Sequence[str]) -> Path | dict[str, Path] | None:

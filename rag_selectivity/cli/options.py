@@ -54,8 +54,9 @@ HumanOption = Annotated[
 ]
 PoolOption = Annotated[
     list[str] | None,
-    input_file("Candidates before selection: FILE for all runs, or NAME=FILE for one run; repeat for more."),
+    input_file("Candidates before selection: FILE for all runs, NAME=FILE for one run. Several are fused. Repeatable."),
 ]
+PoolDepthOption = Annotated[int | None, option(INPUT, "COUNT", "Ranks to take of each --pool (default: all).")]
 SizeOption = Annotated[
     str | None, input_file("Passages in the corpus: a number, or a table of query_id and corpus_size.", metavar="N")
 ]

@@ -54,6 +54,7 @@ def report(
         Path, o.option(o.OUTPUT, OF_OUTPUT, "File to write; with the suffix .md as Markdown.", "--output", "-o")
     ],
     pool: o.PoolOption = None,
+    pool_depth: o.PoolDepthOption = None,
     corpus_size: o.SizeOption = None,
     corpus: Annotated[
         Path | None,
@@ -139,6 +140,7 @@ def report(
         qrels,
         named,
         pool=pools_of(pool, run),
+        pool_depth=pool_depth,
         corpus_size=corpus_size_of(corpus_size),
         corpus=corpus,
         passages_of=passages_of,

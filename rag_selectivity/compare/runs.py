@@ -46,6 +46,7 @@ def compare(
     policy: str | Policy | None = None,
     bootstrap: Bootstrap = Bootstrap(),
     pool: Any = None,
+    pool_depth: int | None = None,
     controls: Any = None,
     paired: bool = True,
     draws: int = 10_000,
@@ -62,7 +63,9 @@ def compare(
 
     Parameters
     ----------
-    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, bootstrap, pool, controls, ids, choices
+    qrels, corpus_size, corpus, passages_of, scale, grade_map, policy, pool, pool_depth
+        As in `evaluate`.
+    bootstrap, controls, ids, choices
         As in `evaluate`. The bootstrap's level, seed and clusters apply to the differences too. With controls, both
         runs of a paired comparison have the same random baseline, so that the difference in BoR and its test are those
         of Success and rest on no estimate of it: `baseline_value` is then the figure with controls, and `value` is
@@ -125,6 +128,7 @@ def compare(
         # The queries that a run lacks must be known here: a run over other queries is refused below.
         policy=replace(chosen, missing_query="fail") if chosen.missing_query == "skip" else chosen,
         pool=pool,
+        pool_depth=pool_depth,
         controls=controls,
         ids=ids,
         human=human,

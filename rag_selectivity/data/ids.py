@@ -20,6 +20,7 @@ _WORD = 8
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
+_NO_ROWS = np.empty(0, np.int64)
 
 
 def check_ids(ids: object, what: str) -> None:
@@ -100,6 +101,20 @@ class IdColumn:
             offsets[row : row + len(cuts) - 1] = cuts[1:] + start
             row += len(cuts) - 1
         return cls._of_offsets(padded, offsets)
+
+    @classmethod
+    def side_by_side(cls, columns: Sequence[IdColumn]) -> IdColumn:
+        """Put columns one after the other, each with the buffer that it has, unless most of that is something else."""
+        own = [
+            column if len(column._padded) <= 2 * int(column.lengths.sum()) + _WORD else column.compact()
+            for column in columns
+        ]
+        shifts = np.cumsum([0] + [len(column._padded) for column in own])
+        return cls(
+            np.concatenate([column._padded for column in own] or [np.zeros(_WORD, np.uint8)]),
+            np.concatenate([column.starts + shift for column, shift in zip(own, shifts, strict=False)] or [_NO_ROWS]),
+            np.concatenate([column.ends + shift for column, shift in zip(own, shifts, strict=False)] or [_NO_ROWS]),
+        )
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -189,6 +204,30 @@ class IdColumn:
             rows = np.flatnonzero(same & (lengths > word * _WORD))
             same[rows] = self._word(word, rows) == other._word(word, rows)
         return same
+
+    def smaller_rows(self, other: IdColumn) -> NDArray[np.bool_]:
+        """Whether each id comes before the other column's id in the same row, in the order of ids.
+
+        >>> IdColumn.from_strings(["d1", "d2"]).smaller_rows(IdColumn.from_strings(["d10", "d10"])).tolist()
+        [True, False]
+        """
+        smaller = np.zeros(len(self), bool)
+        rows = np.arange(len(self))
+        for word in range(max(self._words(), other._words())):
+            own, theirs = self._ordering_word(word, rows), other._ordering_word(word, rows)
+            smaller[rows] = own < theirs
+            rows = rows[own == theirs]
+            if not len(rows):
+                break
+        return smaller
+
+    def _ordering_word(self, number: int, rows: IntArray) -> HashArray:
+        """The eight bytes of each id from `number` times eight on, as a number that orders like its bytes."""
+        missing = np.clip((number + 1) * _WORD - self.lengths[rows], 0, _WORD) << 3
+        word = self._word(number, rows).byteswap()
+        # No id holds a NUL, so that what is missing comes before every byte. A shift by a whole word is undefined.
+        word[missing == _WORD << 3] = 0
+        return word << (missing & 63).view(np.uint64)
 
     def changes(self) -> IntArray:
         """The positions of the ids that differ from the one before them; the first always does."""

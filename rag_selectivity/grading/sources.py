@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rag_selectivity.data.columns import PASSAGE_NAMES, QUERY_NAMES
@@ -12,7 +11,7 @@ from rag_selectivity.errors import InputError, examples
 from rag_selectivity.grading.drawing import Tail, check_controls, draw_controls, draw_tail
 from rag_selectivity.grading.store import Draw, Store
 from rag_selectivity.grading.store.pool import Pool, PoolTexts
-from rag_selectivity.io.reading import is_path, ranked_rows
+from rag_selectivity.io.reading import pool_names, ranked_rows
 from rag_selectivity.io.texts import checked_texts, read_texts
 from rag_selectivity.results.grading import DrawnPart
 from rag_selectivity.wording import counted
@@ -57,7 +56,7 @@ def load_pool(
     loaded = store.new_pool()
     tail_part = control_part = None
     with loaded.filling():
-        names = [_name_of(pool) or ("pool" if len(pools) == 1 else f"pool {i}") for i, pool in enumerate(pools, 1)]
+        names = pool_names(pools)
         for name, pool in zip(names, pools, strict=True):
             draw = Draw("pool", name, depth)
             if draws:
@@ -73,13 +72,6 @@ def load_pool(
     if not loaded.count():
         raise InputError("the pool is empty: there is nothing to grade")
     return Loaded(loaded, tail_part, control_part)
-
-
-def _name_of(pool: Any) -> str | None:
-    if is_path(pool):
-        return Path(pool).name.split(".")[0] or None
-    name = getattr(pool, "name", None)
-    return name if isinstance(name, str) else None
 
 
 def _load_texts(texts: PoolTexts, source: Any, what: str, names: Sequence[str]) -> None:

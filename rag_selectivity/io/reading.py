@@ -124,6 +124,31 @@ def run_of(value: Any) -> Run:
     return read_run(value) if is_path(value) else Run.of(value)
 
 
+def pool_names(pools: Sequence[Any]) -> list[str]:
+    """What several pools are called: files by their names, runs by their own; the others are numbered.
+
+    Files of one name are told apart by their folders.
+
+    >>> pool_names(["runs/bm25.trec", {"q1": ["d1"]}]), pool_names(["a/run.trec", "b/run.trec"]), pool_names([{}])
+    (['bm25', 'pool 2'], ['a/run', 'b/run'], ['pool'])
+    """
+    names = [_name_of_pool(pool) for pool in pools]
+    for place, (name, pool) in enumerate(zip(tuple(names), pools, strict=True)):
+        if name is not None and is_path(pool) and sum(other == name for other in map(_name_of_pool, pools)) > 1:
+            names[place] = f"{Path(pool).parent.name}/{name}"
+    numbered = ["pool"] if len(pools) == 1 else [f"pool {i}" for i in range(1, len(pools) + 1)]
+    return [
+        number if name is None or names.count(name) > 1 else name for name, number in zip(names, numbered, strict=True)
+    ]
+
+
+def _name_of_pool(pool: Any) -> str | None:
+    if is_path(pool):
+        return Path(pool).name.split(".")[0] or None
+    name = getattr(pool, "name", None)
+    return name if isinstance(name, str) else None
+
+
 def run_parts(value: Any) -> Run | Iterable[Run]:
     """As `run_of`, but a file or a frame comes in parts, so that memory need not hold its run."""
     if is_path(value):

@@ -37,6 +37,7 @@ def join(
     run: Run | DictRun | Iterable[Run],
     *,
     pool: Run | DictRun | Iterable[Run] | None = None,
+    pool_sources: Mapping[str, Run] | None = None,
     controls: Qrels | None = None,
     corpus_size: Any = None,
     corpus: Iterable[Any] | None = None,
@@ -56,6 +57,8 @@ def join(
         An iterable lets a file of any length be streamed.
     pool : Run, DictRun or iterable of Runs, optional
         The candidates before reranking or selection, which include the run's passages.
+    pool_sources : {name: Run}, optional
+        The pools that `pool` was fused from, if they are several.
     controls : Qrels, optional
         Judgments of passages drawn at random from the corpus, separately for each query, by the judge of the labels.
         Judgments whose origin is a control are controls without being given here.
@@ -116,6 +119,10 @@ def join(
     candidates = None
     if pool is not None:
         candidates = _judged(qrels, pool, policy, f"the pool of {name}", form, None, drawn)
+    sources = {
+        source: _judged(qrels, lists, policy, f"the pool {source} of {name}", form, None, drawn).hits
+        for source, lists in (pool_sources or {}).items()
+    }
     returned, hits = joined.returned, joined.hits
 
     present = returned >= 0
@@ -152,6 +159,7 @@ def join(
         scale=scale,
         policy=policy,
         **_pool(candidates, joined),
+        pool_sources=sources,
         controls=None
         if drawn is None
         else controls_of(qrels, drawn, joined.controls, grades, scale.relevant_from, control_notes),

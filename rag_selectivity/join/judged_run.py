@@ -98,6 +98,8 @@ class JudgedRun:
         The candidates before selection and their list lengths; None: the run's own full list is the pool.
     own_pool : bool[queries] or None
         The queries that the given pool lacks; the run's own full list is their pool.
+    pool_sources : {name: Hits}
+        What each of several pools holds, which were fused to the pool; empty if they are not several.
     controls : Controls or None
         Passages drawn at random from the corpus, with their grades; they are not among the labels.
     missing : bool[queries] or None
@@ -128,6 +130,7 @@ class JudgedRun:
     pool: Hits | None = None
     pool_returned: IntArray | None = None
     own_pool: NDArray[np.bool_] | None = None
+    pool_sources: Mapping[str, Hits] = field(default_factory=dict)
     controls: Controls | None = None
     missing: NDArray[np.bool_] | None = None
     documents: Documents | None = None
@@ -241,6 +244,7 @@ class JudgedRun:
             pool=None if self.pool is None else self.pool.of_queries(chosen),
             pool_returned=None if self.pool_returned is None else self.pool_returned[chosen],
             own_pool=None if self.own_pool is None else self.own_pool[chosen],
+            pool_sources={name: hits.of_queries(chosen) for name, hits in self.pool_sources.items()},
             controls=None if self.controls is None else self.controls.of_queries(chosen),
             missing=None if self.missing is None else self.missing[chosen],
             documents=None if self.documents is None else self.documents.of_queries(chosen),

@@ -40,6 +40,7 @@ def report_from_files(
     runs: Mapping[str, Any],
     *,
     pool: Any = None,
+    pool_depth: int | None = None,
     corpus_size: Any = None,
     corpus: str | Path | None = None,
     passages_of: Any = None,
@@ -103,7 +104,15 @@ def report_from_files(
     people = None if human is None else people_of(human, grade_map)
     runs = _read_once(runs)
     joined = join_runs(
-        labels, runs, pool=pool, policy=chosen_policy, human=people, tokens=tokens, budgets=budgets_of(parsed), **shared
+        labels,
+        runs,
+        pool=pool,
+        pool_depth=pool_depth,
+        policy=chosen_policy,
+        human=people,
+        tokens=tokens,
+        budgets=budgets_of(parsed),
+        **shared,
     )
     alone = measure_all(joined.judged, parsed, [1])
     # `decide` makes the intervals that it needs itself.

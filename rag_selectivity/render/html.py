@@ -16,7 +16,7 @@ from rag_selectivity.render.explorer.packing import BUDGET
 from rag_selectivity.render.first_screen import facts_of, first_screen, html_of_first_screen
 from rag_selectivity.render.pictures import pictures_of
 from rag_selectivity.render.policy import page_policy
-from rag_selectivity.render.report_table import grid, lines_of_controls, lines_without_depth, notes_of
+from rag_selectivity.render.report_table import grid, grid_of_pools, lines_of_controls, lines_without_depth, notes_of
 from rag_selectivity.render.run_styles import shape_of_run
 from rag_selectivity.render.slice_tables import USUAL_DEPTH, slice_grid
 from rag_selectivity.render.tables import next_grids
@@ -38,6 +38,7 @@ class RunTables:
     header: list[str]
     rows: list[list[str]]
     next_tables: list[tuple[list[str], list[list[str]]]]
+    pools: tuple[list[str], list[list[str]]]
     lines: list[str]
     notes: list[str]
     is_summed: bool
@@ -186,6 +187,7 @@ def _tables(report: Report, name: str, found: tuple[NextPassages, ...], depth: i
         header,
         rows,
         next_grids(found, None if bootstrap is None else bootstrap.level),
+        grid_of_pools(report, run),
         [*lines_without_depth(report, run), *lines_of_controls(run)],
         notes_of(report, run),
         run.judged is None,

@@ -31,6 +31,9 @@ def report_blocks(report: Report) -> Iterable[Block]:
         header, rows = grid(report, name, run)
         if len(header) > 1:
             yield Table(header, rows)
+        header, rows = grid_of_pools(report, run)
+        if rows:
+            yield Table(header, rows)
         yield from map(Lines, lines_without_depth(report, run))
         yield from map(Lines, lines_of_controls(run))
         yield from (Note(note, "note") for note in notes_of(report, run))
@@ -65,6 +68,21 @@ def grid(report: Report, name: str, run: RunReport) -> tuple[list[str], list[lis
                 header.extend(["Δ", "Δ sparse"])
                 columns.extend(changes)
     return header, [list(row) for row in zip(*columns, strict=True)]
+
+
+def grid_of_pools(report: Report, run: RunReport) -> tuple[list[str], list[list[str]]]:
+    """What each of several pools of a run is worth: one row for each pool and depth; no rows without several pools."""
+    rows, has_intervals = [], False
+    for name, by_key in run.pool_sources.items():
+        for key, source in by_key.items():
+            cells = []
+            for cell in (source.alone, source.without, source.adds):
+                known = not math.isnan(cell.low)
+                has_intervals |= known
+                cells.append(number(cell.value) + (f" [{number(cell.low)}, {number(cell.high)}]" if known else ""))
+            rows.append([name, key, *cells])
+    level = f" [{level_text(report.settings['level'])}]" if has_intervals else ""
+    return ["pool", "ceiling", f"alone{level}", f"without it{level}", f"it adds{level}"], rows
 
 
 def lines_without_depth(report: Report, run: RunReport) -> list[str]:

@@ -232,6 +232,7 @@ class Report(Result):
                     "measures": {key: estimate.to_dict() for key, estimate in part.estimates.items()},
                     **slices_as_data(part.slices),
                     **self._diagnoses_as_data(name),
+                    **_sources_as_data(part),
                     "input": dict(part.input),
                     "caveats": [caveat.to_dict() for caveat in part.caveats],
                     "notes": list(part.notes),
@@ -325,3 +326,10 @@ def _as_row(key: str, estimate: Estimate) -> dict[str, Any]:
         "shown": math.nan if estimate.shown is None else estimate.shown,
         "caveats": " ".join(caveat.code for caveat in estimate.caveats),
     }
+
+
+def _sources_as_data(part: RunReport) -> dict[str, Any]:
+    sources = {
+        name: {key: source.to_dict() for key, source in by_key.items()} for name, by_key in part.pool_sources.items()
+    }
+    return {"pool_sources": sources} if sources else {}

@@ -10,6 +10,7 @@ from rag_selectivity.join.coverage import Coverage
 from rag_selectivity.join.judged_run import JudgedRun
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.estimate import Caveat, Estimate
+from rag_selectivity.results.pool_source import PoolSource
 from rag_selectivity.results.records import Fingerprint
 from rag_selectivity.results.slices import Slices
 
@@ -68,7 +69,8 @@ class RunReport:
     looked at (`sampled`), what was noticed while reading (`remarks`), and of random `controls`, if there are any, how
     many were `graded` and `relevant`, in how many `queries`, and how many bits they `can_show` at each BoR.
     `label_caveats` are the caveats about its labels, which concern every figure. `slices` holds the figures of groups
-    of queries: `slices["language"]["de"]["BoR@10"]` is an Estimate.
+    of queries: `slices["language"]["de"]["BoR@10"]` is an Estimate. `pool_sources` says what each of several pools is
+    worth, by its name and the key of PROC; it is empty without several pools or PROC.
     """
 
     queries: tuple[str, ...]
@@ -82,6 +84,7 @@ class RunReport:
     input: Mapping[str, Any] = field(default_factory=dict)
     label_caveats: tuple[Caveat, ...] = ()
     slices: Slices = field(default_factory=dict)
+    pool_sources: Mapping[str, Mapping[str, PoolSource]] = field(default_factory=dict)
 
     @property
     def caveats(self) -> tuple[RunCaveat, ...]:

@@ -102,6 +102,7 @@ ESTIMATE = fields(
         "above_placebo": _interval,
     },
 )
+_POOL_SOURCE = fields({"alone": ESTIMATE, "without": ESTIMATE, "adds": ESTIMATE})
 _FINGERPRINT = fields(
     {
         "count": count,
@@ -128,7 +129,12 @@ _PER_QUERY = fields(
 _SLICE = fields({"queries": count, "few": truth, "measures": by_name(ESTIMATE)})
 _RUN = fields(
     {"measures": by_name(ESTIMATE), "fingerprint": or_null(_FINGERPRINT), "per_query": or_null(_per_query)},
-    {"input": mapping, "caveats": each(_CAVEAT), "slices": by_name(by_name(_SLICE))},
+    {
+        "input": mapping,
+        "caveats": each(_CAVEAT),
+        "slices": by_name(by_name(_SLICE)),
+        "pool_sources": by_name(by_name(_POOL_SOURCE)),
+    },
 )
 _CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)
 _SETTINGS = fields({}, {"level": or_null(number), "resamples": or_null(count), "method": or_null(text)})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rag_selectivity.data.qrels import Qrels
+from rag_selectivity.data.run import Run
 from rag_selectivity.errors import InputError, SelectivityWarning
 from rag_selectivity.grading.annotation.drawing import DrawSource, draw_pairs, pairs_of, shares_of_annotators
 from rag_selectivity.grading.annotation.task import (
@@ -18,11 +21,11 @@ from rag_selectivity.grading.annotation.task import (
     make_task,
     stored_task,
 )
-from rag_selectivity.grading.designs import DrawnPair
+from rag_selectivity.grading.designs import DrawnPair, Pair
 from rag_selectivity.grading.labels_format import LabelStore
 from rag_selectivity.grading.rubric import DEFAULT_RUBRIC, Rubric
 from rag_selectivity.grading.store import Store
-from rag_selectivity.io.reading import run_of
+from rag_selectivity.io.reading import pool_names, ranked_rows, run_of
 
 DEFAULT_ANNOTATOR = "person"
 
@@ -60,7 +63,8 @@ def make_tasks(
     runs : {name: run or file}, optional
         Whose top `list_depth` are the lists.
     pools : sequence of runs or files
-        For `outside:N`: further passages of the queries.
+        For `outside:N`: further passages of the queries. The store keeps the rank of each drawn pair in every run
+        and pool that lists it.
     annotators : sequence of str
         Default: one, `person`.
     overlap : int
@@ -96,9 +100,11 @@ def make_tasks(
     drawn = draw_pairs(draw, source)
     shares = shares_of_annotators(drawn, names, overlap)
     texts = Texts(store, pairs_of(drawn), queries, corpus)
+    lists = [*source.runs.items(), *zip(pool_names(pools), source.pools, strict=True)]
+    ranks = _ranks(lists, set(pairs_of(drawn)))
     how = {"depth": list_depth, "runs": sorted(source.runs), "annotators": list(names), "overlap": overlap}
     tasks = [
-        make_task(share, texts, name, by, design=_design(draw), seed=seed, repeats=repeats, how=how)
+        make_task(share, texts, name, by, design=_design(draw), seed=seed, repeats=repeats, how=how, ranks=ranks)
         for name, share in shares.items()
     ]
     _warn_of_another_rubric(store, judges, by)
@@ -140,6 +146,19 @@ def judge_labels(store: Store, judges: Sequence[str] | None, rule: str | None) -
     if not any(row["graded"] for row in store.judges()):
         raise InputError(f"{store.path}: the label store has no grades of a judge; have pairs graded first (`grade`)")
     return LabelStore().read_labels(store.path, judges, rule, humans=False)
+
+
+def _ranks(lists: Iterable[tuple[str, Run]], pairs: Collection[Pair]) -> dict[Pair, dict[str, int]]:
+    """The rank of each pair in the runs and pools that list it; the best one where two of them have one name."""
+    queries = {query for query, _ in pairs}
+    ranks: dict[Pair, dict[str, int]] = {}
+    for name, run in lists:
+        listed = np.flatnonzero([query in queries for query in run.queries])
+        for query, passage, rank in ranked_rows(run.of_lists(listed)):
+            if (query, passage) in pairs:
+                of_pair = ranks.setdefault((query, passage), {})
+                of_pair[name] = min(rank, of_pair.get(name, rank))
+    return ranks
 
 
 def _checked_depth(depth: int) -> int:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class AnnotationTask:
     drawn : {(query, passage): DrawnPair}
         How the pairs were chosen. Only the store knows it.
     draw : Draw
+    ranks : {(query, passage): {name: rank}}
+        The runs and pools that list a pair, and its rank in each; only the store knows them.
     """
 
     id: str
@@ -66,6 +68,7 @@ class AnnotationTask:
     items: tuple[Item, ...]
     drawn: Mapping[Pair, DrawnPair]
     draw: Draw
+    ranks: Mapping[Pair, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
@@ -75,8 +78,8 @@ class AnnotationTask:
     def record(self, store: Store) -> bool:
         """Write the draw to the store, unless the store has this task; whether it was new.
 
-        The store keeps the stratum and the weight of each pair, the numbers of its items, and the texts of pairs that
-        nobody has graded.
+        The store keeps the stratum and the weight of each pair, the numbers of its items, its rank in the runs and
+        pools that list it, and the texts of pairs that nobody has graded.
         """
         if stored_task(store, self.id) is not None:
             return False
@@ -90,10 +93,11 @@ class AnnotationTask:
         return True
 
     def _detail(self, pair: Pair, items: Sequence[int]) -> dict[str, Any]:
-        """What the store keeps of a pair: its stratum and weight, its items, and the fingerprints of its texts."""
+        """What the store keeps of a pair: its stratum, weight and items, fingerprints of its texts, and its ranks."""
         drawn, texts = self.drawn[pair], list(self.items[items[0]].fingerprints)
         weight = {} if math.isnan(drawn.weight) else {"weight": drawn.weight}
-        return {"stratum": drawn.stratum, **weight, "items": list(items), "texts": texts}
+        ranks = {"ranks": dict(self.ranks[pair])} if self.ranks.get(pair) else {}
+        return {"stratum": drawn.stratum, **weight, "items": list(items), "texts": texts, **ranks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ def make_task(
     seed: int,
     repeats: float = DEFAULT_REPEATS,
     how: Mapping[str, Any] | None = None,
+    ranks: Mapping[Pair, Mapping[str, int]] | None = None,
 ) -> AnnotationTask:
     """A task of drawn pairs in random order, in which a share of the pairs comes twice.
 
@@ -161,6 +166,8 @@ def make_task(
         Share of the pairs that come twice, from 0 to 1; at least one pair of ten or more, unless it is 0.
     how : mapping, optional
         What else the store is to know of the draw.
+    ranks : {(query, passage): {name: rank}}, optional
+        The runs and pools that list a pair.
     """
     if not 0 <= repeats <= 1:
         raise InputError(f"--repeats must be a share from 0 to 1, got {repeats}")
@@ -183,7 +190,7 @@ def make_task(
     }
     draw = Draw("person", annotator, None, {**facts, **(how or {})})
     return AnnotationTask(
-        id, annotator, rubric, tuple(items), {(each.query, each.passage): each for each in drawn}, draw
+        id, annotator, rubric, tuple(items), {(each.query, each.passage): each for each in drawn}, draw, ranks or {}
     )
 
 

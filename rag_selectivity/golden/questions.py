@@ -1,0 +1,147 @@
+"""Questions as users asked them, from a trace, a log, a table, a file of lines, or Python."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rag_selectivity.data.cells import checked_id, holds_half, iterated, shown
+from rag_selectivity.data.columns import (
+    QUERY_NAMES,
+    as_frame,
+    column_names,
+    column_values,
+    find_column,
+    is_frame,
+    optional_column,
+)
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.opening import first_bytes, text_lines
+from rag_selectivity.io.reading import is_path, read_records
+from rag_selectivity.io.texts import TEXT_NAMES
+from rag_selectivity.live.spans import is_otlp
+from rag_selectivity.live.trace import Trace
+from rag_selectivity.live.trace_writer import SCHEMA
+
+_IDS = ("_id", "id", *(name for name in QUERY_NAMES if name not in TEXT_NAMES))
+_LINES = (".txt", ".text", ".log")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that was asked once: its text, its id if it has one, and the other columns of its row."""
+
+    text: str
+    id: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+def normalised(text: str) -> str:
+    """A text in Unicode's form NFKC, with single blanks for white space and none at its ends.
+
+    >>> normalised("  What\\u00a0is \\n ﬁve? ")
+    'What is five?'
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+def key_of(text: str) -> str:
+    """What two texts have in common that count as the same question: the normalised text without case.
+
+    >>> key_of("What is  RAG?") == key_of("what IS rag?")
+    True
+    """
+    return normalised(unicodedata.normalize("NFKC", text).casefold())
+
+
+def read_questions(source: Any) -> tuple[list[Question], int]:
+    """The questions of a source, and how many of its rows have no text and were left out.
+
+    Raises
+    ------
+    InputError
+        If the source is of no known form, a row has no column for the text, or there are no questions.
+    """
+    questions, empty = [], 0
+    for where, question in _from_any(source):
+        if not question.text.isascii() and holds_half(question.text):
+            raise InputError(f"{where}: the question holds half of a surrogate pair, which is no character")
+        if key_of(question.text):
+            questions.append(question)
+        else:
+            empty += 1
+    if not questions:
+        raise InputError(f"{source if is_path(source) else 'questions'}: there are no questions")
+    return questions, empty
+
+
+def _from_any(source: Any) -> Iterator[tuple[str, Question]]:
+    if is_path(source):
+        yield from _from_file(Path(source))
+    elif is_frame(source):
+        frame = as_frame(source, "questions frame")
+        columns = {name: column_values(frame, name) for name in column_names(frame)}
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        yield from _from_rows(rows, "questions frame, row")
+    elif isinstance(source, Mapping):
+        yield from _from_rows(({"_id": id_, "text": text} for id_, text in source.items()), "questions, row")
+    else:
+        items = iterated(source, "questions: give a file, a frame, {id: text}, or a list of texts or records")
+        yield from _from_rows(
+            (item if isinstance(item, Mapping) else {"text": item} for item in items), "questions, row"
+        )
+
+
+def _from_rows(rows: Iterable[Mapping[str, Any]], what: str) -> Iterator[tuple[str, Question]]:
+    for number, row in enumerate(rows, 1):
+        yield f"{what} {number}", _of_row(row, f"{what} {number}")
+
+
+def _of_row(row: Mapping[str, Any], where: str) -> Question:
+    of_text = find_column(list(row), TEXT_NAMES, "text", where)
+    of_id = optional_column([name for name in row if name != of_text], _IDS)
+    text, id_ = row[of_text], None if of_id is None else row[of_id]
+    if text is None:
+        text = ""
+    if not isinstance(text, str):
+        raise InputError(f"{where}: the question is no text, but {shown(text)}")
+    id_ = None if id_ in (None, "") else checked_id(str(id_), where, "question's")
+    return Question(text, id_, {name: value for name, value in row.items() if name not in (of_text, of_id)})
+
+
+def _from_file(path: Path) -> Iterator[tuple[str, Question]]:
+    head = first_bytes(path)
+    first = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip("\ufeff\r")
+    if SCHEMA.rsplit("/", 1)[0] in first or (head.lstrip()[:1] == b"{" and is_otlp(path)):
+        yield from _from_trace(path)
+        return
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if any(suffix in _LINES for suffix in suffixes) or not suffixes:
+        for number, line in text_lines(path):
+            yield f"{path}:{number}", Question(line)
+        return
+    cells = first.split("\t")
+    if len(cells) == 2 and not first.startswith("{") and optional_column(cells, TEXT_NAMES) is None:
+        # MS MARCO's way: id, tab, text, and no header.
+        for number, line in text_lines(path):
+            id_, tab, text = line.partition("\t")
+            if not tab:
+                raise InputError(f"{path}:{number}: expected an id, a tab and a text")
+            yield f"{path}:{number}", Question(text, checked_id(id_, f"{path}:{number}", "question's"))
+        return
+    for number, row in read_records(path):
+        yield f"{path}:{number}", _of_row(row, f"{path}:{number}")
+
+
+def _from_trace(path: Path) -> Iterator[tuple[str, Question]]:
+    trace = Trace.read(path)
+    if trace.hashed:
+        raise InputError(
+            f"{path}: {len(trace.hashed)} of {len(trace.names)} retrievals hold a hash in place of the question's "
+            f"text: trace with texts, or give a log that has them"
+        )
+    for name, (id_, text) in trace.names.items():
+        yield str(path), Question(text, id_, {"arm": trace.arms[name]} if name in trace.arms else {})

@@ -1,0 +1,118 @@
+"""The pools of runs: one, or several whose lists are fused, as `evaluate` and the commands take them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_selectivity.data.columns import is_frame
+from rag_selectivity.data.dicts import DictRun
+from rag_selectivity.data.forms import IdForm
+from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError
+from rag_selectivity.io.reading import is_path, pool_names, run_of, run_parts
+
+#: {name of a pool: the pool} of one run.
+Sources = Mapping[str, Any]
+
+
+class RunPool(NamedTuple):
+    """The pool of a run; `sources` are the pools that it was made of, if they are several."""
+
+    lists: Any
+    sources: Mapping[str, Run] | None
+
+
+class Pools:
+    """The pools of some runs, each read once.
+
+    Parameters
+    ----------
+    pool : run, list of runs, {name: run}, {run: any of these}, or None
+        As in `evaluate`.
+    runs : collection of str
+        The names of the runs.
+    depth : int, optional
+        Ranks of each pool that count.
+    """
+
+    def __init__(
+        self, pool: Any, runs: Collection[str], depth: int | None, policy: Policy | None, form: IdForm
+    ) -> None:
+        if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+            raise InputError(f"pool_depth (--pool-depth) must be a whole number ≥ 1, got {depth!r}")
+        if depth is not None and pool is None:
+            raise InputError("pool_depth (--pool-depth) says how deep pools are taken: give a pool (--pool) too")
+        self._of_run = _by_run(pool, runs)
+        self._depth, self._policy, self._form = depth, policy or Policy(), form
+        self._lists: dict[int, Run] = {}
+        self._unions: dict[tuple[int, ...], Run] = {}
+
+    def of(self, run: str, *, held: bool = False) -> RunPool:
+        """The pool of a run, in memory if it must be `held`; None for `lists` if it has none."""
+        sources = self._of_run.get(run)
+        if sources is None:
+            return RunPool(None, None)
+        if len(sources) > 1:
+            # Several pools are fused with all of their lists in memory.
+            lists = {name: self._read(value) for name, value in sources.items()}
+            return RunPool(self._fused(list(sources.values())), lists)
+        (value,) = sources.values()
+        if held or self._depth is not None:
+            return RunPool(self._read(value), None)
+        return RunPool(DictRun.of(value) or run_parts(value), None)
+
+    def _read(self, value: Any) -> Run:
+        if id(value) not in self._lists:
+            lists = run_of(value).in_form(self._form)
+            self._lists[id(value)] = lists if self._depth is None else lists.top(self._depth, self._policy)
+        return self._lists[id(value)]
+
+    def _fused(self, values: Sequence[Any]) -> Run:
+        key = tuple(map(id, values))
+        if key not in self._unions:
+            fused = Run.fused([self._read(value) for value in values], policy=self._policy)
+            # Without scores the order stays as it is under every policy.
+            self._unions[key] = fused.without_scores()
+        return self._unions[key]
+
+
+def _by_run(pool: Any, runs: Collection[str]) -> dict[str, Sources]:
+    """{run: its pools}."""
+    if pool is None:
+        return {}
+    if isinstance(pool, Mapping) and pool and all(str(name) in runs for name in pool):
+        return {str(name): _sources(value) for name, value in pool.items()}
+    return dict.fromkeys(runs, _sources(pool))
+
+
+def _sources(pool: Any) -> Sources:
+    """{name: pool} from one pool, several, or several by their names."""
+    if isinstance(pool, (list, tuple)) and pool and all(map(_is_run, pool)):
+        values = list(pool)
+        names = pool_names(values)
+    elif isinstance(pool, Mapping) and pool and all(_is_named_run(value) for value in pool.values()):
+        values, names = list(pool.values()), [str(name) for name in pool]
+    else:
+        return {"pool": pool}
+    for place, value in enumerate(values):
+        if any(
+            value is other or (is_path(value) and is_path(other) and Path(value) == Path(other))
+            for other in values[:place]
+        ):
+            raise InputError(
+                f"the pool {value if is_path(value) else names[place]} is given twice; give each pool once"
+            )
+    return dict(zip(names, values, strict=True))
+
+
+def _is_run(value: Any) -> bool:
+    """Whether an item of a list is a run; rows of a single run are tuples or lists."""
+    return isinstance(value, (str, Path, Run, Mapping)) or is_frame(value)
+
+
+def _is_named_run(value: Any) -> bool:
+    """Whether the value of a mapping is a run; the values of {query: passages} are lists or mappings."""
+    return isinstance(value, (Path, Run)) or is_frame(value)

@@ -1,0 +1,123 @@
+"""Reciprocal rank fusion, against fractions; `benchmarks/fusion.py` compares it with ranx."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from rag_selectivity.data import fusing
+from rag_selectivity.data.ids import IdColumn
+from rag_selectivity.data.policy import Policy
+from rag_selectivity.data.run import Run
+from rag_selectivity.errors import InputError
+
+Ranked = dict[str, list[tuple[str, float]]]
+
+
+def by_fractions(runs: list[Run], k: int) -> Ranked:
+    """The definition: exact sums, ties by descending bytes of the id."""
+    sums: dict[str, dict[str, Fraction]] = {}
+    for run in runs:
+        for query, ranked in run.ordered(Policy()).to_dict().items():
+            scores = sums.setdefault(query, {})
+            for passage in dict.fromkeys(ranked):
+                scores[passage] = scores.get(passage, Fraction(0)) + Fraction(1, k + ranked.index(passage) + 1)
+    fused: Ranked = {}
+    for query, scores in sums.items():
+        names = sorted(scores, key=str.encode, reverse=True)
+        fused[query] = [(name, float(scores[name])) for name in sorted(names, key=lambda name: -scores[name])]
+    return fused
+
+
+def ranked(run: Run) -> Ranked:
+    assert run.scores is not None
+    cuts = run.offsets.tolist()
+    return {
+        query: list(zip(passages, run.scores[cuts[i] : cuts[i + 1]].tolist(), strict=True))
+        for i, (query, passages) in enumerate(run.to_dict().items())
+    }
+
+
+def awkward_runs(seed: int) -> list[Run]:
+    """Runs with copies, ties, empty lists, lacking queries, and ids of one to several words of eight bytes."""
+    draw = random.Random(seed)
+    ids = [draw.choice("dé€x") * draw.randint(1, 12) + str(i) for i in range(draw.choice([3, 20, 60]))]
+    runs = []
+    for _ in range(draw.randint(1, 4)):
+        lists = {}
+        for query in draw.sample(range(5), draw.randint(1, 5)):
+            chosen = draw.sample(ids, draw.randint(0, len(ids)))
+            lists[f"q{query}"] = chosen + chosen[:2] if draw.random() < 0.3 else chosen
+        if draw.random() < 0.3:
+            runs.append(Run.from_dict({q: [(d, float(draw.randint(0, 4))) for d in ds] for q, ds in lists.items()}))
+        else:
+            runs.append(Run.from_dict(lists))
+    return runs
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 7, 1 << 16])
+def test_sums_are_exact_and_ties_are_by_descending_id(monkeypatch, rows_at_once) -> None:
+    monkeypatch.setattr(fusing, "_ROWS_AT_ONCE", rows_at_once)
+    for seed in range(40):
+        runs, k = awkward_runs(seed), [0, 1, 60, 1000][seed % 4]
+        fused = Run.fused(runs, k)
+        assert ranked(fused) == by_fractions(runs, k)
+        assert fused.ordered(Policy()) is fused
+
+
+def test_equal_sums_of_different_ranks_are_a_tie() -> None:
+    # 1/2 + 1/6 = 1/3 + 1/3, which no order of adding floats gives for sure.
+    one = {"q": ["a", "b", "x1", "x2", "x3"]}
+    other = {"q": ["y1", "b", "y2", "y3", "a"]}
+    fused = Run.fused([Run.from_dict(one), Run.from_dict(other)], k=1)
+    scores = dict(ranked(fused)["q"])
+    assert scores["a"] == scores["b"] == float(Fraction(2, 3))
+    assert [passage for passage, _ in ranked(fused)["q"]][:2] == ["b", "a"]
+
+
+def test_passages_that_look_alike_by_their_hashes_stay_apart(monkeypatch) -> None:
+    runs = awkward_runs(3)
+    expected = by_fractions(runs, 60)
+    monkeypatch.setattr(IdColumn, "hashes", lambda column: column.lengths.view("uint64") * 0)
+    monkeypatch.setattr(IdColumn, "factorized", _factorized_one_by_one)
+    assert ranked(Run.fused(runs)) == expected
+
+
+def _factorized_one_by_one(column):
+    import numpy as np
+
+    names: dict[str, int] = {}
+    codes = np.array([names.setdefault(id_, len(names)) for id_ in column], np.int32)
+    return list(names), codes
+
+
+@pytest.mark.parametrize(
+    ("runs", "k", "message"),
+    [
+        ([], 60, "an empty one"),
+        ({"q": ["d"]}, 60, "a list of runs"),
+        (3, 60, "a list of runs"),
+        ([{"q": ["d"]}], -1, "k must be a whole number"),
+        ([{"q": ["d"]}], 1.5, "k must be a whole number"),
+    ],
+)
+def test_mistakes_are_named(runs, k, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Run.fused(runs, k)
+
+
+def test_a_query_with_two_lists_is_named() -> None:
+    twice = Run.concatenate([Run.from_dict({"q": ["a"]}), Run.from_dict({"q": ["b"]})])
+    with pytest.raises(InputError, match="query 'q' has two lists"):
+        Run.fused([twice])
+
+
+def test_ids_are_ordered_by_their_bytes() -> None:
+    draw = random.Random(2)
+    ids = ["".join(draw.choices("ab€", k=draw.randint(1, 20))) for _ in range(300)]
+    ids += [id_ + "a" for id_ in ids]
+    others = draw.sample(ids, len(ids))
+    smaller = IdColumn.from_strings(ids).smaller_rows(IdColumn.from_strings(others))
+    assert smaller.tolist() == [one.encode() < other.encode() for one, other in zip(ids, others, strict=True)]

@@ -1,0 +1,192 @@
+"""Several pools for one run: their union, their depth, and what each of them is worth."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rag_selectivity as rs
+from rag_selectivity.cli.inputs import pools_of
+from rag_selectivity.errors import InputError
+from rag_selectivity.grading.store import Store
+from rag_selectivity.measures.base import Outcome
+from rag_selectivity.results.stored_shape import check_report
+from tests.schemas import problems, written
+
+K = 3
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Labels, a run, and two pools that overlap; some queries are in one pool only, one is in none."""
+    draw = random.Random(1)
+    labels = {f"q{i}": {f"d{j}": draw.choice([1, 1, 2, 3, 4, 5]) for j in range(14)} for i in range(25)}
+    pools = {
+        "bm25": {q: draw.sample(sorted(labels[q]), 6) for q in labels if q not in ("q3", "q5")},
+        "dense": {q: draw.sample(sorted(labels[q]), 5) for q in labels if q not in ("q4", "q5")},
+    }
+    run = {
+        q: draw.sample(sorted({*pools["bm25"].get(q, ()), *pools["dense"].get(q, ()), "d0", "d1", "d2", "d3", "d4"}), 5)
+        for q in labels
+    }
+    return labels, run, pools
+
+
+def proc(labels, run, pool) -> np.ndarray:
+    """PROC of every query under one pool, by `evaluate` itself."""
+    report = rs.evaluate(labels, {"r": run}, pool=pool, scale="utility", measures=["PROC"], depths=[K], bootstrap=None)
+    return report.runs["r"].per_query[f"PROC@{K}"]
+
+
+def test_several_pools_are_their_union(world) -> None:
+    labels, run, pools = world
+    union = {
+        q: list(dict.fromkeys([*pools["bm25"].get(q, ()), *pools["dense"].get(q, ())])) for q in labels if q != "q5"
+    }
+    several = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K])
+    assert np.array_equal(several.runs["r"].per_query[f"PROC@{K}"], proc(labels, run, union), equal_nan=True)
+    judged = several.runs["r"].judged
+    assert judged.candidates_returned.tolist() == [len(union.get(q, run[q])) for q in labels]
+
+
+def test_the_order_of_the_union_is_that_of_the_fused_run(world) -> None:
+    labels, run, pools = world
+    binary = {q: {d: int(g > 3) for d, g in row.items()} for q, row in labels.items()}
+    options = {"measures": ["Fe"], "depths": [1, 2, 3]}
+    fused = rs.Run.fused(pools.values()).to_dict()
+    by_hand = rs.evaluate(binary, {"r": run}, pool=fused, **options)
+    several = rs.evaluate(binary, {"r": run}, pool=list(pools.values()), **options)
+    assert several.to_rows() == by_hand.to_rows()
+    # Under rules that compare scores as float32, and under those that do not look at them, the order is the same.
+    for rules in ({"policy": "trec_eval"}, {"order": "rank"}):
+        other = rs.evaluate(binary, {"r": run}, pool=list(pools.values()), **options, **rules)
+        assert [row["value"] for row in other.to_rows()] == [row["value"] for row in several.to_rows()]
+
+
+def left_without(world, name: str) -> np.ndarray:
+    """PROC of every query where one pool and what only it holds are taken away, the rest of the run included."""
+    labels, run, pools = world
+    (other,) = set(pools) - {name}
+    only_in_it = {q: set(pools[name].get(q, ())) - set(pools[other].get(q, ())) for q in labels}
+    # The slots stay: what is behind them does not move up into the top K.
+    kept = {q: [d if d not in only_in_it[q] else f"gone-{d}" for d in run[q]] for q in labels}
+    # q5 is in no pool, so that its own list is its pool; q3 or q4 is in the other pool alone.
+    return proc(labels, kept, {q: pools[other].get(q, kept[q] if q == "q5" else []) for q in labels})
+
+
+@pytest.mark.parametrize("name", ["bm25", "dense"])
+def test_what_a_pool_is_worth_is_what_is_lost_without_it(world, name) -> None:
+    labels, run, pools = world
+    named = {source: rs.Run.from_dict(pool) for source, pool in pools.items()}
+    bootstrap = rs.Bootstrap(resamples=400, seed=3, method="percentile")
+    options = {"scale": "utility", "measures": ["PROC"], "depths": [K], "bootstrap": bootstrap}
+    found = rs.evaluate(labels, {"r": run}, pool=named, **options).runs["r"].pool_sources[name][f"PROC@{K}"]
+    alone = proc(labels, {q: [] for q in labels}, {q: pools[name].get(q, []) for q in labels})
+    without = left_without(world, name)
+    lost = proc(labels, run, list(pools.values())) - without
+    assert found.alone.value == pytest.approx(np.nanmean(alone))
+    assert found.without.value == pytest.approx(np.nanmean(without))
+    assert found.adds.value == pytest.approx(np.nanmean(lost))
+    assert found.adds.value > 0
+    ((low, high),) = bootstrap.intervals([Outcome((lost[:, None],), "")])
+    assert (found.adds.low, found.adds.high) == (pytest.approx(low[0]), pytest.approx(high[0]))
+
+
+@pytest.mark.parametrize("bootstrap", [None, "poisson", "percentile"])
+def test_every_kind_of_interval(world, bootstrap) -> None:
+    labels, run, pools = world
+    report = rs.evaluate(
+        labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K], bootstrap=bootstrap
+    )
+    cell = report.runs["r"].pool_sources["pool 1"][f"PROC@{K}"].adds
+    assert np.isnan(cell.low) == (bootstrap is None)
+    assert "it adds" in str(report)
+
+
+def test_the_report_as_json(world) -> None:
+    labels, run, pools = world
+    report = rs.evaluate(labels, {"r": run}, pool=list(pools.values()), scale="utility", depths=[K])
+    document = written(report)
+    assert problems("report", document) == []
+    check_report(document)
+    assert set(document["runs"]["r"]["pool_sources"]["pool 1"][f"PROC@{K}"]) == {"alone", "without", "adds"}
+
+
+def test_each_run_has_its_own_pools(world) -> None:
+    labels, run, pools = world
+    runs = {"a": run, "b": {q: ds[::-1] for q, ds in run.items()}}
+    report = rs.evaluate(labels, runs, pool={"a": list(pools.values())}, scale="utility", measures=["PROC"], depths=[K])
+    assert set(report.runs["a"].pool_sources) == {"pool 1", "pool 2"}
+    assert report.runs["b"].pool_sources == {}
+    assert report.runs["b"].judged.pool is None
+
+
+def test_the_depth_of_pools(world) -> None:
+    labels, run, pools = world
+    for depth in (1, 2, 4):
+        cut = [{q: ds[:depth] for q, ds in pool.items()} for pool in pools.values()]
+        for given, by_hand in ((list(pools.values()), cut), (pools["bm25"], cut[0])):
+            options = {"scale": "utility", "measures": ["PROC", "Fe"], "depths": [1, K], "bootstrap": None}
+            one = rs.evaluate(labels, {"r": run}, pool=given, pool_depth=depth, **options)
+            other = rs.evaluate(labels, {"r": run}, pool=by_hand, **options)
+            assert repr(one.to_rows()) == repr(other.to_rows())
+
+
+def test_the_form_of_ids_comes_before_the_union() -> None:
+    labels = {"q": {"d1": 5, "d2": 4, "d3": 1}}
+    pools = [{"Q": ["D1"]}, {"q": ["d1", "d2"]}]
+    report = rs.evaluate(labels, {"r": {"q": ["d3"]}}, pool=pools, ids="casefold", scale="utility", depths=[1])
+    assert report.runs["r"].judged.candidates_returned.tolist() == [3 - 1]
+
+
+@pytest.mark.parametrize(
+    ("pool", "depth", "message"),
+    [
+        (None, 3, "give a pool"),
+        ({"q": ["d"]}, 0, "whole number ≥ 1"),
+        ({"q": ["d"]}, True, "whole number ≥ 1"),
+        (["same"] * 2, None, "given twice"),
+        ([Path("a.trec"), "a.trec"], None, r"a\.trec is given twice"),
+    ],
+)
+def test_mistakes_are_named(pool, depth, message) -> None:
+    with pytest.raises(InputError, match=message):
+        rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, pool=pool, pool_depth=depth)
+
+
+def test_rows_are_still_one_pool() -> None:
+    report = rs.evaluate({"q": {"d": 1}}, {"r": {"q": ["d"]}}, pool=[("q", "d"), ("q", "e")], depths=[1])
+    assert report.runs["r"].judged.candidates_returned.tolist() == [2]
+
+
+def test_pools_of_a_command(tmp_path) -> None:
+    a, b = Path("a.trec"), Path("b.trec")
+    assert pools_of(None, ["r.trec"]) is None
+    assert pools_of(["a.trec"], ["r.trec"]) == a
+    assert pools_of(["a.trec", "b.trec"], ["r.trec"]) == [a, b]
+    assert pools_of(["r=a.trec", "r=b.trec"], ["r.trec", "s.trec"]) == {"r": [a, b]}
+    assert pools_of(["a.trec", "r=b.trec"], ["r.trec", "s.trec"]) == {"r": [a, b], "s": [a]}
+    for given, message in ((["x=a.trec"], "there is no run 'x'"), (["=a.trec"], "neither FILE nor NAME=FILE")):
+        with pytest.raises(InputError, match=message):
+            pools_of(given, ["r.trec"])
+
+
+def test_grading_keeps_every_pool_with_its_rank(tmp_path) -> None:
+    for name, lines in (("one", ["d1", "d2"]), ("two", ["d2", "d3"])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.trec").write_text(
+            "".join(f"q Q0 {d} {i} {9 - i} t\n" for i, d in enumerate(lines, 1)), encoding="utf-8"
+        )
+    texts = {f"d{i}": f"text {i}" for i in (1, 2, 3)}
+    pools = [tmp_path / name / "run.trec" for name in ("one", "two")]
+
+    async def judge(messages, schema):
+        return {"reason": "", "grade": 3}
+
+    rs.grade({"q": "what?"}, texts, pools, store=tmp_path / "s.db", judge=judge)
+    with Store(tmp_path / "s.db") as store:
+        ranks = {(passage, origin.draw.source): origin.rank for _, passage, origin in store.origins()}
+    assert ranks == {("d1", "one/run"): 1, ("d2", "one/run"): 2, ("d2", "two/run"): 1, ("d3", "two/run"): 2}
