@@ -197,7 +197,8 @@ def pool_sources_of(
     """What each of several pools of a run is worth, by its name and the key of PROC; empty without several pools."""
     found: dict[str, dict[str, PoolSource]] = {}
     for (measure, at), figures in zip(plan, outcomes, strict=True):
-        if not isinstance(measure, PROC) or not judged.pool_sources:
+        # The pools hold passages, so what groups of them are worth is not known of each pool.
+        if not isinstance(measure, PROC) or measure.of_groups or not judged.pool_sources:
             continue
         for name, source in source_outcomes(judged, measure, at, figures):
             parts = [source.alone, source.without, source.adds]

@@ -114,6 +114,19 @@ def test_runs_are_compared_by_group() -> None:
     assert row.difference == pytest.approx(np.nanmean(two - one))
 
 
+def test_what_each_of_several_pools_is_worth_is_told_of_passages_alone() -> None:
+    groups, qrels, run = world(6)
+    pools = [run, world(8)[2]]
+    both = evaluated(qrels, run, ["PROC", "PROC(distinct=true)"], groups=groups, pool=pools)
+    sources = both.runs["r"].pool_sources
+    assert len(sources) == 2
+    assert all(set(of) == {"PROC@1", "PROC@3", "PROC@8"} for of in sources.values())
+    union = {query: [*run[query], *(d for d in pools[1][query] if d not in run[query])] for query in run}
+    alone = evaluated(qrels, run, ["PROC(distinct=true)"], groups=groups, pool=union)
+    for key, estimate in alone.runs["r"].estimates.items():
+        assert both["r", key].value == pytest.approx(estimate.value), key
+
+
 GROUPS, QRELS, RUN = world(7)
 
 
