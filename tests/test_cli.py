@@ -201,7 +201,7 @@ def test_measures_lists_them_and_explains_one(tmp_path) -> None:
 @pytest.mark.parametrize("name", list(rs.measures.REGISTRY))
 def test_every_measure_says_its_direction_range_nan_and_example(name) -> None:
     cls = rs.measures.REGISTRY[name]
-    text = rs.measures.base.explain(cls())
+    text = rs.measures.explain(cls())
     assert "Example:" in text
     assert any(words in text for words in ("Higher is better.", "Lower is better.", "A property of"))
     assert "NaN" in text

@@ -68,6 +68,7 @@ REFUSED = {
     "identity": "id",
     "query_id_key": "query_id",
     "pool": "short.trec",
+    "pool_depth": "3",
     "corpus": "corpus.jsonl",
     "tokens": "corpus.jsonl",
     "tokenizer": "characters",

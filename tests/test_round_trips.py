@@ -116,8 +116,8 @@ def test_trec_files(suffix, labels, run) -> None:
         pack = gzip.compress if suffix else bytes
         (folder / f"qrels{suffix}").write_bytes(pack("".join(lines).encode()))
         (folder / f"run{suffix}").write_bytes(pack("".join(ranked).encode()))
-        assert rs.read_qrels(folder / f"qrels{suffix}").to_dict() == judged(labels)
-        assert bits(scored(rs.read_run(folder / f"run{suffix}"))) == bits(run)
+        assert rs.read_qrels(folder / f"qrels{suffix}", format="trec").to_dict() == judged(labels)
+        assert bits(scored(rs.read_run(folder / f"run{suffix}", format="trec"))) == bits(run)
 
 
 @FEW
@@ -246,7 +246,7 @@ def test_exported_qrels(labels) -> None:
         assert rs.read_qrels(folder / "labels.qrels").to_dict() == judged(labels)
 
 
-@pytest.mark.parametrize("query", ["two words", "a\nb", "a\u2028b", " a", "a\x1cb"])
+@pytest.mark.parametrize("query", ["two words", "a\nb", "a\tb", " a", "#a"])
 def test_ids_that_trec_cannot_hold_are_refused_and_nothing_is_written(tmp_path, query) -> None:
     with Store(tmp_path / "s.db") as store:
         put(store, "model", {(query, "d"): 5})

@@ -27,7 +27,13 @@ from rag_selectivity.measures.classic import AP, DCG, RR, ContextPrecision, F, I
 from rag_selectivity.measures.definition import explain, summary
 from rag_selectivity.measures.incomplete import Bpref, InfAP
 from rag_selectivity.measures.names import parse_measure
-from rag_selectivity.measures.plan import DEFAULT_DEPTHS, absent_measures, default_measures, default_query_measures
+from rag_selectivity.measures.plan import (
+    DEFAULT_DEPTHS,
+    absent_measures,
+    default_measures,
+    default_query_measures,
+    given_depths,
+)
 from rag_selectivity.measures.rates import Bits, bits
 from rag_selectivity.measures.readers import ERR, RBP
 from rag_selectivity.measures.recall_free import Fe, T
@@ -96,6 +102,7 @@ __all__ = [
     "default_query_measures",
     "diagnosis",
     "explain",
+    "given_depths",
     "nDCG",
     "parameter",
     "parse_measure",

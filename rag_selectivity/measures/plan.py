@@ -155,13 +155,9 @@ def compared_depths(longest: int) -> list[int]:
     return [depth for depth in COMPARED_DEPTHS if depth <= longest] or [longest]
 
 
-#: What is said of depths that are no list.
-NO_DEPTHS = "depths must be a list of whole numbers ≥ 1"
-
-
 def given_depths(depths: Iterable[int], measures: Sequence[Measure]) -> IntArray:
     """Depths that a user gave, in order; they serve the measures that name none."""
-    chosen = list(iterated(depths, NO_DEPTHS))
+    chosen = list(iterated(depths, "depths must be a list of whole numbers ≥ 1"))
     for depth in chosen:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise InputError(f"depth {depth!r} is not a whole number ≥ 1")
