@@ -124,7 +124,7 @@ def one_run(folder: Path, judgments: int, watch: Watch) -> None:
         await asyncio.sleep(0)
         return json.dumps({"reason": "so", "grade": asked % 5 + 1})
 
-    each = judgments // QUERIES
+    each = max(1, judgments // QUERIES)
     _graded({f"q{q}": [f"d{d}" for d in range(each)] for q in range(QUERIES)}, folder / "large.db", judge, 32)
     assert asked >= each * QUERIES, asked
 
