@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import rag_selectivity as rs
 from rag_selectivity.cli.app import app
 from rag_selectivity.grading.store import Label, Settings, Store, digest
-from rag_selectivity.statistics.agreement import Agreement, Interval, _jackknifed, agreement
+from rag_selectivity.statistics.agreement import _COEFFICIENTS, Agreement, Interval, _jackknifed, agreement
 from tests.reference import read_trec_qrels
 
 JUDGES = ["Olz-gpt4o", "RMITIR-llama38b", "TREMA-direct", "willia-umbrela1"]
@@ -361,3 +361,22 @@ def test_the_jackknife_is_that_of_pseudo_values_on_the_scale_of_the_root(value: 
     reach = 1.1 * stats.t.ppf(1 - tail, n - 1) * stats.sem(pseudo)
     expected = 1 - (middle + reach) ** 2, 1 - max(0.0, middle - reach) ** 2
     assert _jackknifed(without, value, tail) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_figures_of_each_query_are_those_of_its_pairs() -> None:
+    rng = np.random.default_rng(5)
+    queries = [f"q{i}" for i in rng.integers(0, 7, 60)]
+    first, second = rng.integers(1, 6, 60), rng.integers(1, 6, 60)
+    found = agreement(first, second, queries, bootstrap=FEW).per_query
+    assert set(found) == set(queries)
+    for query, (pairs, exact, bias) in found.items():
+        gaps = [int(b - a) for q, a, b in zip(queries, first, second, strict=True) if q == query]
+        assert (pairs, exact, bias) == (len(gaps), gaps.count(0) / len(gaps), pytest.approx(sum(gaps) / len(gaps)))
+
+
+@pytest.mark.parametrize("name", list(_COEFFICIENTS))
+def test_coefficients_of_many_tables_are_those_of_each(name) -> None:
+    rng = np.random.default_rng(6)
+    tables, levels = rng.integers(0, 9, (20, 4, 4)).astype(np.float64), np.arange(1.0, 5.0)
+    alone = [float(_COEFFICIENTS[name](table, levels)) for table in tables]
+    np.testing.assert_allclose(_COEFFICIENTS[name](tables, levels), alone, rtol=1e-12)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.integrate import quad
 from scipy.stats import beta, binomtest
 
@@ -20,7 +21,7 @@ from rag_selectivity.join.joining import join
 from rag_selectivity.scale.out_of_core import evaluate_out_of_core
 from rag_selectivity.scale.tally import Tally
 from rag_selectivity.statistics import controls as formulas
-from rag_selectivity.statistics.controls import Counts, Draw, RateDraws
+from rag_selectivity.statistics.controls import Counts, Draw, RateDraws, _dispersion, _resampled_dispersion
 from tests.conftest import DATA
 
 SIZE, K, QUERIES = 2000, 10, 120
@@ -432,3 +433,35 @@ def test_advice_and_sweep_use_the_judges_own_random_draw() -> None:
 def test_bits_without_a_success_are_minus_infinity() -> None:
     assert formulas.bits_between(0.5, 0.125) == 2
     assert formulas.bits_between(0.0, 0.125) == -np.inf
+
+
+def test_the_dispersion_of_counts_is_that_of_a_contingency_table() -> None:
+    rng = np.random.default_rng(3)
+    n = rng.integers(2, 9, 12).astype(np.float64)
+    x = np.floor(rng.random(12) * (n + 1))
+    table = stats.chi2_contingency(np.stack([x, n - x]), correction=False)
+    assert _dispersion(n, x) == pytest.approx(table.statistic / 11, rel=1e-12)
+    assert _dispersion(n, np.zeros(12)) == _dispersion(n, n) == 1.0
+
+
+@pytest.mark.parametrize("units", [None, np.repeat(np.arange(6), 2)])
+def test_resampled_dispersions_are_those_of_the_drawn_queries(units) -> None:
+    rng = np.random.default_rng(4)
+    n = rng.integers(2, 5, 12).astype(np.float64)
+    x = np.floor(rng.random(12) * (n + 1))
+    rows = {}
+    for unit in range(12 if units is None else 6):
+        chosen = [unit] if units is None else np.flatnonzero(units == unit)
+        row = (len(chosen), n[chosen].sum(), x[chosen].sum(), (x[chosen] ** 2 / n[chosen]).sum())
+        rows.setdefault(row, []).append(chosen)
+    kinds = sorted(rows)
+    share = np.array([len(rows[kind]) for kind in kinds]) / (12 if units is None else 6)
+    times = np.random.default_rng(8).multinomial(12 if units is None else 6, share, size=40)
+    expected = []
+    for drawn in times:
+        # Units with the same sums are the same to the dispersion.
+        places = [place for kind, count in zip(kinds, drawn, strict=True) for place in [rows[kind][0]] * count]
+        queries = np.concatenate(places).astype(int)
+        expected.append(_dispersion(n[queries], x[queries]))
+    found = _resampled_dispersion(n, x, units, 40, np.random.default_rng(8))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

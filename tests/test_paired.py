@@ -17,7 +17,7 @@ from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import EF
 from rag_selectivity.statistics import bounded, score
 from rag_selectivity.statistics.detectable import mean_difference
-from rag_selectivity.statistics.paired import Difference, paired_difference
+from rag_selectivity.statistics.paired import Difference, Pair, _skewed, influence, paired_difference
 
 RNG = np.random.default_rng(4)
 
@@ -324,3 +324,34 @@ def test_no_difference_is_shown_by_too_few_units_or_draws() -> None:
     assert mean_difference(gaps[:16], 0.05, 0.8, 18) < inf
     assert isnan(mean_difference(gaps[:1], 0.05, 0.8, 10_000))
     assert isnan(mean_difference(np.ones(9), 0.05, 0.8, 10_000))
+
+
+@pytest.mark.parametrize("form", ["mean", "ratio", "bits"])
+def test_the_influence_of_a_unit_is_the_derivative_by_its_weight(form) -> None:
+    rng = np.random.default_rng(11)
+    top, bottom = rng.random(9), np.ones(9) if form == "mean" else rng.random(9) + 0.2
+
+    def figure(weights):
+        ratio = (weights @ top) / (weights @ bottom)
+        return log2(ratio) if form == "bits" else ratio
+
+    step = 1e-6
+    slopes = [
+        (figure(1 + step * (np.arange(9) == i)) - figure(1 - step * (np.arange(9) == i))) / (2 * step) for i in range(9)
+    ]
+    np.testing.assert_allclose(influence(top, bottom, form), 9 * np.array(slopes), atol=1e-8)
+
+
+@pytest.mark.parametrize("power", [1, 3])
+def test_the_interval_for_skewed_differences_solves_halls_transformation(power) -> None:
+    gaps = np.linspace(-1, 1, 12) if power == 1 else np.random.default_rng(2).random(12) ** power
+    ones, zeros = np.ones(12), np.zeros(12)
+    pair = Pair("mean", gaps, ones, zeros, ones, ones, None, value=float(gaps.mean()))
+    ends, reach = _skewed(pair, 0.9), float(stats.t.ppf(0.95, 11))
+    error, skewness = gaps.std() / 11**0.5, stats.skew(gaps) / 12**0.5
+    for end, expected in zip(ends, (reach, -reach), strict=True):
+        t = (gaps.mean() - end) / error
+        solved = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+        assert solved == pytest.approx(expected, rel=1e-9)
+    if power == 1:
+        assert ends == pytest.approx(stats.ttest_1samp(gaps, 0).confidence_interval(0.9), rel=1e-9)

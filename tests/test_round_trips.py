@@ -47,8 +47,8 @@ ODD = (
 CHARACTERS = st.sampled_from(ODD) | st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 TEXTS = st.text(CHARACTERS, max_size=12)
 IDS = st.text(CHARACTERS, min_size=1, max_size=6) | st.sampled_from(["1", "007", "1.0", "nan", "null", "true", "[]"])
-#: TREC separates columns by white space, and a line feed ends a line.
-WORDS = IDS.map(lambda text: "".join(text.split())).filter(bool)
+#: TREC separates columns by white space, a line feed ends a line, and a query id at its start is no comment.
+WORDS = IDS.map(lambda text: "".join(text.split())).filter(lambda text: text and text[0] not in "#\ufeff")
 GRADES = st.integers(-3, 5) | st.integers(1 - LARGEST_GRADE, LARGEST_GRADE - 1)
 SCORES = st.floats(allow_nan=False, allow_infinity=False)
 #: `PROPERTY_EXAMPLES=100` in the environment tries a hundred times as many examples.

@@ -339,3 +339,8 @@ def test_weights_of_a_query_with_many_labels_follow_from_the_definition(alpha: f
     rare = [base / share**alpha for base, share in zip((0, 0, 0.1, 0.5, 1.0), shares, strict=True)]
     expected = [0.0, 0.0, min(rare[2] / rare[4], 0.25), min(rare[3] / rare[4], 1.0), 1.0]
     assert weights == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_grade_that_no_passage_has_weighs_nothing_beside_grade_5() -> None:
+    assert rarity_weights(np.array([[1, 0, 0, 0, 1]])).tolist() == [[0, 0, 0, 0, 1]]
+    assert rarity_weights(np.array([[1, 0, 2, 0, 1]]))[0, 3] == 0
