@@ -330,3 +330,12 @@ def test_a_number_of_numpy_is_no_list_of_contexts() -> None:
     row = {"user_input": "q1", "retrieved_context_ids": ["d1"], "retrieved_contexts": np.bool_(True)}
     with pytest.raises(rs.InputError, match="retrieved_contexts must be a list, got"):
         adapter.selectivity([row], LABELS, corpus_size=100, scale="utility")
+
+
+@pytest.mark.parametrize("text", ["a\n\nb", "\n\n", "a\r\n\r\nb", "a\n \nb"])
+def test_blank_lines_within_a_quoted_cell_are_part_of_it(tmp_path, text) -> None:
+    path = tmp_path / "corpus.csv"
+    path.write_bytes(f'\n_id,text\r\n\r\nd1,"{text}"\r\n  \r\nd2,plain\r\n'.encode())
+    assert dict(read_texts(path, "corpus")) == {"d1": text, "d2": "plain"}
+    path.write_bytes(f'query_id,doc_id,grade\n"{text}",d,3\n\nq,d,1\n'.encode())
+    assert rs.read_qrels(path).to_dict() == {text: {"d": 3}, "q": {"d": 1}}

@@ -169,9 +169,9 @@ class Lines:
     first: int
     ends: int
 
-    def decoded(self, path: Path) -> Iterator[tuple[int, str]]:
-        """(line number, text) of each line that is not blank."""
-        return decoded_lines(path, io.BytesIO(self.text), self.first)
+    def decoded(self, path: Path, *, whole: bool = False) -> Iterator[tuple[int, str]]:
+        """(line number, text) of each line that is not blank; if `whole`, of every line, with its end."""
+        return decoded_lines(path, io.BytesIO(self.text), self.first, whole=whole)
 
 
 def line_blocks(path: Path, file: IO[bytes], first: int = 1, *, blocks: int = 1) -> Generator[Lines]:
@@ -208,14 +208,16 @@ def first_line(path: Path, file: IO[bytes]) -> tuple[int, str]:
     return 0, ""
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(line number, text) of each line that is not blank."""
+def text_lines(path: Path, *, whole: bool = False) -> Iterator[tuple[int, str]]:
+    """(line number, text) of each line that is not blank; if `whole`, of every line, with its end."""
     with opened(path) as file:
         for lines in line_blocks(path, file):
-            yield from lines.decoded(path)
+            yield from lines.decoded(path, whole=whole)
 
 
-def decoded_lines(path: Path, lines: Iterable[bytes], first: int = 1) -> Iterator[tuple[int, str]]:
+def decoded_lines(
+    path: Path, lines: Iterable[bytes], first: int = 1, *, whole: bool = False
+) -> Iterator[tuple[int, str]]:
     """As `text_lines`, of some lines of a file; `first` is the number of the first of them."""
     for number, line in enumerate(lines, first):
         try:
@@ -223,5 +225,7 @@ def decoded_lines(path: Path, lines: Iterable[bytes], first: int = 1) -> Iterato
         except UnicodeDecodeError:
             raise InputError(f"{path}:{number}: this line is not UTF-8 text; save the file as UTF-8") from None
         # White space of ASCII alone: other characters may be an id.
-        if line.strip():
+        if whole:
+            yield number, text
+        elif line.strip():
             yield number, text.rstrip("\r\n")

@@ -46,7 +46,9 @@ class SeparatedChunk(Chunk):
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """By the csv module."""
-        return separated_rows(self.path, self.separator, self.lines.decoded(self.path), self.header)
+        return separated_rows(
+            self.path, self.separator, self.lines.decoded(self.path, whole=self.separator == ","), self.header
+        )
 
 
 def separated_chunks(path: Path, separator: str, columns: Mapping[str, str]) -> Iterator[SeparatedChunk]:
@@ -64,18 +66,25 @@ def separated_chunks(path: Path, separator: str, columns: Mapping[str, str]) -> 
 def separated_rows(
     path: Path, separator: str, lines: Iterator[tuple[int, str]], header: Sequence[str] | None = None
 ) -> Iterator[tuple[int, Row]]:
-    """(line, row) of lines; the first of them is the header, unless it is given."""
+    """(line, row) of lines; the first of them is the header, unless it is given.
+
+    Lines of CSV have their ends, and blank ones are among them: they may be within quotation marks.
+    """
     numbers: list[int] = []
 
     def feed() -> Iterator[str]:
         for number, line in lines:
+            if not numbers and header is None and not line.strip(_BLANK):
+                continue
             numbers.append(number)
-            yield line + "\n"
+            yield line if line.endswith("\n") else line + "\n"
 
     reader = csv_reader(feed(), separator)
     try:
         names = header_of(reader) if header is None else header
         for cells in reader:
+            if len(cells) < 2 and not "".join(cells).strip(_BLANK):
+                continue
             if len(cells) != len(names):
                 raise InputError(
                     f"{path}:{numbers[-1]}: {len(cells)} fields, but the header has {len(names)} ({', '.join(names)})"
@@ -90,6 +99,7 @@ def fault_of_csv(error: csv.Error) -> str:
     return next((ours for theirs, ours in _FAULTS.items() if theirs in str(error)), str(error))
 
 
+_BLANK = " \t\r\n\v\f"
 _FAULTS = {
     "new-line character": "a carriage return stands outside quotation marks; end lines in line feeds",
     "unexpected end": "a quotation mark is not closed; write the file again with a program for CSV",

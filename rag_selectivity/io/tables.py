@@ -49,7 +49,7 @@ class CommaSeparated(TableFormat):
 
     def read_rows(self, path: Path) -> Iterator[tuple[int, Row]]:
         """The lines below the header."""
-        return _not_empty(path, separated_rows(path, ",", text_lines(path)))
+        return _not_empty(path, separated_rows(path, ",", text_lines(path, whole=True)))
 
     def read_chunks(self, path: Path, columns: Mapping[str, str]) -> Iterator[Chunk]:
         """The lines below the header."""
