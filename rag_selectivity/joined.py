@@ -69,6 +69,10 @@ def join_runs(
             f"labels by people (human) calibrate figures at depths K, and @{budgets[0]} is a budget of tokens: leave "
             f"one of the two out"
         )
+    if tokens is not None and not budgets:
+        raise InputError(
+            "tokens (--tokens) are given, and no measure is at a budget of them: name one, as in RA-nWG@2000tok"
+        )
     if groups is not None and human is not None:
         raise InputError(
             "labels by people (human) complete labels of passages, and groups need the labels of groups: leave one of "

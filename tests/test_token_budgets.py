@@ -207,6 +207,7 @@ TOKENS, QRELS, RUN = world(12)
         ("P@300tok", {"tokens": TOKENS, "unjudged": "condense"}, "unjudged=.condense. leaves passages out"),
         ("P@300tok", {"tokens": TOKENS, "duplicates": "drop"}, "duplicates=.drop. leaves passages out"),
         ("P@300tok", {"tokens": TOKENS, "human": QRELS}, "@300tok is a budget of tokens"),
+        ("P@5", {"tokens": TOKENS}, "no measure is at a budget of them: name one, as in RA-nWG@2000tok"),
     ],
 )
 def test_what_cannot_be_measured_says_why(measure, options, message) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import typer
 
@@ -21,16 +22,20 @@ from rag_selectivity.results.stored import StoredReport
 from rag_selectivity.results.stored_claims import StoredClaims
 from rag_selectivity.statistics.bootstrap import Bootstrap
 
+S = TypeVar("S", StoredReport, StoredClaims)
+
 
 @dataclass(frozen=True)
-class Gates:
+class _Gates(Generic[S]):
     """The conditions of --fail-if and --max-drop, the report of --against, the queries of --on, --require-trust."""
 
     conditions: list[FailIf]
     drops: list[MaxDrop]
-    stored: StoredReport | None
+    stored: S | None
     on: str
     require_trust: str | None = None
+
+    stored_as: ClassVar[type[Any]]
 
     @classmethod
     def parse(
@@ -40,13 +45,21 @@ class Gates:
         against: Path | None,
         on: str | None,
         require_trust: str | None,
-    ) -> Gates:
+    ) -> Self:
         """From the options; an InputError if one of them needs another."""
-        drops = [parse_max_drop(text) for text in max_drop or []]
+        of_claims = cls.stored_as is StoredClaims
+        drops = [parse_max_drop(text, of_claims=of_claims) for text in max_drop or []]
         check_options(drops, stored=against is not None, on=on)
-        stored = StoredReport.read(against) if against is not None else None
+        stored = cls.stored_as.read(against) if against is not None else None
         check_level(require_trust)
-        return cls([parse_fail_if(text) for text in fail_if or []], drops, stored, on or "all", require_trust)
+        conditions = [parse_fail_if(text, of_claims=of_claims) for text in fail_if or []]
+        return cls(conditions, drops, stored, on or "all", require_trust)
+
+
+class Gates(_Gates[StoredReport]):
+    """The gates of `evaluate` and `compare`, against a stored report."""
+
+    stored_as = StoredReport
 
     def measures(self, given: list[str] | None) -> list[str | Measure]:
         """The measures that were given, or the default ones, and those that the gates need."""
@@ -73,32 +86,10 @@ class Gates:
         exit_if_failed(failures(report, self.conditions, self.drops, against, require_trust=self.require_trust))
 
 
-@dataclass(frozen=True)
-class ClaimGates:
-    """The gates of `claims`: as `Gates`, on measures of claims and against stored claim checks."""
+class ClaimGates(_Gates[StoredClaims]):
+    """The gates of `claims`, on measures of claims and against stored claim checks."""
 
-    conditions: list[FailIf]
-    drops: list[MaxDrop]
-    stored: StoredClaims | None
-    on: str
-    require_trust: str | None = None
-
-    @classmethod
-    def parse(
-        cls,
-        fail_if: list[str] | None,
-        max_drop: list[str] | None,
-        against: Path | None,
-        on: str | None,
-        require_trust: str | None,
-    ) -> ClaimGates:
-        """From the options; an InputError if one of them needs another."""
-        drops = [parse_max_drop(text, of_claims=True) for text in max_drop or []]
-        check_options(drops, stored=against is not None, on=on)
-        stored = StoredClaims.read(against) if against is not None else None
-        check_level(require_trust)
-        conditions = [parse_fail_if(text, of_claims=True) for text in fail_if or []]
-        return cls(conditions, drops, stored, on or "all", require_trust)
+    stored_as = StoredClaims
 
     @property
     def measures(self) -> list[str]:

@@ -3,9 +3,39 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
+from rag_selectivity.io.opening import json_document
+
+
+def stored_document(file: Path, schema: str, *, unread: str, other: str, has: str, again: str) -> Any:
+    """The JSON of a file that this package has stored in a schema.
+
+    Parameters
+    ----------
+    unread, other : str
+        What an error says, with the mend, of a file that is no JSON, and of one of another format.
+    has, again : str
+        The subject and verb of an error about another version, and its mend.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is no JSON, or is of another format or version.
+    """
+    try:
+        data = json_document(file)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file}: not JSON ({error}), {unread}") from None
+    found = data.get("schema") if isinstance(data, dict) else None
+    if str(found).startswith(schema.rpartition("/")[0] + "/"):
+        other = f"{has} schema {found}, but this version reads only {schema}: {again}"
+    check_version(found, schema, str(file), other)
+    return data
 
 
 def check_version(found: Any, schema: str, where: str, wrong: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -42,8 +43,9 @@ class _Incomplete(WholeListMeasure):
         values = total / np.maximum(judged.relevant(self.rel), 1)
         return Outcome((values[:, None],), _NEVER, refused=self._refused(judged))
 
+    @abstractmethod
     def _of_hits(self, judged: JudgedRun, hits: Hits, relevant: IntArray, others: IntArray) -> FloatArray:
-        raise NotImplementedError
+        """The figure of each relevant hit, from how many relevant and other judged passages stand above it."""
 
     def _refused(self, judged: JudgedRun) -> Refusal | None:
         return None

@@ -103,6 +103,7 @@ def report_from_files(
         rel, m = parameters_of(parsed)
     people = None if human is None else people_of(human, grade_map)
     runs = _read_once(runs)
+    budgets = budgets_of(parsed)
     joined = join_runs(
         labels,
         runs,
@@ -110,8 +111,8 @@ def report_from_files(
         pool_depth=pool_depth,
         policy=chosen_policy,
         human=people,
-        tokens=tokens,
-        budgets=budgets_of(parsed),
+        tokens=tokens if budgets else None,
+        budgets=budgets,
         **shared,
     )
     alone = measure_all(joined.judged, parsed, [1])

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import json_document
 from rag_selectivity.io.shapes import Misfit
-from rag_selectivity.io.versions import check_version
+from rag_selectivity.io.versions import stored_document
 from rag_selectivity.results.estimate import AS_JUDGED, Caveat, Estimate
 from rag_selectivity.results.records import Fingerprint, QueryRecords
 from rag_selectivity.results.report import SCHEMA
 from rag_selectivity.results.slices import Slice, Slices
 from rag_selectivity.results.stored_shape import check_report
 
-_SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
+_AGAIN = "write it again with -o report.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +49,22 @@ class StoredReport:
     def read(cls, path: str | Path) -> StoredReport:
         """Read a file written by `Report.save`, by `evaluate -o report.json`, or with a comparison."""
         file = Path(path)
-        try:
-            data: Any = json_document(file)
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"{file}: not JSON ({error}), so no stored report; `evaluate -o report.json` and "
-                f"report.save('report.json') write one"
-            ) from None
-        schema = data.get("schema") if isinstance(data, dict) else None
-        wrong = f"not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json"
-        if str(schema).startswith(_SCHEMAS):
-            wrong = (
-                f"the report has schema {schema}, but this version reads only {SCHEMA}: "
-                f"write it again with -o report.json"
-            )
-        check_version(schema, SCHEMA, str(file), wrong)
+        data = stored_document(
+            file,
+            SCHEMA,
+            unread="so no stored report; `evaluate -o report.json` and report.save('report.json') write one",
+            other=f"not a report of rag-selectivity (schema {SCHEMA}); write one with -o report.json",
+            has="the report has",
+            again=_AGAIN,
+        )
         try:
             check_report(data)
             runs = {run: _stored_run(part) for run, part in data["runs"].items()}
             return cls(file, runs, str(data["scale"]), data["corpus_size"], dict(data["settings"]))
         except Misfit as error:
-            raise InputError(f"{file}: the report is damaged: {error}; write it again with -o report.json") from None
+            raise InputError(f"{file}: the report is damaged: {error}; {_AGAIN}") from None
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise InputError(f"{file}: the report is damaged ({error!r}); write it again with -o report.json") from None
+            raise InputError(f"{file}: the report is damaged ({error!r}); {_AGAIN}") from None
 
     def run(self, name: str, runs: int) -> StoredRun:
         """A run by name. If both reports have only one run, its name does not matter."""

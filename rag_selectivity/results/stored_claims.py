@@ -12,16 +12,14 @@ import numpy as np
 
 from rag_selectivity.data.cells import id_fault
 from rag_selectivity.errors import InputError
-from rag_selectivity.io.opening import json_document
 from rag_selectivity.io.shapes import Misfit, by_name, digits, each, fields, mapping, number, or_null, text
-from rag_selectivity.io.versions import check_version
+from rag_selectivity.io.versions import stored_document
 from rag_selectivity.measures.base import FloatArray
 from rag_selectivity.results.claims import SCHEMA
 from rag_selectivity.results.estimate import Estimate
 from rag_selectivity.results.stored import stored_estimate
 from rag_selectivity.results.stored_shape import ESTIMATE
 
-_SCHEMAS = SCHEMA.rpartition("/")[0] + "/"
 _AGAIN = "write it again with claims -o claims.json"
 
 
@@ -72,20 +70,14 @@ class StoredClaims:
             If the file is none, is of another version, or is damaged.
         """
         file = Path(path)
-        try:
-            data: Any = json_document(file)
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"{file}: not JSON ({error}), so no stored claims; `claims -o claims.json` and "
-                f"report.save('claims.json') write them"
-            ) from None
-        schema = data.get("schema") if isinstance(data, dict) else None
-        wrong = f"not claim checks of rag-selectivity (schema {SCHEMA}); write them with claims -o claims.json"
-        if str(schema).startswith(_SCHEMAS):
-            wrong = f"the claim checks have schema {schema}, but this version reads only {SCHEMA}: {_AGAIN}"
-        check_version(schema, SCHEMA, str(file), wrong)
+        data = stored_document(
+            file,
+            SCHEMA,
+            unread="so no stored claims; `claims -o claims.json` and report.save('claims.json') write them",
+            other=f"not claim checks of rag-selectivity (schema {SCHEMA}); write them with claims -o claims.json",
+            has="the claim checks have",
+            again=_AGAIN,
+        )
         try:
             _CLAIMS(data, "")
             return cls(file, data["judge"], {name: _stored_run(part) for name, part in data["runs"].items()})
