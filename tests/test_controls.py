@@ -135,6 +135,38 @@ def rs_as_judged() -> float:
     return rs.evaluate(labels, runs, corpus_size=SIZE, depths=[K], measures=["BoR"], scale="trec")["BoR@10"].value
 
 
+@pytest.mark.parametrize(
+    ("sizes", "hits", "counted"),
+    [([4] * 10, [4] * 3 + [0] * 7, None), ([1, 2, 3, 4], [1, 2, 3, 4], 10**2 / 30), ([2] * 6, [0] * 6, 6.0)],
+)
+def test_successes_of_clusters_count_as_the_clusters_they_are(sizes, hits, counted) -> None:
+    units = np.repeat(np.arange(len(sizes)), sizes)
+    succeeded = np.concatenate([np.arange(size) < hit for size, hit in zip(sizes, hits, strict=True)])
+    if counted is None:
+        # All agree within a cluster: so many answers as the variance of the clusters' rates is that of.
+        rate = sum(hits) / sum(sizes)
+        gaps = np.array(hits) - rate * np.array(sizes)
+        counted = sum(sizes) * (rate * (1 - rate) * sum(sizes)) / ((gaps**2).sum() * len(sizes) / (len(sizes) - 1))
+    share = succeeded.mean()
+    expected = beta(share * counted + 0.5, (1 - share) * counted + 0.5)
+    drawn = formulas.success_draws(succeeded, units, 100_000, np.random.default_rng(0))
+    assert drawn.mean() == pytest.approx(expected.mean(), abs=5 * expected.std() / 100_000**0.5)
+    assert drawn.std() == pytest.approx(expected.std(), rel=0.02)
+
+
+def test_a_draw_misses_a_tail_by_the_mean_over_what_its_labels_allow() -> None:
+    rng = np.random.default_rng(4)
+    found, missed = rng.uniform(0.1, 0.2, 5), rng.uniform(0.6, 0.8, 5)
+    tail = -np.array([0.0, 0.3, 0.1, 0.8, 0.05])
+    draw = Draw(found, missed, np.zeros(5), tail, 3)
+    rows = np.array([True, True, False, True, True])
+    more, left = formulas._missed_with_tail(draw, 400, np.random.default_rng(6))(rows)
+    times = np.random.default_rng(6).gamma(3.5, 1 / 3.5, 400)
+    kept = np.array([(missed[rows] * np.exp(tail[rows] * each)).mean() for each in times])
+    assert left == pytest.approx(kept, rel=1e-3)
+    assert more == pytest.approx(found[rows].mean() + missed[rows].mean() - kept, rel=2e-3)
+
+
 def test_intervals_cover_the_truth_and_what_is_shown_is_true(trial) -> None:
     """A short form of benchmarks/trust_tables/controls.py, with the ugly worlds in it."""
     worlds = [world for world in trial.made() if world.size == 100_000]

@@ -76,7 +76,7 @@ def test_redundancy_counts_what_repeats_a_group_above(budget) -> None:
     groups, qrels, run = world(9)
     lengths = {passage: 60 + 10 * (i % 5) for i, passage in enumerate(PASSAGES)}
     keys = ["Redundancy@1", "Redundancy@3", "Redundancy@8"] if budget is None else [f"Redundancy@{budget}tok"]
-    part = evaluated(qrels, run, keys, groups=groups, tokens=lengths).runs["r"]
+    part = evaluated(qrels, run, keys, groups=groups, tokens=None if budget is None else lengths).runs["r"]
     for i, query in enumerate(part.queries):
         for key in keys:
             ids = run[query]

@@ -13,7 +13,9 @@ from scipy import stats
 from rag_selectivity.measures import Outcome
 from rag_selectivity.measures.base import MEAN
 from rag_selectivity.measures.chance import _BITS
+from rag_selectivity.statistics.exact import ends_of_few
 from rag_selectivity.statistics.interval_methods import BCa, Estimand, Percentile
+from rag_selectivity.statistics.intervals_of_means import interval_of_mean
 from rag_selectivity.statistics.moments import Moments, moments_of
 from rag_selectivity.statistics.poisson import Draws, query_hashes
 
@@ -91,6 +93,29 @@ def test_queries_that_agree_have_the_interval_of_what_was_not_seen(common: float
     # Between 0 and 1, the ends for few queries do not apply: the effective number of queries is all thirty.
     assert low[0] == pytest.approx(common * (1 - unseen), abs=1e-9)
     assert high[0] == pytest.approx(common + (1 - common) * unseen, rel=1e-9)
+
+
+@pytest.mark.parametrize(("lowest", "highest"), [(0.0, 1.0), (-1.0, 1.0), (2.0, 5.0)])
+def test_the_ends_of_few_turn_and_move_with_the_range(lowest: float, highest: float) -> None:
+    def ends(values, low, high):
+        sums = np.array([values.sum()]), np.array([(values**2).sum()])
+        return ends_of_few(*sums, np.array([len(values)]), (low, high), 0.025, 10)[:, 0]
+
+    rare = np.r_[0.9, 0.4, 0.7, np.zeros(40)]
+    plain = ends(rare, 0.0, 1.0)
+    total = rare.sum()
+    clopper_pearson = stats.beta.ppf([0.025, 0.975], [total, total + 1], [43 - total + 1, 43 - total])
+    assert plain == pytest.approx(clopper_pearson)
+    span = highest - lowest
+    assert ends(lowest + span * rare, lowest, highest) == pytest.approx(lowest + span * plain)
+    assert ends(highest - span * rare, lowest, highest) == pytest.approx(highest - span * plain[::-1])
+    assert np.isnan(ends(lowest + span * np.linspace(0.3, 0.7, 43), lowest, highest)).all()
+
+
+def test_the_interval_of_known_sums_is_students_where_no_end_is_near() -> None:
+    values = np.random.default_rng(1).beta(3, 3, 40)
+    expected = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
+    assert interval_of_mean(values.sum(), (values**2).sum(), 40) == pytest.approx(expected)
 
 
 def test_the_interval_of_resamples_is_that_of_a_plain_loop() -> None:

@@ -16,7 +16,7 @@ from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.chance import EF
 from rag_selectivity.statistics import bounded, score
-from rag_selectivity.statistics.detectable import mean_difference
+from rag_selectivity.statistics.detectable import mean_difference, sensitivity
 from rag_selectivity.statistics.paired import Difference, Pair, _skewed, influence, paired_difference
 
 RNG = np.random.default_rng(4)
@@ -30,13 +30,13 @@ def means(values, others, **options) -> Difference:
     )
 
 
-def bits(values, others, chance=None, other_chance=None, **options) -> Difference:
+def bits(values, others, chance=None, other_chance=None, aggregate=BoR.aggregate, **options) -> Difference:
     """The difference of BoR; every query has the same chance if not given."""
     sides = []
     for top, bottom in ((values, chance), (others, other_chance if other_chance is not None else chance)):
         top = np.asarray(top, float).reshape(len(top), -1)
         bottom = np.full(top.shape, 0.01) if bottom is None else np.asarray(bottom, float).reshape(top.shape)
-        sides.append(Outcome((top, bottom, 1 - bottom), "", BoR.aggregate))
+        sides.append(Outcome((top, bottom, 1 - bottom), "", aggregate))
     return paired_difference(*sides, **options)
 
 
@@ -71,7 +71,8 @@ def test_drawn_swaps_come_close_to_scipys_permutation_test() -> None:
         assert found.p[column] == pytest.approx(peer.pvalue, abs=0.012)
 
 
-def test_ratios_with_denominators_of_their_own_swap_both_by_brute_force() -> None:
+@pytest.mark.parametrize("form", ["bits", "ratio"])
+def test_ratios_with_denominators_of_their_own_swap_both_by_brute_force(form) -> None:
     rng = np.random.default_rng(3)
     top, other = rng.integers(0, 2, 9).astype(float), np.ones(9)
     down, other_down = rng.random(9) / 10, rng.random(9) / 10
@@ -84,9 +85,10 @@ def test_ratios_with_denominators_of_their_own_swap_both_by_brute_force() -> Non
         return abs(tops[0] / downs[0] - tops[1] / downs[1])
 
     every = np.array([apart(signs) for signs in product((1, -1), repeat=9)])
-    found = bits(top, other, down, other_down)
+    found = bits(top, other, down, other_down, aggregate=BoR.aggregate if form == "bits" else EF.aggregate)
     assert found.p[0] == pytest.approx((every >= apart([1] * 9) - 1e-12).mean())
-    assert found.value[0] == pytest.approx(log2(top.sum() / down.sum()) - log2(other.sum() / other_down.sum()))
+    ratios = top.sum() / down.sum(), other.sum() / other_down.sum()
+    assert found.value[0] == pytest.approx(log2(ratios[0] / ratios[1]) if form == "bits" else ratios[0] - ratios[1])
 
 
 def test_equal_denominators_make_the_swap_a_flip_of_signs() -> None:
@@ -312,6 +314,28 @@ def test_the_smallest_difference_has_the_power_asked_for(n: int) -> None:
     found = mean_difference(gaps, 0.05, 0.8, 10_000)
     limit = stats.t.ppf(0.975, n - 1)
     assert stats.nct.sf(limit, n - 1, found * np.sqrt(n) / gaps.std(ddof=1)) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_queries_written_twice_as_clusters_detect_what_they_detect_alone() -> None:
+    rng = np.random.default_rng(8)
+    alone = [Outcome((rng.beta(2, 3, (25, 1)),), "") for _ in range(2)]
+    twice = [Outcome((np.repeat(each.parts[0], 2, axis=0),), "") for each in alone]
+    assert sensitivity(*twice, 0, units=np.repeat(np.arange(25), 2))(0.05, 0.8) == pytest.approx(
+        sensitivity(*alone, 0)(0.05, 0.8)
+    )
+
+
+@pytest.mark.parametrize("form", ["bits", "ratio"])
+def test_few_figures_that_differ_have_ends_that_mirror_those_of_the_exchanged_runs(form) -> None:
+    rng = np.random.default_rng(2)
+    one, other = np.r_[np.full(4, 0.7), np.zeros(30)], np.r_[np.zeros(2), np.full(3, 0.4), np.zeros(29)]
+    chance, other_chance = rng.uniform(0.01, 0.02, (2, 34))
+    aggregate = BoR.aggregate if form == "bits" else EF.aggregate
+    found = bits(one, other, chance, other_chance, aggregate=aggregate)
+    back = bits(other, one, other_chance, chance, aggregate=aggregate)
+    width = found.high[0] - found.low[0]
+    assert found.low[0] < found.value[0] < found.high[0]
+    assert (found.low[0], found.high[0]) == pytest.approx((-back.high[0], -back.low[0]), abs=0.05 * width)
 
 
 def test_no_difference_is_shown_by_too_few_units_or_draws() -> None:

@@ -12,6 +12,7 @@ from scipy import stats
 
 from rag_selectivity.measures import BoR
 from rag_selectivity.measures.base import Outcome
+from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.unpaired import _Arm, _drawn, _first, _Permuted, unpaired_difference
 
 
@@ -61,6 +62,20 @@ def test_means_come_close_to_scipys_permutation_of_welchs_t() -> None:
     welch = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
     assert found.low[0] == pytest.approx(welch.low, abs=0.02)
     assert found.high[0] == pytest.approx(welch.high, abs=0.02)
+
+
+def test_where_few_figures_differ_the_interval_is_that_of_both_arms_by_mover() -> None:
+    one, other = np.r_[0.9, 0.5, np.zeros(28)], np.r_[0.25, 0.4, 0.5, np.zeros(22)]
+    means, lows, highs = [], [], []
+    for arm in (one, other):
+        low, high = bounded.ends(arm[:, None], np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.95)
+        means.append(arm.mean())
+        lows.append(low)
+        highs.append(high)
+    found = of_means(one, other)
+    apart = means[0] - means[1]
+    assert found.low[0] == pytest.approx(apart - ((means[0] - lows[0]) ** 2 + (highs[1] - means[1]) ** 2) ** 0.5)
+    assert found.high[0] == pytest.approx(apart + ((highs[0] - means[0]) ** 2 + (means[1] - lows[1]) ** 2) ** 0.5)
 
 
 def test_whatever_lies_outside_of_the_interval_is_rejected() -> None:
