@@ -59,7 +59,8 @@ def mpmath_tails(N: int, R: int, K: int, m: int) -> tuple[mpmath.mpf, mpmath.mpf
         miss = mpmath.fsum(term(k) for k in range(m))
         if miss > mpmath.mpf(10) ** -30 and 1 - miss > mpmath.mpf(10) ** -25:
             return 1 - miss, miss
-        success, k = mpmath.mpf(0), m
+        # Fewer hits than this cannot be: there are not so many other passages.
+        success, k = mpmath.mpf(0), max(m, K - (N - R))
         while k <= min(R, K):
             t = term(k)
             success += t
@@ -81,7 +82,7 @@ def mpmath_tails(N: int, R: int, K: int, m: int) -> tuple[mpmath.mpf, mpmath.mpf
         (8_841_823, 30_000, 1000),
         (10**6, 999_000, 30),
         (10**6, 25, 999_990),
-        pytest.param(10**6, 10**6 - 30, 10**6 - 5, marks=pytest.mark.slow),
+        (10**6, 10**6 - 30, 10**6 - 5),
         (11_314, 572, 100),
         (10**9, 10**6, 30_000),
         (5_000_000, 10**6, 190),
