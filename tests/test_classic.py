@@ -58,6 +58,12 @@ def test_f_weighs_by_beta_or_by_alpha() -> None:
         rs.parse_measure("F(alpha=.2,beta=2)@5")
 
 
+@pytest.mark.parametrize("measure", ["F(beta=-0.5)@5", "F(alpha=-0.5)@5", "F(alpha=1.5)@5", "IPrec@-0.5", "IPrec@1.5"])
+def test_what_is_off_its_range_is_refused(measure) -> None:
+    with pytest.raises(rs.InputError, match="must be a number from 0 to"):
+        rs.parse_measure(measure)
+
+
 def test_rprec_takes_no_depth_and_iprec_a_recall_level() -> None:
     with pytest.raises(rs.InputError, match="Rprec takes no depth"):
         rs.parse_measure("Rprec@5")

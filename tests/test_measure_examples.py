@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
 import pytest
 
 import rag_selectivity as rs
-from rag_selectivity.measures import REGISTRY
+from rag_selectivity.measures import REGISTRY, Outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore::rag_selectivity.SelectivityWarning")
 
@@ -172,3 +173,25 @@ def test_the_figure_of_the_example_is_what_the_measure_gives(name, printed) -> N
 
 def test_every_measure_with_an_example_is_here() -> None:
     assert set(FIGURES) == {name for name, cls in REGISTRY.items() if cls.example}
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_a_measure_needs_what_it_says_and_has_figures_of_queries_if_it_is_a_mean(name) -> None:
+    measure = REGISTRY[name]()
+    if measure.of_groups:
+        return
+    labels = {"q": {"a": 5, "b": 1, "c": 4, "d": 2}, "p": {"a": 4, "c": 1, "e": 5}}
+    run = {"q": ["a", "x", "b", "c", "d", "y"], "p": ["c", "a", "x", "e", "y", "z"]}
+    depths = measure.default_depths(np.array([3]))
+
+    def outcome(size: int | None) -> Outcome:
+        qrels = rs.Qrels.from_dict(labels)
+        return measure.outcome(rs.join(qrels, rs.Run.from_dict(run), scale="utility", corpus_size=size), depths)
+
+    found = outcome(50)
+    assert measure.per_query == (found.aggregate.form == "mean")
+    if measure.needs_corpus_size:
+        with pytest.raises(rs.InputError, match="needs the corpus size N"):
+            outcome(None)
+    else:
+        np.testing.assert_array_equal(outcome(None).parts[0], found.parts[0])

@@ -44,6 +44,15 @@ def test_the_two_forms_of_t() -> None:
     assert report["T(form=code)@4"].value == pytest.approx(0.5 - 0.5 * 1 / 2)
 
 
+@pytest.mark.parametrize("measure", ["T(alpha=0.3)", "T(alpha=0.3,form=code)"])
+def test_t_lies_between_the_ends_that_its_interval_rests_on(measure) -> None:
+    labels = {"all": dict.fromkeys("abcd", 1), "none": {"e": 1}}
+    judged = rs.join(rs.Qrels.from_dict(labels), rs.Run.from_dict({query: list("abcd") for query in labels}))
+    outcome = rs.parse_measure(measure).outcome(judged, np.array([2, 4]))
+    for column in (0, 1):
+        assert outcome.ends_at(column) == pytest.approx(tuple(outcome.parts[0][::-1, column]))
+
+
 @given(RELEVANCE, st.integers(0, 4), st.sampled_from([0.1, 0.25, 0.5, 0.9]))
 @settings(max_examples=60, deadline=None)
 def test_f_by_alpha_is_the_weighted_harmonic_mean(relevance, further, alpha) -> None:

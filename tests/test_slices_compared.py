@@ -140,6 +140,18 @@ def test_the_p_value_against_all_signs_one_by_one() -> None:
     assert test.p == pytest.approx(np.mean(np.array(every) >= statistic(rest) - 1e-7))
 
 
+@pytest.mark.parametrize("queries", [12, 30])
+def test_each_depth_is_tested_as_it_is_alone(queries: int) -> None:
+    rng = np.random.default_rng(2)
+    first, second, places = rng.random((queries, 3)), rng.random((queries, 3)), np.arange(queries) % 4
+    first[places == 0, 1] = np.nan
+    together = heterogeneity(Outcome((first,), ""), Outcome((second,), ""), places, draws=300)
+    for column, test in enumerate(together):
+        of_one = [Outcome((values[:, [column]],), "") for values in (first, second)]
+        (alone,) = heterogeneity(*of_one, places, draws=300)
+        assert (test.p, test.slices, test.test) == (pytest.approx(alone.p), alone.slices, alone.test)
+
+
 def test_a_cluster_in_several_slices_has_one_sign() -> None:
     rng = np.random.default_rng(6)
     pairs = [(rng.random(40), rng.random(40)) for _ in range(2)]
