@@ -367,6 +367,11 @@ def test_a_sampled_tail_stands_for_the_rest_of_it() -> None:
     # Each query has about 100 more relevant passages in 2,000.
     assert tail.value == pytest.approx(1 - 0.95**10, rel=0.1)
     assert tail.value > 10 * pooled.value
+    # What is shown: all 120 queries succeed; a draw finds a relevant control, one of the tail's 99, or a known one.
+    known = [1 - (1 - 10 / SIZE) * (1 - 10 / (SIZE - 1)) if i % 5 else 10 / SIZE for i in range(QUERIES)]
+    chance = beta.ppf(0.975, 2, QUERIES - 1) + 10 * 99 / SIZE + np.mean(known)
+    shown = report((stored, runs, None), measures=["BoR"])["BoR@10"].shown
+    assert shown == pytest.approx(max(0.0, np.log2(0.025 ** (1 / QUERIES) / chance)), abs=1e-3)
 
 
 @pytest.mark.parametrize(
