@@ -12,7 +12,7 @@ import rag_selectivity as rs
 from rag_selectivity import Bootstrap, InputError
 from rag_selectivity.measures.base import Outcome
 from rag_selectivity.measures.hypergeometric import random_success
-from rag_selectivity.statistics import draws
+from rag_selectivity.statistics import bounded, draws
 
 RNG = np.random.default_rng(1)
 QUERIES = [f"q{i}" for i in range(60)]
@@ -115,6 +115,26 @@ def test_resamples_without_a_success_leave_a_bound_of_minus_infinity_and_no_nan(
     assert cell.low == -inf
     assert cell.high == pytest.approx(log2(3 / 5 / 0.01))
     assert report.to_dict()["runs"]["r"]["measures"]["BoR@1"]["reason"].startswith("some resamples have no success")
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_where_few_queries_differ_the_interval_holds_gaffkes_and_moves_with_the_range(times) -> None:
+    values = np.repeat(np.r_[0.6, 0.3, 0.9, np.zeros(37)], times)
+    queries = [f"q{i}" for i in range(len(values))]
+    clusters = {query: i // times for i, query in enumerate(queries)}
+    bootstrap = Bootstrap(clusters=clusters if times > 1 else None)
+
+    def ends(values, lowest, highest):
+        ((low, high),) = bootstrap.intervals([Outcome((values[:, None],), "", bounds=(lowest, highest))], queries)
+        return np.array([low[0], high[0]])
+
+    plain = ends(values, 0.0, 1.0)
+    low, high = bounded.ends(values[::times, None], np.zeros(1), np.ones(1), lambda sums: sums[:, 0], 0.95)
+    assert plain[0] <= low
+    assert plain[1] == pytest.approx(high)
+    assert 0 < plain[0] < values.mean()
+    assert ends(2 * values - 1, -1.0, 1.0) == pytest.approx(2 * plain - 1)
+    assert ends(1 - values, 0.0, 1.0) == pytest.approx(1 - plain[::-1], abs=0.004)
 
 
 def test_one_query_has_no_interval_rather_than_one_of_width_zero() -> None:
