@@ -7,6 +7,7 @@ import fractions
 import json
 import math
 import sqlite3
+import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,9 @@ def test_a_reply_that_was_cut_within_a_character_ends_no_run(tmp_path, content, 
         {"query_id": 3},
         {"texts": True},
         {"texts": ["d1"]},
+        {"shown": [["d1"], "d2"]},
+        {"pool": ["d1", None]},
+        {"failed": np.array([True, False])},
     ],
 )
 def test_a_retrieval_whose_fields_are_of_another_type_is_refused(fields) -> None:
@@ -294,6 +298,27 @@ def test_what_a_query_goes_by_and_how_its_passages_are_known_must_be_texts() -> 
             passage_identity(identity, ids={}, text=str, metadata={})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("relevant", [3.5, "d1", np.array(3)])
+def test_what_a_host_calls_relevant_must_be_a_list(relevant) -> None:
+    scorer = QueryScorer("Success@1", labels=LABELS, scale="utility")
+    with pytest.raises(rs.InputError, match="the relevant passages must be a list of ids"):
+        scorer.figures(["d1"], "unknown", relevant=relevant)
+
+
+def test_arrays_are_no_measures() -> None:
+    for measures in (np.array([]).reshape(1, 0), [np.array([])], [np.array(["P@1", "P@2"])]):
+        with pytest.raises(rs.InputError):
+            rs.evaluate(LABELS, {"q1": ["d1"]}, measures=measures, scale="utility")  # type: ignore[arg-type]
+
+
+def test_scores_that_only_float64_holds_are_equal_as_trec_eval_compares_them() -> None:
+    run = rs.Run.from_dict({"q1": {"d1": 1e300, "d2": 1e290, "d3": 1.0}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = rs.evaluate({"q1": {"d2": 1}}, run, measures=["RR"], policy="trec_eval")
+    assert report["RR"].value == 1.0
+
+
 def test_documents_of_a_host_may_hold_anything() -> None:
     with pytest.raises(rs.InputError, match="the metadata of a retrieved document must be a dict, got 3"):
         document_ids([{"page_content": "text", "metadata": 3}], {"d1": 5})
@@ -307,6 +332,7 @@ def test_documents_of_a_host_may_hold_anything() -> None:
     ("options", "message"),
     [
         ({"depths": object()}, "depths must be a list of whole numbers ≥ 1"),
+        ({"depths": np.array(3)}, "depths must be a list of whole numbers ≥ 1"),
         ({"depths": [[1]]}, "depth .1. is not a whole number ≥ 1"),
         ({"identity": np.array(["a", "b"])}, "identity must be the name of an id"),
         ({"identity": ("a",)}, "identity must be the name of an id"),

@@ -307,8 +307,8 @@ def test_measures_of_every_kind_have_their_place() -> None:
 
 def test_bad_ids_are_named() -> None:
     monitor = Monitor({"q": {"a": 1}})
-    monitor.record(Retrieval("q", [1, None]))
-    with pytest.raises(rs.InputError, match="no retrieval could be measured so far: passage id number 2 is None"):
+    monitor.record(Retrieval("q", [1, ""]))
+    with pytest.raises(rs.InputError, match="no retrieval could be measured so far: passage id number 2 is empty"):
         monitor.report()
 
 

@@ -372,7 +372,10 @@ class Run(Held):
         """The scores as the policy compares them; None where the order given is the ranking."""
         if self.scores is None or policy.order == "rank":
             return None
-        return self.scores.astype(np.float32) if policy.scores == "float32" else self.scores
+        if policy.scores != "float32":
+            return self.scores
+        with np.errstate(over="ignore"):  # a score beyond float32 is infinite to trec_eval too
+            return self.scores.astype(np.float32)
 
     def neighbours(self, scores: NDArray[np.floating[Any]]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Whether each row but the last has a smaller score than the next one of its list, and whether an equal one."""

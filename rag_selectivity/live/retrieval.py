@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
+
+import numpy as np
 
 from rag_selectivity.data.ids import check_ids
 from rag_selectivity.errors import InputError
 
 __all__ = ["Retrieval", "Traffic", "approximate_tokens"]
+
+_TEXT = {str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,9 @@ class Retrieval:
     Raises
     ------
     InputError
-        If `shown` or `pool` is no list of ids (a text, say), `tokens` or `seconds` is negative or no number, `grades`
-        or `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no text.
+        If `shown` or `pool` is no list of ids (a text, say, or pairs), `failed` is neither true nor false, `tokens` or
+        `seconds` is negative or no number, `grades` or `texts` is no dict, or `query`, `query_id`, `id` or `arm` is no
+        text.
     """
 
     query: str
@@ -81,6 +86,11 @@ class Retrieval:
         if self.pool is not None and self.pool.__class__ is not list and self.pool.__class__ is not tuple:
             check_ids(self.pool, "Retrieval: pool")
             object.__setattr__(self, "pool", list(self.pool))
+        _check_each(self.shown, "shown")
+        if self.pool is not None:
+            _check_each(self.pool, "pool")
+        if self.failed.__class__ is not bool and not isinstance(self.failed, np.bool_):
+            raise InputError(f"Retrieval: failed must be True or False, got {self.failed!r}")
         if self.tokens is not None:
             _check_amount(self.tokens, "tokens")
         if self.seconds is not None:
@@ -94,6 +104,14 @@ class Retrieval:
         for name, value in (("id", self.id), ("query_id", self.query_id), ("arm", self.arm)):
             if value is not None and not isinstance(value, str):
                 raise InputError(f"Retrieval: {name} must be a text, got {value!r}")
+
+
+def _check_each(ids: Sequence[str], name: str) -> None:
+    if _TEXT.issuperset(map(type, ids)):
+        return
+    for each in ids:
+        if not isinstance(each, (str, Integral)):
+            raise InputError(f"Retrieval: {name} must be a list of ids, which are texts; it holds {each!r:.80}")
 
 
 def _check_amount(value: float, name: str) -> None:

@@ -203,7 +203,7 @@ def budgets_of(measures: Sequence[str | Measure] | str | Measure | None) -> list
     """
     given = (measures,) if measures is None or isinstance(measures, (str, Measure)) else measures
     listed = iterated(given, "measures must be a measure or a list of them")
-    asked = (each for each in listed if each is not None and each != DEFAULT_MEASURES)
+    asked = (each for each in listed if each is not None and not (isinstance(each, str) and each == DEFAULT_MEASURES))
     return budgets_among(at for each in asked if (at := parse_measure(each).at) is not None)
 
 

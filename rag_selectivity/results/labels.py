@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rag_selectivity.data.cells import shown
+from rag_selectivity.data.cells import iterated, shown
 from rag_selectivity.data.grades import scale_named
 from rag_selectivity.data.qrels import Qrels
 from rag_selectivity.errors import InputError, SelectivityWarning
@@ -144,12 +144,22 @@ class Labels:
         relevant : passage ids, optional
             Expected ids that the framework brought along, without grades: they are relevant, if the labels do not know
             the query.
+
+        Raises
+        ------
+        InputError
+            If `relevant` is no list, or a name is no text.
         """
         name = self.name_of(*names)
         if name is not None:
             return dict(self.by_query[name])
+        if relevant is None:
+            return None
+        expected = "the relevant passages must be a list of ids"
+        if isinstance(relevant, (str, bytes)):
+            raise InputError(f"{expected}, got {shown(relevant)}")
         grade = scale_named(self.scale).relevant_from
-        return None if relevant is None else {str(passage): grade for passage in relevant}
+        return {str(passage): grade for passage in iterated(relevant, expected)}
 
     def require_for(self, measure: Measure) -> None:
         """Refuse a measure of 1–5 grades if the labels are on another scale: it would be NaN for every query.
