@@ -107,12 +107,22 @@ def test_numbers_of_numpy_are_traced_and_other_objects_counted(tmp_path) -> None
     assert monitor.traffic.not_traced == 1
 
 
-@pytest.mark.parametrize(("name", "value"), [("level", "high"), ("resamples", "many"), ("method", 3)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("level", "high"), ("level", 10**400), ("level", 2), ("resamples", "many"), ("method", 3)]
+)
 def test_settings_of_a_stored_report_are_checked(tmp_path, name, value) -> None:
     report = json.loads(seeds()["report.json"])
     report["settings"][name] = value
     (tmp_path / "r.json").write_text(json.dumps(report))
     with pytest.raises(rs.InputError, match=f"the report is damaged: settings.{name}"):
+        explain(tmp_path / "r.json")
+
+
+def test_the_level_of_a_stored_caveat_is_checked(tmp_path) -> None:
+    report = json.loads(seeds()["report.json"])
+    next(iter(report["runs"].values()))["caveats"] = [{"code": "closed-labels", "text": "closed", "level": "stron'"}]
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    with pytest.raises(rs.InputError, match=r"caveats\[0\].level must be note, soft or strong"):
         explain(tmp_path / "r.json")
 
 

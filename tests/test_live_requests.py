@@ -137,7 +137,7 @@ def test_outcomes_at_once_late_and_changed(tmp_path: Path) -> None:
     assert list(trace.arms.values()) == ["a", "b"]
 
 
-@pytest.mark.parametrize("value", [5, -0.1, math.nan, "yes", None])
+@pytest.mark.parametrize("value", [5, -0.1, math.nan, "yes", None, 10**400])
 def test_an_outcome_that_cannot_be(value: object) -> None:
     monitor = Monitor(LABELS, scale="utility")
     with pytest.raises(rs.InputError, match=r"outcome must be True, False or a number from 0 to 1"):

@@ -30,8 +30,10 @@ class Missing(Misfit):
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of JSON is a number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether a value of JSON is a number, and not a whole one that no float holds."""
+    return isinstance(value, float) or (
+        isinstance(value, int) and value.bit_length() < 1024 and not isinstance(value, bool)
+    )
 
 
 def text(value: Any, place: str) -> None:

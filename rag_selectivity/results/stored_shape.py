@@ -23,6 +23,7 @@ from rag_selectivity.io.shapes import (
     text,
     truth,
 )
+from rag_selectivity.results.estimate import LEVELS
 
 
 def check_report(data: Any) -> None:
@@ -62,6 +63,18 @@ def _ids(value: Any, place: str) -> None:
         raise Misfit(f"{place}[{position}]", "an id", value[position])
 
 
+def _caveat_level(value: Any, place: str) -> None:
+    text(value, place)
+    if value not in LEVELS:
+        raise Misfit(place, ", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}", value)
+
+
+def _share(value: Any, place: str) -> None:
+    number(value, place)
+    if not 0 < value < 1:
+        raise Misfit(place, "a number between 0 and 1", value)
+
+
 def _parts(value: Any, place: str) -> None:
     each(_PART)(value, place)
     if not value:
@@ -79,7 +92,7 @@ def _per_query(value: Any, place: str) -> None:
             raise Misfit(where, f"a list for the {size:,} queries", f"{len(column):,} items")
 
 
-_CAVEAT = fields({"code": text, "text": text, "level": text}, {"figures": mapping})
+_CAVEAT = fields({"code": text, "text": text, "level": _caveat_level}, {"figures": mapping})
 #: An estimate, of a report or of claim checks.
 ESTIMATE = fields(
     {
@@ -137,5 +150,5 @@ _RUN = fields(
     },
 )
 _CORPUS_SIZE: Check = either("a whole number, an object or null", or_null(count), mapping)
-_SETTINGS = fields({}, {"level": or_null(number), "resamples": or_null(count), "method": or_null(text)})
+_SETTINGS = fields({}, {"level": or_null(_share), "resamples": or_null(count), "method": or_null(text)})
 _REPORT = fields({"runs": by_name(_RUN), "scale": text, "corpus_size": _CORPUS_SIZE, "settings": _SETTINGS})
