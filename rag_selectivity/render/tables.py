@@ -27,7 +27,9 @@ from rag_selectivity.render.control_words import control_power_lines, drawn_line
 from rag_selectivity.render.decision_blocks import decision_blocks
 from rag_selectivity.render.difference_blocks import comparison_blocks
 from rag_selectivity.render.report_table import report_blocks
+from rag_selectivity.render.validation_blocks import validation_blocks
 from rag_selectivity.results.agreement import JudgeReport
+from rag_selectivity.results.calibration import Calibration
 from rag_selectivity.results.canary import CanaryResult
 from rag_selectivity.results.claims import ClaimReport
 from rag_selectivity.results.comparison import Comparison
@@ -36,7 +38,8 @@ from rag_selectivity.results.grading import Grading
 from rag_selectivity.results.report import Report
 from rag_selectivity.results.result import Result
 from rag_selectivity.results.sweep import RunSweep, Sweep
-from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED
+from rag_selectivity.results.validation import Validation
+from rag_selectivity.statistics.agreement import TOO_FEW, UNDETERMINED, Interval
 from rag_selectivity.statistics.expected_grades import CLOSER, FARTHER, NOT_SHOWN
 from rag_selectivity.statistics.next_passages import NextPassages
 from rag_selectivity.wording import counted, level_text, number, signed
@@ -52,6 +55,7 @@ blocks_of.register(Report)(report_blocks)
 blocks_of.register(Decision)(decision_blocks)
 blocks_of.register(Comparison)(comparison_blocks)
 blocks_of.register(ClaimReport)(claim_blocks)
+blocks_of.register(Validation)(validation_blocks)
 
 
 def as_text(result: Result, *, ruled: bool = True) -> str:
@@ -67,6 +71,20 @@ def as_markdown(result: Result) -> str:
 def as_latex(result: Result) -> str:
     """LaTeX; needs booktabs."""
     return latex_of(blocks_of(result))
+
+
+@blocks_of.register
+def _calibration_blocks(found: Calibration) -> Iterable[Block]:
+    chosen = "–" if found.alpha is None else f"{found.alpha:g}"
+    header = ["alpha", "n", "out of fold", "on the same queries"]
+    same = with_interval(Interval(found.correlation, found.low, found.high))
+    yield Table(header, [[chosen, str(found.n), number(found.out_of_fold), same]])
+    yield Paragraph(found.advice)
+    yield Note(
+        "the correlations are Spearman's; the one on the same queries, and its interval, are raised by the choice of "
+        "alpha",
+        "note",
+    )
 
 
 # -- sweep ---------------------------------------------------------------------------------------------
