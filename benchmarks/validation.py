@@ -37,7 +37,7 @@ WORLDS: dict[str, tuple[Callable, Callable]] = {
     "heavy tails": (np.exp, np.exp),
 }
 CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
-SIZES = (10, 20, 60, 200)
+SIZES = (10, 20, 60)
 
 
 def pair(world: str, rho: float, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -55,13 +55,15 @@ def coverage(samples: int, draws: int) -> None:
     for world in WORLDS:
         truth = {rho: true_correlations(world, rho) for rho in CORRELATIONS}
         for n in SIZES:
-            found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in (SPEARMAN, PEARSON, KENDALL)}
+            # All pairs of many queries in all draws take long.
+            kinds = (SPEARMAN, PEARSON, KENDALL) if n < 30 else (SPEARMAN, PEARSON)
+            found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
             for rho in CORRELATIONS:
                 held = dict.fromkeys(found, 0)
                 defined = 0
                 rng = np.random.default_rng([n, int(100 * rho)])
                 for sample in range(samples):
-                    series = Series(*pair(world, rho, n, rng), np.arange(n))
+                    series = Series(*pair(world, rho, n, rng), np.arange(n), kinds=kinds)
                     if series.reason:
                         continue
                     defined += 1
@@ -79,11 +81,8 @@ def true_correlations(world: str, rho: float) -> dict[str, float]:
     from scipy.stats import kendalltau, pearsonr, spearmanr
 
     x, y = pair(world, rho, 400_000, np.random.default_rng(1))
-    if world == "heavy tails":
-        # exp of normals: (e^rho − 1)/(e − 1).
-        pearson = (np.exp(rho) - 1) / (np.e - 1)
-    else:
-        pearson = pearsonr(x, y).statistic
+    # exp of normals has tails so heavy that no sample is large enough.
+    pearson = (np.exp(rho) - 1) / (np.e - 1) if world == "heavy tails" else pearsonr(x, y).statistic
     tau = kendalltau(x[:60_000], y[:60_000]).statistic
     return {SPEARMAN: spearmanr(x, y).statistic, PEARSON: pearson, KENDALL: tau}
 
@@ -94,14 +93,14 @@ def differences(samples: int, draws: int) -> None:
     print(f"{'scores':26}{'rho':>5}{'between':>9}" + "".join(f"{f'n = {n}':>9}" for n in SIZES))
     for world in list(WORLDS)[:-1]:
         figures, scores = WORLDS[world]
-        for rho, between in ((0.0, 0.0), (0.0, 0.9), (0.5, 0.3), (0.5, 0.9), (0.8, 0.95)):
+        for rho, between in ((0.0, 0.0), (0.5, 0.3), (0.5, 0.9)):
             cells = []
             for n in SIZES:
                 rng = np.random.default_rng([n, int(100 * rho), int(100 * between)])
                 shown = defined = 0
                 for sample in range(samples):
                     y, a, b = three(rho, between, n, rng)
-                    first, second = (Series(figures(x), scores(y), np.arange(n)) for x in (a, b))
+                    first, second = (Series(figures(x), scores(y), np.arange(n), kinds=(SPEARMAN,)) for x in (a, b))
                     if first.reason or second.reason:
                         continue
                     defined += 1

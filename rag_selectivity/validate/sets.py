@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
@@ -17,7 +16,17 @@ from rag_selectivity.results.report import Report
 from rag_selectivity.statistics.correlation import Series
 from rag_selectivity.validate.measures import depth_of
 
-BoolArray = NDArray[np.bool_]
+#: Figures that differ further down are equal but for rounding, and share their rank.
+_DECIMALS = 12
+
+
+def without_rounding(values: FloatArray) -> FloatArray:
+    """The values with so many decimals that equal ones are equal.
+
+    >>> len(set(without_rounding(np.array([0.1 + 0.2, 0.3])).tolist()))
+    1
+    """
+    return np.round(values, _DECIMALS) + 0.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class AnsweredRun:
         """The figures of each query, at the measure's own depth or at K."""
         at = measure.at if k is None else k
         depths = np.array([at if at is not None else measure.default_depths(np.array([1]))[0]])
-        return replace(measure, at=None).outcome(self.judged, depths).settled().parts[0][:, 0]
+        return without_rounding(replace(measure, at=None).outcome(self.judged, depths).settled().parts[0][:, 0])
 
     def ratios(self, k: int, rel: int | None = None) -> FloatArray:
         """K / N_p of each query; NaN without a relevant passage."""

@@ -54,6 +54,7 @@ from rag_selectivity.validate.sets import (
     queries_of,
     series_of,
     with_answers,
+    without_rounding,
 )
 from rag_selectivity.validate.signatures import notes_on
 from rag_selectivity.validate.words import notes_of, summary_of
@@ -302,9 +303,7 @@ class _Validating:
             return None
         figures, scores = figures[:, known], scores[:, known]
         units = columns[0][2][known]
-        away = [(part - part.mean(axis=0)) for part in (figures, scores)]
-        # Differences that are only rounding are none.
-        away = [np.where(np.abs(part) < 1e-12, 0.0, part) for part in away]
+        away = [without_rounding(part - part.mean(axis=0)) for part in (figures, scores)]
         return joined([Series(away[0][i], away[1][i], units) for i in range(len(runs))])
 
     def _distribution(

@@ -40,8 +40,8 @@ def summary_of(result: Validation) -> Iterator[str]:
     if result.detectable < 1:
         yield (
             f"With {n} and {counted(len(rows), 'correlation')}, a true correlation of about "
-            f"{number(result.detectable)} is shown in {level_text(result.settings['power'])} of such samples; a smaller "
-            f"one can be missed."
+            f"{number(result.detectable)} is shown in {level_text(result.settings['power'])} of such samples; a "
+            f"smaller one can be missed."
         )
     else:
         yield f"{n} are too few to show any correlation among {counted(len(rows), 'correlation')}."
