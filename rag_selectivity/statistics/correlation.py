@@ -25,6 +25,8 @@ FEWEST = 4
 TOO_FEW = f"fewer than {FEWEST} queries"
 SAME_FIGURES, SAME_SCORES = "all figures are the same", "all scores are the same"
 
+#: The spread of z of Spearman's rho, beside that of Pearson's (Fieller, Hartley and Pearson 1957).
+_SPREAD_OF_RANKS = math.sqrt(1.06)
 _CELLS_AT_ONCE = 1 << 19
 #: Kendall's tau looks at all pairs of different (figure, score), up to so many of them; beyond, at their influence.
 _MOST_PAIRED = 1200
@@ -89,11 +91,15 @@ class Series:
 
     @property
     def effective(self) -> float:
-        """The queries that tell something: twice those whose value is not the most common one, at most all."""
+        """How many queries tell something, at most all: n · 2r · 2s.
+
+        r and s are the shares of the queries whose value is not the most common one in a column, for the two columns in
+        which most have the same value; at most ½. Of 60 queries with 80 % right answers and 80 % successes, 10 count.
+        """
         n = self.queries
         columns = [self.figures, self.scores, *([] if self.others is None else [self.others])]
-        rarest = min(1 - np.unique(column, return_counts=True)[1].max() / len(column) for column in columns)
-        return float(min(n, 2 * n * rarest))
+        rarest = sorted(1 - np.unique(column, return_counts=True)[1].max() / len(column) for column in columns)
+        return float(n * min(1.0, 2 * rarest[0]) * min(1.0, 2 * rarest[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +308,7 @@ def correlated(series: Sequence[Series], *, draws: int, seed: int) -> list[dict[
     The weights are those of the Bayesian bootstrap, Dirichlet(1, …, 1) over the n queries and one query that was not
     seen. Its weight u could move the correlation r of the others down to (1 − u)·r − u and up to (1 − u)·r + u, so no
     interval has width zero. A bias of the draws moves an end outwards (Efron 1987), and with few queries both ends lie
-    further out (Student's t, Hesterberg 2015); the number of queries that counts there is twice the number of those
-    whose score (or figure) is not the most common one. Beyond the lowest hundredth of the draws, Fisher's z of the
+    further out (Student's t, Hesterberg 2015), by the number of queries that tell something (`Series.effective`). Beyond the lowest hundredth of the draws, Fisher's z of the
     draws is continued as a normal distribution.
 
     References
@@ -385,7 +390,7 @@ def _over_rows(left: FloatArray, right: FloatArray) -> dict[str, FloatArray]:
 def detectable(n: float, level: float, power: float) -> float:
     """The smallest Spearman correlation that n queries show with the given power, if the others are like chance.
 
-    Under independence the variance of Spearman's rho is 1/(n − 1), whatever the ties. 1 if no correlation is enough.
+    An approximation by Fisher's z, checked by simulation. 1 if no correlation is enough.
 
     Parameters
     ----------
@@ -393,15 +398,15 @@ def detectable(n: float, level: float, power: float) -> float:
         The level of the test: in Holm's correction, that of the smallest p-value of the family.
 
     >>> round(detectable(100, 0.05, 0.8), 2), detectable(3, 0.05, 0.8)
-    (0.29, 1.0)
+    (0.31, 1.0)
     """
     from scipy.special import ndtri, stdtrit
 
     if n <= FEWEST - 1:
         return 1.0
     reach = -float(stdtrit(n - 1, level / 2)) * math.sqrt(n / (n - 1)) + float(ndtri(power))
-    # Fisher's z, in which the spread is nearly the same for all correlations; 1/n is the weight of an unseen query.
-    return min(1.0, math.tanh(reach / math.sqrt(n - 1)) + 1 / (n + 1))
+    # Fisher's z, in which the spread is nearly the same for all correlations; 1/(n + 1) is the weight of an unseen query.
+    return min(1.0, math.tanh(_SPREAD_OF_RANKS * reach / math.sqrt(n - 3)) + 2 / (n + 1))
 
 
 def _weights(units: int, draws: int, seed: int) -> Iterator[tuple[FloatArray, FloatArray]]:

@@ -20,13 +20,13 @@ from rag_selectivity.validate.measures import depth_of
 _DECIMALS = 12
 
 
-def without_rounding(values: FloatArray) -> FloatArray:
+def without_rounding(values: FloatArray, decimals: int = _DECIMALS) -> FloatArray:
     """The values with so many decimals that equal ones are equal.
 
     >>> len(set(without_rounding(np.array([0.1 + 0.2, 0.3])).tolist()))
     1
     """
-    return np.round(values, _DECIMALS) + 0.0
+    return np.round(values, decimals) + 0.0
 
 
 @dataclass(frozen=True)

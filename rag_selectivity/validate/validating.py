@@ -303,7 +303,8 @@ class _Validating:
             return None
         figures, scores = figures[:, known], scores[:, known]
         units = columns[0][2][known]
-        away = [without_rounding(part - part.mean(axis=0)) for part in (figures, scores)]
+        # Fewer decimals than the figures have, whose last one may be rounded up or down.
+        away = [without_rounding(part - part.mean(axis=0), 9) for part in (figures, scores)]
         return joined([Series(away[0][i], away[1][i], units) for i in range(len(runs))])
 
     def _distribution(
