@@ -68,7 +68,6 @@ def calibrate_alpha(
         column=score_column,
         score_range=score_range_of(score_range),
         form=IdForm.of(ids),
-        others=True,
     )
     result = rs.calibrate_alpha(
         report,
