@@ -71,7 +71,7 @@ def calibrate_alpha(
     )
     result = rs.calibrate_alpha(
         report,
-        read.of(name, parsed.at),
+        read.of(name, None if parsed.at is None else int(parsed.at)),
         measure=parsed,
         folds=folds,
         bootstrap=rs.Bootstrap(resamples, seed, level),
