@@ -37,10 +37,12 @@ def main(folder: Path) -> None:
         print(f"{segment.name}: {segment.sets} sets of {segment.queries} queries, K = {', '.join(map(str, DEPTHS))}")
         chosen = {each.measure: each for each in segment.chosen}
         for row in segment.rows:
-            line = f"  {row.measure:13} spearman {row.spearman.value:.3f} [{row.spearman.low:.3f}, {row.spearman.high:.3f}]"
+            rho = row.spearman
+            line = f"  {row.measure:13} spearman {rho.value:.3f} [{rho.low:.3f}, {rho.high:.3f}]"
             line += f"  pearson {row.pearson.value:.3f}  kendall {row.kendall.value:.3f}"
             if (each := chosen.get(row.measure)) is not None and each.parameters:
-                line += f"  alpha {each.parameters['alpha']:g}: {each.in_sample:.3f}, out of fold {each.out_of_fold.value:.3f}"
+                line += f"  alpha {each.parameters['alpha']:g}: {each.in_sample:.3f}"
+                line += f", out of fold {each.out_of_fold.value:.3f}"
             print(line)
         print(f"  {segment.summary}")
 
