@@ -20,7 +20,7 @@ from rag_selectivity.cli.inputs import (
     whole_numbers,
 )
 from rag_selectivity.cli.output import show
-from rag_selectivity.cli.slices import ByOption, TextsForLengthOption
+from rag_selectivity.cli.slices import ByOption, TextsForLengthOption, WeightsOption
 
 EXAMPLES = (
     "rag-selectivity compare --qrels qrels.trec --run bm25.trec --run dense.trec --baseline bm25 --corpus-size 1000",
@@ -56,6 +56,7 @@ def compare(
     k: o.KOption = None,
     by: ByOption = None,
     queries: TextsForLengthOption = None,
+    weights: WeightsOption = None,
     scale: o.ScaleOption = None,
     policy: o.PolicyOption = "default",
     order: o.OrderOption = None,
@@ -124,6 +125,7 @@ def compare(
         groups=groups,
         by=by or None,
         queries=queries,
+        weights=weights,
         **policy_choices(
             order=order,
             ties=ties,

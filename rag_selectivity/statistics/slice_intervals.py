@@ -8,14 +8,14 @@ and their number costs little: the queries of a cell, which are in the same slic
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from rag_selectivity.data.ids import IntArray
 from rag_selectivity.errors import InputError
 from rag_selectivity.measures.base import FloatArray, Outcome
-from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, estimand_of
+from rag_selectivity.statistics.bootstrap import DEPTHS_AT_ONCE, Bootstrap, Columns, blocks_of, estimand_of
 from rag_selectivity.statistics.draws import resample_counts
 from rag_selectivity.statistics.interval_methods import ONLY_FOR_EVALUATE
 
@@ -82,7 +82,7 @@ class _Slice:
     units: IntArray | None
 
     def of(self, outcome: Outcome) -> Outcome:
-        return replace(outcome, parts=tuple(part[self.rows] for part in outcome.parts))
+        return outcome.over(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ def _batches(
             exact = [bootstrap.exact_ends(each, tail) if alone else None for each in some]
             places: list[list[int]] = []
             if any(_open(each, ends) for each, ends in zip(some, exact, strict=True)):
-                blocks = (*(np.nan_to_num(each, nan=0.0) for each in part.parts), part.defined.astype(np.float64))
-                places = [columns.add(block) for block in blocks]
+                places = [columns.add(block) for block in blocks_of(part)]
             batch.append(_Piece(number, some, exact, places))
             if len(columns) * len(slices) >= _SUMS_AT_ONCE:
                 yield batch, columns
