@@ -69,9 +69,10 @@ def weighted(judged: Mapping[str, JudgedRun], weights: Any, *, ids: str | None =
 def _read(weights: Any, form: IdForm) -> tuple[str, dict[str, float]]:
     """Where the weights come from, and the weight of each query."""
     column: str | None = None
+    source: str
+    rows: Iterable[tuple[str, Any, Any]]
     if isinstance(weights, Mapping):
-        source: str = _WHAT
-        rows = _of_mapping(weights)
+        source, rows = _WHAT, _of_mapping(weights)
     elif is_path(weights):
         path, column = path_and_column(str(weights), f"{_WHAT} (--weights)")
         source, rows = path, _of_table(path, column)
@@ -99,7 +100,7 @@ def _of_mapping(weights: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
         yield f"{_WHAT}[{query!r}]", query, value
 
 
-def _of_table(table: Any, column: str | None) -> Iterable[tuple[str, Any, Any]]:
+def _of_table(table: Any, column: str | None) -> Iterator[tuple[str, Any, Any]]:
     columns: dict[tuple[Any, ...], tuple[Any, Any]] = {}
     for where, row in rows_of(table, _WHAT):
         names = tuple(row)

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_selectivity.data.ids import IntArray
+from rag_selectivity.data.query_weights import effective_size
 from rag_selectivity.errors import InputError, examples
 from rag_selectivity.measures.base import FloatArray, Outcome
 from rag_selectivity.statistics import bounded
 from rag_selectivity.statistics.draws import resample_counts
-from rag_selectivity.statistics.exact import ends_if_all_agree
+from rag_selectivity.statistics.exact import ends_if_all_agree, weighted_rate
 from rag_selectivity.statistics.interval_methods import (
     INTERVAL_METHODS,
     ONLY_FOR_EVALUATE,
@@ -148,7 +149,7 @@ class Bootstrap:
                 bounds = np.where(np.isnan(exact), bounds, exact)
         else:
             bounds = np.full((2, outcome.parts[0].shape[1]), np.nan) if exact is None else exact
-        decided = None if exact is None else ~np.isnan(exact).any(axis=0)
+        decided: NDArray[np.bool_] | None = None if exact is None else np.isfinite(exact).all(axis=0)
         return self.for_few_queries(outcome, estimand, bounds, decided)
 
     def for_few_queries(
@@ -161,6 +162,9 @@ class Bootstrap:
         tail = (1 - self.level) / 2
         low, high = _widened(bounds, _if_all_agree(outcome, estimand.effective, tail), estimand.units)
         low, high = self._for_few(outcome, estimand, low, high, decided)
+        if estimand.weighted:
+            few = _of_few_successes(outcome, tail)
+            low, high = np.fmin(low, few[0]), np.fmax(high, few[1])
         return np.where(outcome.without_spread(), np.nan, np.stack([low, high]))
 
     def _for_few(
@@ -322,6 +326,31 @@ def _widened(bounds: FloatArray, exact: FloatArray, units: IntArray) -> tuple[Fl
     """The bounds, no narrower than the exact ones; NaN where there are fewer than two units."""
     low, high = np.fmin(bounds[0], exact[0]), np.fmax(bounds[1], exact[1])
     return np.where(units < 2, np.nan, low), np.where(units < 2, np.nan, high)
+
+
+def _of_few_successes(outcome: Outcome, tail: float) -> FloatArray:
+    """Bounds of a weighted ratio to a random baseline whose successes or failures are effectively fewer than ten.
+
+    float64[2, depths], NaN elsewhere. The rate has the bounds of `weighted_rate`, and the baseline is taken as it is:
+    with so few of them nearly all uncertainty is about the rate, and resamples do not hold the heavy query that might
+    succeed and did not.
+    """
+    first, counts = outcome.parts[0], outcome.counting()
+    result = np.full((2, first.shape[1]), np.nan)
+    if counts is None or outcome.aggregate.form not in ("ratio", "bits") or outcome.bounds is None:
+        return result
+    for column in range(first.shape[1]):
+        success = first[:, column]
+        if not (np.isnan(success) | (success == 0) | (success == 1)).all():
+            continue
+        weights = counts[:, column]
+        if all(effective_size(weights[success == side]) >= bounded.FEW for side in (0, 1)):
+            continue
+        rates = weighted_rate(success[:, None], weights[:, None], tail)[:, 0]
+        others = [mean[column] for mean in means_of(outcome)[1:]]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result[:, column] = [float(outcome.aggregate.value(np.asarray(rate), *others)) for rate in rates]
+    return result
 
 
 def _if_all_agree(outcome: Outcome, units: FloatArray, tail: float) -> FloatArray:

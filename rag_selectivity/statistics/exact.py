@@ -33,7 +33,8 @@ def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> Fl
     """Clopper and Pearson's bounds of weighted success rates, at an effective number of trials: float64[2, columns].
 
     The number is the smaller of Kish's (Σw)²/Σw² and p(1 − p)/v, of which v is the variance of the rate,
-    Σw²(x − p)²/(Σw)² · n/(n − 1): Kish's is too large if weight and success are related. Where all agree it is Kish's.
+    Σw²(x − p)²/(Σw)²: Kish's is too large if weight and success are related. Where all agree it is Kish's; for equal
+    weights both are n.
 
     Parameters
     ----------
@@ -51,12 +52,12 @@ def weighted_rate(successes: FloatArray, weights: FloatArray, tail: float) -> Fl
     from scipy.special import betaincinv
 
     counted = weights > 0
-    x, n = np.where(counted, successes, 0.0), counted.sum(axis=0)
+    x = np.where(counted, successes, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         total = weights.sum(axis=0)
         rate = (weights * x).sum(axis=0) / total
         kish = total**2 / (weights**2).sum(axis=0)
-        variance = (weights**2 * (x - rate) ** 2).sum(axis=0) / total**2 * n / np.maximum(n - 1, 1)
+        variance = (weights**2 * (x - rate) ** 2).sum(axis=0) / total**2
         trials = np.where(variance > 0, np.fmin(kish, rate * (1 - rate) / variance), kish)
         hits, misses = trials * rate, trials * (1 - rate)
         some, lacks = (x * counted).any(axis=0), ((1 - x) * counted).any(axis=0)

@@ -273,7 +273,7 @@ def of_success_rate(outcome: Outcome, tail: float) -> FloatArray:
 
 def means_of(outcome: Outcome) -> list[FloatArray]:
     """The mean of each part over the defined queries, at each depth."""
-    counts = outcome.counting()
-    counts = outcome.defined if counts is None else counts
+    weighed = outcome.counting()
+    counts = outcome.defined.astype(np.float64) if weighed is None else weighed
     with np.errstate(invalid="ignore", divide="ignore"):
         return [(np.nan_to_num(part, nan=0.0) * counts).sum(axis=0) / counts.sum(axis=0) for part in outcome.parts]
