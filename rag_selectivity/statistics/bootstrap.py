@@ -149,7 +149,7 @@ class Bootstrap:
                 bounds = np.where(np.isnan(exact), bounds, exact)
         else:
             bounds = np.full((2, outcome.parts[0].shape[1]), np.nan) if exact is None else exact
-        decided: NDArray[np.bool_] | None = None if exact is None else np.isfinite(exact).all(axis=0)
+        decided = None if exact is None else np.asarray(np.isfinite(exact).all(axis=0))
         return self.for_few_queries(outcome, estimand, bounds, decided)
 
     def for_few_queries(
